@@ -13,6 +13,7 @@ use crate::{
     domain::{
         cleanups::{CleanupRun, Preview},
         sessions::DueReason,
+        text::count,
     },
     operations::{ListCleanupRuns, PreviewCleanup, RunCleanup},
 };
@@ -85,34 +86,42 @@ fn format_preview(preview: &Preview) -> String {
     let mut text = match preview.sessions {
         0 => "no session would be removed\n".to_owned(),
         n => format!(
-            "{n} sessions would be removed, with {} messages, {} bytes; nothing was removed\n\n{}",
-            preview.messages,
+            "{} would be removed, with {}, {} bytes; nothing was removed\n\n{}",
+            count(n, "session", "sessions"),
+            count(preview.messages, "message", "messages"),
             preview.bytes,
             groups(preview)
         ),
     };
     if preview.summaries_kept > 0 {
         text.push_str(&format!(
-            "\na summary of {} expired sessions would be kept for the next task, until {} days after the expiry\n",
-            preview.summaries_kept, keep_days.summaries
+            "\n{} would be kept for the next task, until {} after the expiry\n",
+            count(
+                preview.summaries_kept,
+                "summary of an expired session",
+                "summaries of expired sessions"
+            ),
+            count(keep_days.summaries, "day", "days")
         ));
     }
     if preview.summaries_removed > 0 {
         text.push_str(&format!(
-            "\n{} kept summaries would be removed: no task used them in time\n",
-            preview.summaries_removed
+            "\n{} would be removed, which no task used in time\n",
+            count(preview.summaries_removed, "kept summary", "kept summaries")
         ));
     }
     if preview.events > 0 {
         text.push_str(&format!(
-            "\n{} events of the feed would be removed, older than {} days\n",
-            preview.events, keep_days.events
+            "\n{} of the feed would be removed, older than {}\n",
+            count(preview.events, "event", "events"),
+            count(keep_days.events, "day", "days")
         ));
     }
     if preview.memory_items > 0 {
         text.push_str(&format!(
-            "\n{} memory items would be removed, revoked or expired for {} days\n",
-            preview.memory_items, keep_days.memory_items
+            "\n{} would be removed, revoked or expired for {}\n",
+            count(preview.memory_items, "memory item", "memory items"),
+            count(keep_days.memory_items, "day", "days")
         ));
     }
     if !preview.kept.is_empty() {

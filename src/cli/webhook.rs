@@ -15,6 +15,7 @@ use super::{
 use crate::{
     domain::{
         ids::{PartialId, short},
+        text::count,
         webhooks::{Delivery, Kind, State, Webhook},
     },
     operations::{
@@ -199,7 +200,9 @@ async fn replay(replay: &Replay, context: &Context, server: &Server) -> Result<(
             }
             let id = server.id(Noun::Webhook, given).await?;
             let done = server.call(ReplayWebhook { id, since }).await?;
-            output.print_data(&done, || format!("{} deliveries are sent again", done.replayed));
+            output.print_data(&done, || {
+                count(done.replayed, "delivery is sent again", "deliveries are sent again")
+            });
         }
         // The arguments exclude this case.
         _ => {}

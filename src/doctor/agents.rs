@@ -8,6 +8,7 @@ use crate::{
     domain::{
         agents::{Catalogue, Problems},
         flows::{self, Templates},
+        text::count,
     },
 };
 
@@ -25,7 +26,12 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
             let problems = catalogue.problems();
             let (n_agents, n_skills) = (catalogue.agents().count(), catalogue.skills().count());
             let n_nodes = catalogue.nodes().count();
-            let what = format!("{n_agents} agents, {n_skills} skills, {n_nodes} nodes, {place}");
+            let what = format!(
+                "{}, {}, {}, {place}",
+                count(n_agents, "agent", "agents"),
+                count(n_skills, "skill", "skills"),
+                count(n_nodes, "node", "nodes")
+            );
             let mut findings = vec![match problems.is_empty() {
                 true => Finding::ok(CHECK, what, WHY),
                 false => report_broken(&problems),
@@ -74,8 +80,8 @@ fn flow_templates(config: &flows::Config, catalogue: &Catalogue) -> Finding {
             broken_flows(&templates.problems())
         }
         Ok(templates) => {
-            let mut what =
-                format!("{} templates, {}", templates.all().count(), place(&config.folder));
+            let n_templates = count(templates.all().count(), "template", "templates");
+            let mut what = format!("{n_templates}, {}", place(&config.folder));
             let unusable: Vec<&str> =
                 templates.broken().map(|broken| broken.name.as_str()).collect();
             if !unusable.is_empty() {

@@ -38,7 +38,7 @@ fn judge(nightly: &Schedule, last: Option<DateTime<Utc>>, now: DateTime<Utc>) ->
     }
     let what = match last {
         Some(last) => format!("the last complete run was at {} UTC", last.format("%F %T")),
-        None => "it has never completed".to_owned(),
+        None => "it has not completed yet".to_owned(),
     };
     // Where it has never succeeded, the age counts from the schedule's creation.
     let since = last.unwrap_or(nightly.created_at);

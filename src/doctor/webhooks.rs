@@ -3,7 +3,10 @@
 use sqlx::PgPool;
 
 use super::Finding;
-use crate::domain::webhooks::{self, Webhook};
+use crate::domain::{
+    text::count,
+    webhooks::{self, Webhook},
+};
 
 const CHECK: &str = "webhooks";
 const WHY: &str = "subscribers are not notified of the end of their tasks";
@@ -21,7 +24,8 @@ pub(super) async fn examine(pool: &PgPool) -> Vec<Finding> {
     match (webhooks.is_empty(), failing.is_empty()) {
         (true, _) => Vec::new(),
         (false, true) => {
-            vec![Finding::ok(CHECK, format!("none of {} webhooks fails", webhooks.len()), WHY)]
+            let all = count(webhooks.len(), "webhook", "webhooks");
+            vec![Finding::ok(CHECK, format!("none of {all} fails"), WHY)]
         }
         (false, false) => failing,
     }

@@ -1,5 +1,7 @@
 //! Checks of texts before they are stored.
 
+use std::fmt::Display;
+
 use super::class::{Class, Classify, Kind, NUL_IN_TEXT};
 
 /// Placeholder for an erased text.
@@ -20,6 +22,12 @@ pub enum Error {
     Nul { what: &'static str, at: usize },
     #[error("the search text has no words: write at least one")]
     NoWords,
+}
+
+/// Formats a number with its noun: `1 task`, `2 tasks`.
+pub fn count<N: Copy + Display + PartialEq + From<u8>>(n: N, one: &str, many: &str) -> String {
+    let noun = if n == N::from(1) { one } else { many };
+    format!("{n} {noun}")
 }
 
 impl Error {
@@ -80,5 +88,16 @@ pub fn make_json_storable(value: &mut serde_json::Value) {
             }));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thing_has_no_plural() {
+        let counts = [0, 1, 2].map(|n| count(n, "task is open", "tasks are open"));
+        assert_eq!(counts, ["0 tasks are open", "1 task is open", "2 tasks are open"]);
     }
 }

@@ -567,6 +567,7 @@ async fn doctor_reports_an_unreachable_database() {
     let database = finding(&findings, "database");
     assert_eq!(database["status"], "fail");
     assert!(database["fix"].as_str().unwrap().contains("DATABASE_URL"));
+    assert!(!database["what"].as_str().unwrap().contains("dalsegno doctor"), "{database}");
 }
 
 #[tokio::test]

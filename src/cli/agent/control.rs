@@ -143,6 +143,7 @@ async fn reset(reset: &Reset, context: &Context, server: &Server) -> Result<(), 
     };
     context.output.print_data(&done, || match done.session_ids.len() {
         0 => "there is nothing to reset: no session is open".to_owned(),
+        1 => "the next task of 1 conversation opens a new session".to_owned(),
         n => format!("the next task of each of {n} conversations opens a new session"),
     });
     Ok(())

@@ -13,6 +13,7 @@ use crate::{
         campaigns::{Budget, Campaign},
         erasures::Erasure,
         ids::short,
+        text::count,
         usage::Total,
     },
 };
@@ -130,8 +131,16 @@ pub(super) fn format_receipt(erasure: &Erasure) -> String {
 
 fn progress(erasure: &Erasure) -> String {
     match erasure.step.as_deref() {
-        None => format!("it has not started, {} tasks are open", erasure.open_tasks),
-        Some("cancel") => format!("{} tasks have to end or be cancelled first", erasure.open_tasks),
+        None => {
+            format!(
+                "it has not started, {}",
+                count(erasure.open_tasks, "task is open", "tasks are open")
+            )
+        }
+        Some("cancel") => {
+            let tasks = count(erasure.open_tasks, "task has", "tasks have");
+            format!("{tasks} to end or be cancelled first")
+        }
         Some(step) => format!("{step} are removed"),
     }
 }

@@ -208,7 +208,10 @@ async fn remove(
     }
     let forgotten = server.call(ForgetUser { name: user.clone() }).await?;
     context.output.print_data(&forgotten, || {
-        let gone = format!("{} facts about {user} are permanently removed", forgotten.facts);
+        let gone = match forgotten.facts {
+            1 => format!("1 fact about {user} is permanently removed"),
+            n => format!("{n} facts about {user} are permanently removed"),
+        };
         match forgotten.sessions.is_empty() {
             true => gone,
             false => {

@@ -18,7 +18,10 @@ use super::{
     words::read_text,
 };
 use crate::{
-    domain::memory::{Document, Entry, Item, Kind},
+    domain::{
+        memory::{Document, Entry, Item, Kind},
+        text::count,
+    },
     operations::{
         ExportMemory, FindMemory, ImportMemory, ImportedItem, ListMemory, ListMemoryVersions, Noun,
         PublishMemory, RevokeMemory, SearchMemory, ShowMemory,
@@ -284,8 +287,8 @@ async fn write_folder(export: &Export, context: &Context, server: &Server) -> Re
     context.output.print_data(&written, || {
         let folder = export.folder.display();
         format!(
-            "{} items are in {folder}; {} of them had been exported before",
-            items.len(),
+            "{} in {folder}; {} of them had been exported before",
+            count(items.len(), "item is", "items are"),
             written.unchanged
         )
     });

@@ -177,7 +177,10 @@ pub(super) fn format_compaction(
         Some(compactions::Answer::Compacted { generation }) => {
             format!("session {session_id} now uses compaction {generation}")
         }
-        Some(compactions::Answer::Nothing { because }) => format!("nothing to compact: {because}"),
+        Some(compactions::Answer::Nothing { because }) => {
+            let rest = because.strip_prefix("there is nothing to compact: ").unwrap_or(because);
+            format!("nothing to compact: {rest}")
+        }
         Some(compactions::Answer::Failed { because }) => format!(
             "session {session_id} was not compacted: {because}; `dalsegno job explain {job_id}` shows the next step"
         ),

@@ -15,7 +15,10 @@ use serde::Serialize;
 use super::add::Add;
 use crate::{
     cli::{Context, Exit, Failure, output::Output, server::Server},
-    domain::tasks::{Line, TaskLink},
+    domain::{
+        tasks::{Line, TaskLink},
+        text::count,
+    },
     operations::AddManyTasks,
 };
 
@@ -210,9 +213,10 @@ pub(super) fn with_lines(failure: Failure, numbers: &[usize]) -> Failure {
 impl AddCounts {
     fn describe(&self) -> String {
         let before = self.tasks - self.created;
+        let added = count(self.created, "task is added", "tasks are added");
         match before {
-            0 => format!("{} tasks are added", self.created),
-            _ => format!("{} tasks are added, {before} had been added before", self.created),
+            0 => added,
+            _ => format!("{added}, {before} had been added before"),
         }
     }
 }
@@ -247,8 +251,8 @@ impl Progress {
             return failure;
         }
         let words = format!(
-            "{} tasks before it were added; if they have idempotency keys, run the same command again to add the rest",
-            added.tasks
+            "{} added; if they have idempotency keys, run the same command again to add the rest",
+            count(added.tasks, "task before it was", "tasks before it were")
         );
         Failure { error: anyhow!("{:#}\n{words}", failure.error), ..failure }
     }

@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args};
 use super::add_file;
 use crate::{
     cli::{Context, Exit, Failure, args::Id, server::Server, words::read_text},
+    domain::text::count,
     operations::{Continuation, HandOut, Noun},
 };
 
@@ -39,8 +40,13 @@ pub(super) async fn run(
     let handed_out = handed_out.map_err(|failure| add_file::with_lines(failure, &numbers))?;
     context.output.print_data(&handed_out, || {
         let (n, next) = (handed_out.children.len(), handed_out.continuation.id);
-        let added = if handed_out.n_created() == 0 { "were added before as" } else { "are" };
-        format!("{n} tasks {added} children of task {id}; task {next} follows when all of them have ended")
+        let children = match handed_out.n_created() {
+            0 => {
+                count(n, "task was added before as a child", "tasks were added before as children")
+            }
+            _ => count(n, "task is a child", "tasks are children"),
+        };
+        format!("{children} of task {id}; task {next} follows when all of them have ended")
     });
     Ok(Exit::Ok)
 }

@@ -10,6 +10,7 @@ use crate::{
         agents::Catalogue,
         bulk_actions::{Action, Preview},
         ids::PartialId,
+        text::count,
     },
     operations::{CreateBulkAction, PreviewBulkAction},
 };
@@ -69,9 +70,9 @@ pub(super) async fn run(
     let bulk = server.call(new).await?;
     output.print_data(&bulk, || {
         format!(
-            "a worker will {} {} tasks; `dalsegno bulk show {}` shows its progress",
+            "a worker will {} {}; `dalsegno bulk show {}` shows its progress",
             action.as_str(),
-            bulk.matched,
+            count(bulk.matched, "task", "tasks"),
             bulk.id
         )
     });
@@ -84,7 +85,8 @@ fn format_preview(preview: &Preview, catalogue: &Catalogue) -> String {
         return "no tasks match; nothing was done".to_owned();
     }
     let mut text = format!(
-        "{matched} tasks match; nothing was done\n\n{}",
+        "{}; nothing was done\n\n{}",
+        count(*matched, "task matches", "tasks match"),
         show::format_tasks(tasks, catalogue)
     );
     let n_more = matched.saturating_sub(i64::try_from(tasks.len()).unwrap_or(i64::MAX));

@@ -8,6 +8,7 @@ use crate::{
     domain::{
         agents::{Agent, Catalogue, Provider},
         campaigns,
+        text::count,
     },
     providers::claude::is_same_model,
 };
@@ -35,9 +36,8 @@ pub(in crate::doctor) async fn budgets(config: &Config, pool: &PgPool) -> Option
         true => Finding::ok(CHECK, "every model has a price", WHY),
         false => {
             let names = unpriced.join(", ");
-            let what = format!(
-                "{n_limited} campaigns have a budget in money, and models of {names} no price"
-            );
+            let limited = count(n_limited, "campaign has", "campaigns have");
+            let what = format!("{limited} a budget in money, and models of {names} no price");
             Finding::warn(CHECK, what, WHY, fix)
         }
     })

@@ -6,7 +6,7 @@ use sqlx::PgPool;
 use super::Finding;
 use crate::{
     config::Config,
-    domain::{credentials, transaction::begin},
+    domain::{credentials, text::count, transaction::begin},
 };
 
 const CHECK: &str = "claude pause";
@@ -34,8 +34,9 @@ pub(in crate::doctor) async fn paused(
         .filter_map(|credential| {
             let until = credential.paused_until?.format("%F %T");
             Some(format!(
-                "{} until {until} UTC, with {} sessions",
-                credential.name, credential.sessions
+                "{} until {until} UTC, with {}",
+                credential.name,
+                count(credential.sessions, "session", "sessions")
             ))
         })
         .collect();

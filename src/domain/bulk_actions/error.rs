@@ -16,7 +16,8 @@ pub enum Error {
     #[error("there is no bulk action {0}: `dalsegno bulk ls` lists them")]
     Unknown(Uuid),
     #[error(
-        "{found} tasks match, not {expected}: check them, then repeat with expected_count {found}"
+        "{}, not {expected}: check them, then repeat with expected_count {found}",
+        text::count(*.found, "task matches", "tasks match")
     )]
     CountDiffers { expected: i64, found: i64 },
     #[error(

@@ -38,7 +38,7 @@ async fn webhooks_are_added_listed_rotated_tested_and_removed() {
     let replayed = fixture.run(&["webhook", "replay", ending]).await;
     assert!(replayed.stdout.contains("webhook deliveries"), "{replayed:?}");
     let since = ["webhook", "replay", "--webhook", id, "--since", "2026-01-01T00:00:00Z"];
-    assert!(fixture.run(&since).await.stdout.contains("1 deliveries are sent again"));
+    assert!(fixture.run(&since).await.stdout.contains("1 delivery is sent again"));
     assert_eq!(fixture.run(&["webhook", "replay"]).await.code, 2);
     assert_eq!(
         fixture.run(&["webhook", "replay", "--since", "2026-01-01T00:00:00Z"]).await.code,
@@ -55,7 +55,7 @@ async fn webhooks_are_added_listed_rotated_tested_and_removed() {
     assert!(refused.stderr.contains("webhook enable"), "{refused:?}");
     // The doctor reports failing webhooks, and ignores those disabled by hand.
     let doctor = async || fixture.run(&["doctor"]).await;
-    assert!(doctor().await.has("none of 1 webhooks fails"));
+    assert!(doctor().await.has("none of 1 webhook fails"));
     sqlx::query(fail).execute(&fixture.world.pool).await.unwrap();
     let output = doctor().await;
     assert!(output.has(&format!("dalsegno webhook enable {id}")), "{output:?}");

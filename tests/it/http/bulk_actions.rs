@@ -98,7 +98,7 @@ async fn an_invalid_bulk_action_changes_nothing() {
     let mut ask = cancel(json!({ "agent": "copywriter" }));
     ask["expected_count"] = json!(2);
     let detail = fixture.post(PATH, &ask).await.problem(409, "count_differs");
-    assert!(detail.contains("1 tasks match, not 2"), "{detail}");
+    assert!(detail.contains("1 task matches, not 2"), "{detail}");
     let nil = format!("{PATH}/00000000-0000-0000-0000-000000000000");
     fixture.get(&nil).await.problem(404, "unknown_bulk_action");
     let asked: i64 = sqlx::query_scalar("select count(*) from dalsegno.bulk_actions")
