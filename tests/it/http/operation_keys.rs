@@ -137,8 +137,9 @@ async fn concurrent_calls_with_one_key_make_one_change() {
 async fn an_operation_that_returns_a_secret_refuses_an_idempotency_key() {
     let fixture = Fixture::new().await;
     let new = json!({ "name": "ci", "scopes": ["read"] });
-    let words =
-        ask(&fixture, "POST", "/v1/keys", &new, "k").await.problem(400, "idempotency_not_supported");
+    let words = ask(&fixture, "POST", "/v1/keys", &new, "k")
+        .await
+        .problem(400, "idempotency_not_supported");
     assert!(words.contains("secret"), "{words}");
     assert_eq!(count(&fixture, "select count(*) from dalsegno.api_keys").await, 0);
     assert_eq!(count(&fixture, "select count(*) from dalsegno.operation_keys").await, 0);

@@ -1,4 +1,4 @@
--- Finds lanes that have blocked jobs but no head and no hold, whatever the cause, and lists them for lane_sweep.sql. A safety net,
+-- Finds lanes that have blocked jobs but no head and no hold, for any cause, and lists them for lane_sweep.sql. A safety net,
 -- run about once a minute. It steps from lane to lane, so its cost grows with the lanes that it visits.
 -- $1 bigint   lane to continue after; 0 to begin
 -- $2 integer  lanes to visit
