@@ -45,8 +45,9 @@ pub struct Span {
     pub count: Option<usize>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = ContextPartKind)]
 pub enum Kind {
     AgentPrompt,
     FenceRules,
@@ -72,8 +73,20 @@ pub enum Kind {
     Rounds,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Origin of the text of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = ContextPartTrust)]
+pub enum Trust {
+    /// The service itself, or a file of the operator.
+    Trusted,
+    /// People, models and tools. The text is escaped and delimited.
+    Untrusted,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = ContextPartReason)]
 pub enum PartReason {
     /// Sent with every call, rendered anew from its source.
     EveryCall,
@@ -112,6 +125,60 @@ pub enum PartReason {
     Shortened,
     /// The last call of a turn has to end in words.
     LastCall,
+}
+
+impl Kind {
+    pub const fn trust(self) -> Trust {
+        match self {
+            Self::AgentPrompt
+            | Self::FenceRules
+            | Self::Skill
+            | Self::Roster
+            | Self::SyntheticResults
+            | Self::Notice
+            | Self::Statuses
+            | Self::Tools => Trust::Trusted,
+            Self::CampaignBrief
+            | Self::ClientContext
+            | Self::Edict
+            | Self::Fact
+            | Self::Summary
+            | Self::Transcript
+            | Self::Posts
+            | Self::Blackboard
+            | Self::Results
+            | Self::Task
+            | Self::Rounds => Trust::Untrusted,
+        }
+    }
+}
+
+impl PartReason {
+    /// Describes the reason for people.
+    pub const fn as_text(self) -> &'static str {
+        match self {
+            Self::EveryCall => "sent with every call",
+            Self::StandsIn => "replaces older messages",
+            Self::RecentHistory => "recent history, not summarised yet",
+            Self::CompletesInterruptedCall => "completes an interrupted tool call",
+            Self::SessionRestored => "notes that the session is new or restored",
+            Self::SinceCursor => "new since the last turn",
+            Self::ThisTurn => "belongs to this turn",
+            Self::WaitedFor => "results of the tasks that the task waited for",
+            Self::Folded => "covered by the summary",
+            Self::OrphanedResult => "tool result without its call",
+            Self::SystemInHistory => "system message, which each call has of its own",
+            Self::Empty => "neither text nor tool calls",
+            Self::IsTheTask => "stored by an earlier attempt, sent as the task",
+            Self::OwnAnswer => "post of the agent, which its conversation contains",
+            Self::IsATask => "request to the agent, sent as a task",
+            Self::ShownBefore => "shown in an earlier session of the conversation",
+            Self::BeyondWindow => "older than the window of the agent's file",
+            Self::NoRoom => "too long for its share of the context",
+            Self::Shortened => "shortened to its beginning and end",
+            Self::LastCall => "asks for the answer in the last call of the turn",
+        }
+    }
 }
 
 /// Collects the lines of a manifest while the parts are rendered.
