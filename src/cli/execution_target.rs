@@ -79,6 +79,7 @@ impl Command {
             | Self::Schedule(_)
             | Self::Session(_)
             | Self::Task(_)
+            | Self::Turn(_)
             | Self::Webhook(_) => ExecutionTarget::AnyServer,
             Self::Agent(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Flow(command) if command.is_remote() => ExecutionTarget::AnyServer,

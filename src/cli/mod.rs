@@ -39,6 +39,7 @@ mod server;
 mod session;
 mod signals;
 mod task;
+mod turn;
 mod webhook;
 mod words;
 mod worker;
@@ -141,6 +142,9 @@ enum Command {
     /// Lists, shows, resets, compacts and interrupts sessions.
     #[command(subcommand)]
     Session(session::SessionCommand),
+    /// Lists the turns of a session, and shows what each call was sent.
+    #[command(subcommand)]
+    Turn(turn::TurnCommand),
     /// Shows and changes the JSON document that a campaign shares.
     #[command(subcommand)]
     Blackboard(blackboard::BlackboardCommand),
@@ -291,6 +295,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Board(command) => block_on(board::run(&command, context)),
         Command::Memory(command) => block_on(memory::run(&command, context)),
         Command::Session(command) => block_on(session::run(&command, context)),
+        Command::Turn(command) => block_on(turn::run(&command, context)),
         Command::Blackboard(command) => block_on(blackboard::run(&command, context)),
         Command::Serve => block_on(serve::run(context)),
         Command::Demo => block_on(demo::run(context)),

@@ -10,6 +10,9 @@ use serde_json::json;
 
 use super::Failure;
 
+/// Width of wrapped output: that of the narrowest common terminal.
+const COLUMNS: usize = 80;
+
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Output {
     json: bool,
@@ -171,9 +174,62 @@ pub(super) fn format_table<const N: usize>(
     rows.iter().map(line).collect()
 }
 
+/// Formats a table whose last column is wrapped, so that its lines fit a terminal.
+pub(super) fn format_wrapped_table<const N: usize>(
+    head: &[&str; N],
+    rows: impl Iterator<Item = ([String; N], String)>,
+    last: &str,
+) -> String {
+    let head = (head.map(str::to_owned), last.to_owned());
+    let rows: Vec<([String; N], String)> = std::iter::once(head).chain(rows).collect();
+    let width =
+        |column: usize| rows.iter().map(|(row, _)| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |(row, last): &([String; N], String)| {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}  "));
+        format_wrapped(&cells.collect::<String>(), last)
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Formats names and values as aligned lines, and wraps long values.
+pub(super) fn format_wrapped_fields(fields: &[(&str, String)]) -> String {
+    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    fields.iter().map(|(name, value)| format_wrapped(&format!("{name:<width$}  "), value)).collect()
+}
+
+/// Formats a text behind `prefix`. Lines break between words and are indented below the prefix.
+pub(super) fn format_wrapped(prefix: &str, text: &str) -> String {
+    let indent = prefix.chars().count();
+    let (mut lines, mut column) = (prefix.to_owned(), indent);
+    for word in text.split_whitespace() {
+        let n_chars = word.chars().count();
+        if column > indent && column + 1 + n_chars > COLUMNS {
+            lines.push_str(&format!("\n{}", " ".repeat(indent)));
+            column = indent;
+        } else if column > indent {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += n_chars;
+    }
+    format!("{}\n", lines.trim_end())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_texts_are_wrapped_below_their_beginning() {
+        let text = format_wrapped("error  ", &"eleven char ".repeat(8));
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].starts_with("error  eleven") && lines[1].starts_with("       eleven"));
+        assert!(lines.iter().all(|line| line.len() <= COLUMNS), "{text}");
+        assert_eq!(format_wrapped("a  ", ""), "a\n");
+    }
 
     #[test]
     fn control_sequences_never_reach_the_terminal() {

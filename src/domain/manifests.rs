@@ -1,12 +1,13 @@
 //! Manifests: records of the context that each call was sent.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use sqlx::PgExecutor;
+use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 use super::{StatementError, json_rows};
+use crate::context::manifest::{Kind, PartReason, Trust};
 
 /// A manifest to store. Serialized as JSON, it is a row of a statement's parameter (`json_rows`).
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -31,6 +32,88 @@ pub struct Manifest {
     pub estimated_tokens: i64,
     pub real_tokens: Option<i64>,
     pub manifest: Value,
+}
+
+/// The context of a call, as its manifest records it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct CallContext {
+    /// Number of the call in its turn, from 1.
+    pub call: i32,
+    pub created_at: DateTime<Utc>,
+    /// Estimate of the service before the call, for all parts that are sent.
+    pub estimated_tokens: i64,
+    /// The provider's own count of the prompt. Null if it reports none.
+    pub counted_tokens: Option<i64>,
+    /// In the order in which they are sent.
+    pub parts: Vec<Part>,
+}
+
+/// A part of a context, sent or left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = ContextPart)]
+pub struct Part {
+    // Texts, because a newer version may have stored a name that this one does not know.
+    #[schema(value_type = Kind)]
+    pub kind: String,
+    /// The row, file or version that the part was made from.
+    pub id: Option<String>,
+    pub span: Option<Span>,
+    /// SHA-256 of the text. Null if the text was not loaded because it is not sent.
+    pub sha256: Option<String>,
+    /// Estimated tokens.
+    pub tokens: i64,
+    pub sent: bool,
+    pub trust: Trust,
+    /// The reason why the part is sent or left out.
+    #[schema(value_type = PartReason)]
+    pub why: String,
+    /// The same in words.
+    pub reason: String,
+}
+
+/// The messages of the session, or the posts of the board, that a part consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = ContextPartSpan)]
+pub struct Span {
+    pub from_seq: i64,
+    pub to_seq: i64,
+    /// Number of messages or posts. Null if they were not loaded.
+    pub count: Option<i64>,
+}
+
+/// The stored form of a manifest.
+#[derive(Debug, Deserialize)]
+struct StoredManifest {
+    #[serde(default)]
+    parts: Vec<StoredPart>,
+}
+
+#[derive(Debug, Deserialize)]
+struct StoredPart {
+    kind: String,
+    id: Option<String>,
+    span: Option<Span>,
+    sha256: Option<String>,
+    tokens: i64,
+    sent: bool,
+    why: String,
+}
+
+impl From<StoredPart> for Part {
+    fn from(stored: StoredPart) -> Self {
+        let StoredPart { kind, id, span, sha256, tokens, sent, why } = stored;
+        let trust = parse_name(&kind).map_or(Trust::Untrusted, Kind::trust);
+        let reason = match parse_name::<PartReason>(&why) {
+            Some(reason) => reason.as_text().to_owned(),
+            None => why.replace('_', " "),
+        };
+        Self { kind, id, span, sha256, tokens, sent, trust, why, reason }
+    }
+}
+
+/// Returns `None` for a name of a newer version.
+fn parse_name<T: DeserializeOwned>(name: &str) -> Option<T> {
+    serde_json::from_value(name.into()).ok()
 }
 
 #[cfg(test)]
@@ -89,4 +172,45 @@ pub async fn list(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("read the manifests of a session"))
+}
+
+/// Lists the contexts of a turn's calls, in order.
+pub async fn of_turn(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    turn: i32,
+) -> Result<Vec<CallContext>, StatementError> {
+    sqlx::query!(
+        r#"select call, created_at, estimated_tokens, real_tokens, manifest as "manifest: Json<StoredManifest>"
+             from dalsegno.manifests where session_id = $1 and turn = $2 order by call"#,
+        session_id,
+        turn,
+    )
+    .map(|row| CallContext {
+        call: i32::from(row.call) + 1,
+        created_at: row.created_at,
+        estimated_tokens: row.estimated_tokens,
+        counted_tokens: row.real_tokens,
+        parts: row.manifest.0.parts.into_iter().map(Part::from).collect(),
+    })
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("read the contexts of a turn"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_of_a_newer_version_are_shown_and_untrusted() {
+        let stored = json!({ "kind": "weather", "tokens": 7, "sent": true, "why": "it_rains" });
+        let part = Part::from(serde_json::from_value::<StoredPart>(stored).unwrap());
+        assert_eq!((part.trust, part.reason.as_str()), (Trust::Untrusted, "it rains"));
+        let stored = json!({ "kind": "skill", "tokens": 7, "sent": true, "why": "every_call" });
+        let part = Part::from(serde_json::from_value::<StoredPart>(stored).unwrap());
+        assert_eq!((part.trust, part.reason.as_str()), (Trust::Trusted, "sent with every call"));
+    }
 }

@@ -48,9 +48,12 @@ pub enum Purpose {
     Facts,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, sqlx::Type)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = UsageOutcome)]
 pub enum Outcome {
     Done,
     Failed,
@@ -64,6 +67,27 @@ pub struct Tokens {
     pub output: Option<i64>,
     pub cache_read: Option<i64>,
     pub cache_creation: Option<i64>,
+}
+
+/// A call as the ledger records it. Unknown token counts are null.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct LedgerCall {
+    /// Number of the row in the ledger.
+    pub id: i64,
+    pub purpose: Purpose,
+    pub outcome: Outcome,
+    pub provider: String,
+    pub model: String,
+    /// The provider's id of its answer, if it has one.
+    pub provider_message_id: Option<String>,
+    pub called_at: DateTime<Utc>,
+    pub first_byte_ms: Option<i32>,
+    pub total_ms: Option<i32>,
+    pub input_tokens: Option<i64>,
+    pub output_tokens: Option<i64>,
+    pub cache_read_tokens: Option<i64>,
+    pub cache_creation_tokens: Option<i64>,
+    pub cost_micros: i64,
 }
 
 /// Cost of all calls of one agent, model and purpose.
@@ -128,6 +152,28 @@ pub async fn totals(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("add up the ledger of a campaign"))
+}
+
+/// Lists the calls of a turn, in order. Those of summaries and facts are charged to the last turn before them.
+pub async fn of_turn(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    session_id: Uuid,
+    turn: i32,
+) -> Result<Vec<LedgerCall>, StatementError> {
+    // The index is by campaign: another one would cost each turn a write, and few people read a turn.
+    sqlx::query_as!(
+        LedgerCall,
+        r#"select id, purpose as "purpose: Purpose", outcome as "outcome: Outcome", provider, model, provider_message_id, called_at,
+                  first_byte_ms, total_ms, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros
+             from dalsegno.usage where campaign_id = $1 and session_id = $2 and turn = $3 order by id"#,
+        campaign_id,
+        session_id,
+        turn,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("read the calls of a turn"))
 }
 
 #[cfg(test)]

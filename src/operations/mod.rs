@@ -53,6 +53,7 @@ mod spec;
 mod streams;
 mod tasks;
 mod transaction;
+mod turns;
 mod waits;
 mod webhooks;
 mod workers;
@@ -125,6 +126,7 @@ pub use self::{
         Limits, OpenTransaction, SeveralTransactions, begin, begin_alongside, begin_read,
         begin_several,
     },
+    turns::{ListTurns, ShowTurn},
     waits::{TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT, WaitLimit, Waits},
     webhooks::{
         AddWebhook, DisableWebhook, EnableWebhook, ListWebhooks, RemoveWebhook, ReplayWebhook,
@@ -204,6 +206,8 @@ pub const ALL: &[Entry] = &[
     entry::<ViewSession>(),
     entry::<ListArchives>(),
     entry::<ReadArchive>(),
+    entry::<ListTurns>(),
+    entry::<ShowTurn>(),
     entry::<ResetSession>(),
     entry::<CompactSession>(),
     entry::<ShowCompaction>(),

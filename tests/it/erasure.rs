@@ -296,6 +296,13 @@ async fn no_trace_of_an_erased_campaign_remains() {
     for table in tables {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
     }
+    let session = "select id::text from dalsegno.sessions where campaign_id = $1::uuid and turn_count > 0 order by id limit 1";
+    let session: String =
+        sqlx::query_scalar(session).bind(&going).fetch_one(&setup.pool).await.unwrap();
+    let turns = [vec!["turn", "ls", &session], vec!["turn", "show", &session, "1"]];
+    for command in &turns {
+        assert_eq!(setup.run_command(command).await.0, 0, "{command:?}");
+    }
     let untouched = tables_with(&setup.pool, KEPT_WORD).await;
     let spent = "select count(*), coalesce(sum(input_tokens), 0)::bigint from dalsegno.usage where campaign_id = $1::uuid";
     let ledger =
@@ -341,6 +348,9 @@ async fn no_trace_of_an_erased_campaign_remains() {
     );
     for task in [&later, &running] {
         assert_eq!(setup.state(task).await, "cancelled");
+    }
+    for command in &turns {
+        assert_eq!(setup.run_command(command).await.0, 3, "{command:?}");
     }
     // Repeated, it returns the same receipt, and no task can be retried.
     let (code, again) = setup.run_command(&["campaign", "erase", &going, "--yes"]).await;

@@ -36,7 +36,7 @@ Requests to paths without a route get `not_found` (404), requests with a method 
 ";
 
 /// The meaning of each code.
-const MEANINGS: [(&str, &str); 133] = [
+const MEANINGS: [(&str, &str); 134] = [
     ("agent_not_paused", "The agent is not paused, so there is nothing to resume."),
     (
         "ambiguous_credential",
@@ -262,6 +262,10 @@ const MEANINGS: [(&str, &str); 133] = [
     ("unknown_step", "The flow has no such step."),
     ("unknown_task", "The task does not exist."),
     ("unknown_template", "No flow template has this name."),
+    (
+        "unknown_turn",
+        "The session has no turn of this number. Numbers continue those of the session before it.",
+    ),
     ("unknown_version", "The thing has no such version."),
     ("unknown_webhook", "The webhook does not exist."),
     ("uri_too_long", "The URL is too long."),

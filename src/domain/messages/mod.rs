@@ -20,7 +20,7 @@ pub use self::{
     append::{New, append, make_storable, others_asked_since},
     inherit::{InheritLimits, InheritResult, LeftOut, inherit},
     interrupted_output::{LeftByTurn, read_turn_output},
-    prompt_place::{PromptPlace, list_prompts_after},
+    prompt_place::{PromptPlace, find_prompt, list_prompts_after},
     remove::{Size, count, measure, remove_all},
     search::{MessageHit, Search, search},
 };

@@ -16,6 +16,23 @@ pub struct PromptPlace {
     pub task_id: Uuid,
 }
 
+/// Finds the prompt of a task in a session. A later attempt of the task does not store it again.
+pub async fn find_prompt(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    task_id: Uuid,
+) -> Result<Option<PromptPlace>, StatementError> {
+    sqlx::query_as!(
+        PromptPlace,
+        "select seq, turn, id as task_id from dalsegno.messages where session_id = $1 and id = $2 and role = 'user'",
+        session_id,
+        task_id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(StatementError::to("find the prompt of a task"))
+}
+
 /// Lists the newest prompts of people after `after_seq`, in transcript order. Leaves out prompts of agents and those that the session
 /// inherited from its predecessor. Also leaves out `without_turns`, because the provider has rejected their prompts.
 pub async fn list_prompts_after(

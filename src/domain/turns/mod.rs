@@ -7,6 +7,8 @@
 //!                                     or by the next one after a crash; cancel: the same, and the task ends
 //! ```
 
+mod detail;
+mod error;
 mod lost;
 mod partial_output;
 
@@ -16,6 +18,8 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 pub use self::{
+    detail::{Detail, ListedTurn, detail, list},
+    error::Error,
     lost::{TaskWithoutTurn, clean_up, interrupt_leftover, interrupt_lost, left_running},
     partial_output::{MAX_BYTES as PARTIAL_OUTPUT_MAX_BYTES, store as store_partial_output},
 };

@@ -112,6 +112,7 @@ async fn an_unknown_id_is_reported_with_the_command_that_lists_ids() {
         (&["session", "reset"], "session ls"),
         (&["session", "uncompact"], "session ls"),
         (&["session", "interrupt"], "session ls"),
+        (&["turn", "ls"], "session ls"),
     ] {
         let output = fixture.run(&[verbs, &[nil]].concat()).await;
         assert_eq!(

@@ -24,6 +24,7 @@ mod remote_waiting;
 mod service;
 mod sessions;
 mod tasks;
+mod turns;
 mod waiting;
 mod webhooks;
 

@@ -237,6 +237,8 @@ async fn unknown_ids_are_not_found() {
         (format!("/v1/sessions/{NIL}/messages"), "unknown_session"),
         (format!("/v1/sessions/{NIL}/view"), "unknown_session"),
         (format!("/v1/sessions/{NIL}/archives"), "unknown_session"),
+        (format!("/v1/sessions/{NIL}/turns"), "unknown_session"),
+        (format!("/v1/sessions/{NIL}/turns/1"), "unknown_session"),
     ] {
         fixture.get(&path).await.problem(404, code);
     }

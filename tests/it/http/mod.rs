@@ -39,6 +39,7 @@ mod sessions;
 mod slow_clients;
 mod strict_input;
 mod tasks;
+mod turns;
 mod webhooks;
 
 use dalsegno::domain::amount::Limit;

@@ -83,7 +83,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "transcript",
         ],
     ),
-    ("domain", &["db", "metric", "queue", "settings", "transcript"]),
+    ("domain", &["context", "db", "metric", "queue", "settings", "transcript"]),
     (
         "http",
         &[

@@ -22,6 +22,7 @@ mod rollover;
 mod rounds;
 mod stored_rows;
 mod stretch_summaries;
+mod turn_details;
 mod without_faults;
 
 use self::fixture::Fixture;

@@ -1,0 +1,103 @@
+//! Text output of a list of turns: each fits a line of 80 columns.
+
+use chrono::TimeDelta;
+
+use crate::{
+    cli::{
+        output::{format_fields, format_table},
+        session::serialised_name,
+    },
+    domain::{
+        agents::Catalogue,
+        ids::short,
+        turns::{ListedTurn, Turn},
+    },
+};
+
+pub(super) fn format_turns(turns: &[ListedTurn], catalogue: &Catalogue) -> String {
+    let row = |ListedTurn { turn, .. }: &ListedTurn| {
+        [
+            turn.number.to_string(),
+            serialised_name(turn.state),
+            short(turn.task_id),
+            turn.calls.to_string(),
+            format_count(turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens),
+            format_count(turn.output_tokens),
+            format_cost(turn.cost_micros),
+            turn.started_at.format("%m-%d %H:%M").to_string(),
+            duration(turn).map_or_else(|| "-".to_owned(), format_duration),
+        ]
+    };
+    let head = ["TURN", "STATE", "TASK", "CALLS", "IN", "OUT", "COST", "BEGUN (UTC)", "TOOK"];
+    let table = format_table(&head, turns.iter().map(row));
+    match turns.first() {
+        Some(listed) => format!("{}\n{table}", format_fields(&session_fields(listed, catalogue))),
+        None => table,
+    }
+}
+
+/// Returns the lines that all turns of a session have in common.
+fn session_fields(listed: &ListedTurn, catalogue: &Catalogue) -> [(&'static str, String); 3] {
+    [
+        ("session", listed.turn.session_id.to_string()),
+        ("agent", catalogue.format_name(&listed.agent, &listed.instance)),
+        ("model", format!("{} on {}", listed.model, listed.provider)),
+    ]
+}
+
+/// Returns the duration of a turn. `None`: it has not ended.
+pub(super) fn duration(turn: &Turn) -> Option<TimeDelta> {
+    turn.ended_at.map(|ended_at| ended_at - turn.started_at)
+}
+
+/// Formats a duration in at most five characters, up to 999 days.
+pub(super) fn format_duration(duration: TimeDelta) -> String {
+    let (millis, secs) = (duration.num_milliseconds().max(0), duration.num_seconds().max(0));
+    let (mins, hours, days) = (secs / 60, secs / 3_600, secs / 86_400);
+    match () {
+        () if millis < 1_000 => format!("{millis}ms"),
+        () if secs < 60 => format!("{secs}.{}s", millis % 1_000 / 100),
+        () if mins < 10 => format!("{mins}m{:02}s", secs % 60),
+        () if hours < 1 => format!("{mins}m"),
+        () if hours < 10 => format!("{hours}h{:02}m", mins % 60),
+        () if days < 1 => format!("{hours}h"),
+        () if days < 10 => format!("{days}d{:02}h", hours % 24),
+        () => format!("{days}d"),
+    }
+}
+
+/// Formats a number of tokens in at most five characters: exact up to 99999.
+fn format_count(n: i64) -> String {
+    match n {
+        ..100_000 => n.to_string(),
+        100_000..1_000_000 => format!("{}k", n / 1_000),
+        1_000_000..10_000_000 => format!("{}.{}M", n / 1_000_000, n % 1_000_000 / 100_000),
+        _ => format!("{}M", n / 1_000_000),
+    }
+}
+
+/// Formats a cost in at most six characters, up to 999 units of the currency.
+fn format_cost(micros: i64) -> String {
+    match micros {
+        ..1 => "0.00".to_owned(),
+        1..100 => "<.0001".to_owned(),
+        100..10_000_000 => format!("{}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100),
+        _ => format!("{}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_the_list_are_short() {
+        let took = |millis| format_duration(TimeDelta::milliseconds(millis));
+        assert_eq!([7, 12_340, 65_000].map(took), ["7ms", "12.3s", "1m05s"]);
+        assert_eq!([754_000, 7_500_000, 273_600_000].map(took), ["12m", "2h05m", "3d04h"]);
+        let counts = [99_999, 123_456, 1_290_000, 45_000_000].map(format_count);
+        assert_eq!(counts, ["99999", "123k", "1.2M", "45M"]);
+        let costs = [0, 99, 12_345, 12_345_678].map(format_cost);
+        assert_eq!(costs, ["0.00", "<.0001", "0.0123", "12.34"]);
+    }
+}

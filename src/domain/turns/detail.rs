@@ -1,0 +1,82 @@
+//! Turns as the API shows them.
+
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{Error, Turn, find, of_session};
+use crate::domain::{
+    manifests::{self, CallContext},
+    messages,
+    sessions::{self, Session},
+    usage::{self, LedgerCall},
+};
+
+/// A turn, with the agent and the model of its session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ListedTurn {
+    #[serde(flatten)]
+    pub turn: Turn,
+    pub agent: String,
+    pub instance: String,
+    pub provider: String,
+    pub model: String,
+}
+
+/// A turn with its calls, and what each of them was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = TurnDetail)]
+pub struct Detail {
+    #[serde(flatten)]
+    pub turn: ListedTurn,
+    /// Place of the prompt in the transcript of the session. Null if the turn ended before it was stored.
+    pub prompt_seq: Option<i64>,
+    /// The turn that stored the prompt. It is earlier if the turn repeats a task.
+    pub prompt_turn: Option<i32>,
+    /// The rows of the ledger. Calls for summaries and facts are charged to the turn before them, and are not part of its counters.
+    pub ledger: Vec<LedgerCall>,
+    /// The contexts of the calls for the answer, stored with the end of the turn. Empty while it runs, and if its worker was lost.
+    pub contexts: Vec<CallContext>,
+}
+
+impl ListedTurn {
+    fn of(turn: Turn, session: &Session) -> Self {
+        Self {
+            turn,
+            agent: session.agent.clone(),
+            instance: session.instance.clone(),
+            provider: session.provider.clone(),
+            model: session.model.clone(),
+        }
+    }
+}
+
+/// Lists the turns of a session before the given number, the newest first.
+pub async fn list(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    before: Option<i32>,
+    limit: i64,
+) -> Result<Vec<ListedTurn>, Error> {
+    let session = sessions::get(&mut *conn, session_id).await?;
+    let turns = of_session(conn, session_id, before, limit).await?;
+    Ok(turns.into_iter().map(|turn| ListedTurn::of(turn, &session)).collect())
+}
+
+pub async fn detail(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    number: i32,
+) -> Result<Detail, Error> {
+    let session = sessions::get(&mut *conn, session_id).await?;
+    let turn = find(&mut *conn, session_id, number).await?;
+    let turn = turn.ok_or(Error::Unknown { session_id, number })?;
+    let prompt = messages::find_prompt(&mut *conn, session_id, turn.task_id).await?;
+    Ok(Detail {
+        ledger: usage::of_turn(&mut *conn, session.campaign_id, session_id, number).await?,
+        contexts: manifests::of_turn(conn, session_id, number).await?,
+        prompt_seq: prompt.map(|prompt| prompt.seq),
+        prompt_turn: prompt.map(|prompt| prompt.turn),
+        turn: ListedTurn::of(turn, &session),
+    })
+}
