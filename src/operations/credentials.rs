@@ -7,7 +7,7 @@ use sqlx::PgConnection;
 use super::{Call, Change, ChangeOutput, ChangeResult, Operation, Refusal, Spec};
 use crate::domain::{
     audit::Action,
-    class::BAD_VALUE,
+    class::{BAD_VALUE, NUL_IN_TEXT},
     credentials::{self, CredentialStatus, Error},
 };
 
@@ -56,7 +56,7 @@ impl Change for ResumeCredential {
     const SPEC: Spec =
         Spec::change("resume_credential", "/v1/credentials/{name}/resume", "credential resume")
             .tag(TAG)
-            .refuses(&[Error::NOT_PAUSED, Error::AMBIGUOUS, BAD_VALUE]);
+            .refuses(&[Error::NOT_PAUSED, Error::AMBIGUOUS, NUL_IN_TEXT, BAD_VALUE]);
     const ACTION: Action = Action::CredentialResume;
     type Output = ResumedCredential;
 
