@@ -248,7 +248,7 @@ async fn paused_or_readable_credentials_and_missing_prices_are_warnings() {
     sqlx::query(rest).execute(&pool).await.unwrap();
     for (check, words) in [
         ("claude exposed", "commands of writer can read"),
-        ("claude prices", "1 campaigns have a budget in money, and models of writer no price"),
+        ("claude prices", "1 campaign has a budget in money, and models of writer no price"),
         ("claude pause", "main until 2030-01-01 00:00:00 UTC, with 0 sessions"),
     ] {
         let (status, told) = about(check).await.unwrap();
@@ -314,9 +314,9 @@ async fn invalid_node_and_flow_template_files_are_reported() {
     let flow = "---\nname: one\ndescription: d\nsteps:\n  - step: a\n    agent: writer\n---\n## a\n\nGo.\n";
     std::fs::write(folders[1].join("one.md"), flow).unwrap();
     let (status, words) = about("agents").await;
-    assert!(status == Status::Ok && words.contains("1 nodes"), "{words}");
+    assert!(status == Status::Ok && words.contains("1 node,"), "{words}");
     let (status, words) = about("flow templates").await;
-    assert!(status == Status::Ok && words.contains(&format!("1 templates, in {flows}")), "{words}");
+    assert!(status == Status::Ok && words.contains(&format!("1 template, in {flows}")), "{words}");
 
     std::fs::write(folders[1].join("one.md"), flow.replace("writer", "wrter")).unwrap();
     let (status, words) = about("flow templates").await;

@@ -12,9 +12,7 @@ use crate::domain::{
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error(
-        "there is no {kind} `{name}` in this campaign: list the items of this kind, on the command line with `dalsegno memory ls` and --kind {kind}"
-    )]
+    #[error("there is no {kind} `{name}` in this campaign: list the items of this kind")]
     NoItem { kind: &'static str, name: String },
     #[error(
         "there is no item {0} in the memory of this campaign: `dalsegno memory ls` lists the items"

@@ -47,7 +47,7 @@ async fn a_memory_is_written_read_searched_and_revoked() {
     assert!(output.code == 2 && output.has("slashes and dots are not allowed"), "{output:?}");
     for (wrong, advice) in [
         (&["publish", "journal", "n", "--title", "N", "x"][..], "name it with --owner AGENT"),
-        (&["show", "edict", "missing"], "`dalsegno memory ls` and --kind edict"),
+        (&["show", "edict", "missing"], "list the items of this kind"),
         (&["search", ""], "the search text is empty"),
     ] {
         let output = run(wrong).await;
