@@ -74,6 +74,8 @@ pub async fn load_board(
 
 impl Board {
     fn of(mut unseen: UnseenPosts, max_weight: Weight, now: DateTime<Utc>) -> Self {
+        // Before the oldest posts are removed.
+        let older = (unseen.n_older > 0).then(|| older(&unseen));
         let (weight, too_much) = fit(&mut unseen, max_weight);
         let is_long =
             |why: &OmissionReason| matches!(why, OmissionReason::Long | OmissionReason::Full);
@@ -83,9 +85,7 @@ impl Board {
         let mut not_shown = spans(
             not_shown.chain(too_much.into_iter().map(|seq| (seq, PartReason::NoRoom))).collect(),
         );
-        if unseen.n_older > 0 {
-            not_shown.push(older(&unseen));
-        }
+        not_shown.extend(older);
         let left_out = unseen.n_older.saturating_add(n_left_out);
         let seqs = unseen.posts.iter().map(|post| post.seq).collect();
         Self {
@@ -229,5 +229,8 @@ mod tests {
             (PartReason::BeyondWindow, Some(2)),
         ];
         assert_eq!(said, expected);
+        // Post 3 was read, although it is not shown.
+        let older = board.not_shown.last().map(|it| (it.span.from_seq, it.span.to_seq));
+        assert_eq!(older, Some((1, 2)));
     }
 }
