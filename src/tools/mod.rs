@@ -69,7 +69,7 @@ pub use self::{
     token::{TokenError, turn_of},
 };
 use crate::{
-    domain::{agents::Agent, audit},
+    domain::{agents::Agent, audit, files::nearest},
     transcript::ToolSpec,
 };
 
@@ -105,16 +105,9 @@ pub fn unknown_tools(rules: &[String]) -> impl Iterator<Item = (&str, Option<&'s
     rules.iter().filter_map(|rule| {
         let name = permissions::named_tool(rule)?;
         let is_unknown = catalogue::find(name).is_none();
-        is_unknown.then(|| (rule.as_str(), nearest(name)))
+        let known = catalogue::all().map(|tool| tool.name);
+        is_unknown.then(|| (rule.as_str(), nearest(name, known)))
     })
-}
-
-fn nearest(name: &str) -> Option<&'static str> {
-    catalogue::all()
-        .map(|tool| (strsim::jaro_winkler(name, tool.name), tool.name))
-        .filter(|(score, _)| *score > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
 }
 
 /// Calls a tool.

@@ -15,13 +15,12 @@ pub(super) use self::{
     fields::Fields,
     folder::{markdown, read_folder, unreadable_folder},
     front_matter::{Document, FrontMatter},
-    name::nearest,
     problem::list_problems,
 };
 pub use self::{
     format::{FileFormat, KeyText},
     key::{Key, ValueType},
-    name::is_name,
+    name::{is_name, nearest},
     problem::Problem,
     reader::{Error, FIX, MAX_BYTES, read},
 };

@@ -15,10 +15,7 @@ pub fn is_name(text: &str) -> bool {
 }
 
 /// The closest of the known names, if one is close.
-pub(in crate::domain) fn nearest<'a>(
-    text: &str,
-    known: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(text: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     known
         .map(|name| (strsim::jaro_winkler(text, name), name))
         .filter(|(score, _)| *score > 0.8)
