@@ -115,8 +115,6 @@ pub(super) struct ParsedAgent {
 
 const PROVIDERS: [(&str, Provider); 3] =
     [("claude", Provider::Claude), ("ollama", Provider::Ollama), ("sim", Provider::Sim)];
-const MODES: [(&str, Mode); 3] =
-    [("continue", Mode::Continue), ("fresh", Mode::Fresh), ("none", Mode::None)];
 const THINK: [(&str, Think); 5] = [
     ("off", Think::Off),
     ("on", Think::On),
@@ -174,7 +172,7 @@ pub(super) fn read(
         ttl_days: fields.number("ttl_days", 1..=3650).and_then(|days| u32::try_from(days).ok()),
         lead,
         mentions: fields.flag_or("mentions", lead),
-        session: fields.one_of("session", &MODES).unwrap_or_default(),
+        session: fields.one_of("session", &Mode::CHOICES).unwrap_or_default(),
         history_window: fields
             .number("history_window", 0..=1000)
             .and_then(|posts| u32::try_from(posts).ok())

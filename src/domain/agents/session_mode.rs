@@ -24,6 +24,10 @@ pub enum SessionMode {
 }
 
 impl SessionMode {
+    /// The modes with their names in files.
+    pub(in crate::domain) const CHOICES: [(&'static str, Self); 3] =
+        [("continue", Self::Continue), ("fresh", Self::Fresh), ("none", Self::None)];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Continue => "continue",

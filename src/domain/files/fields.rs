@@ -4,7 +4,11 @@ use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use serde_json::Value;
 
-use super::{Key, Problem, ValueType, front_matter::FrontMatter, is_name, nearest};
+use super::{
+    Key, Problem, ValueType,
+    front_matter::{FrontMatter, ListItem},
+    is_name, nearest,
+};
 use crate::domain::text;
 
 /// The keys of a file. Each is asked for once; [`Fields::finish`] reports the others.
@@ -13,12 +17,27 @@ pub(in crate::domain) struct Fields<'a> {
     values: BTreeMap<String, FrontMatter>,
     keys: Vec<Key>,
     lines: BTreeMap<&'static str, usize>,
+    /// The line of the item of a list whose keys these are. `None`: the keys are those of the file.
+    item_line: Option<usize>,
     pub problems: Vec<Problem>,
 }
 
 impl<'a> Fields<'a> {
     pub fn new(file: &'a str, values: BTreeMap<String, FrontMatter>) -> Self {
-        Self { file, values, keys: Vec::new(), lines: BTreeMap::new(), problems: Vec::new() }
+        Self {
+            file,
+            values,
+            keys: Vec::new(),
+            lines: BTreeMap::new(),
+            item_line: None,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Opens the keys of an item of a list. `None`: the item is not a map.
+    pub fn open_item(&self, item: &ListItem) -> Option<Self> {
+        let values = item.keys.clone()?;
+        Some(Self { item_line: Some(item.line), ..Self::new(self.file, values) })
     }
 
     pub fn text(&mut self, key: &'static str) -> Option<String> {
@@ -30,10 +49,13 @@ impl<'a> Fields<'a> {
 
     /// Reads a required text.
     pub fn required(&mut self, key: &'static str, example: &str) -> String {
-        let is_there = self.values.contains_key(key);
+        let found = self.values.get(key);
+        // A key without a value is missing, too.
+        let is_set = found.is_some_and(|found| !found.value.is_null());
+        let line = found.map(|found| found.line).or(self.item_line).unwrap_or(1);
         let text = self.text(key);
-        if !is_there {
-            self.fail_at(1, key, "is missing", format!("{key}: {example}"));
+        if !is_set {
+            self.fail_at(line, key, "is missing", format!("{key}: {example}"));
         }
         text.unwrap_or_default()
     }
@@ -138,7 +160,7 @@ impl<'a> Fields<'a> {
 
     /// Reports a key that is wrong for a reason beyond its type.
     pub fn fail(&mut self, key: &'static str, message: impl Into<String>, fix: impl Into<String>) {
-        let line = self.lines.get(key).copied();
+        let line = self.line(key).or(self.item_line);
         let problem = Problem::of_file(self.file, message, fix);
         self.problems.push(Problem { line, key: Some(key.to_owned()), ..problem });
     }

@@ -14,7 +14,7 @@ mod reader;
 pub(super) use self::{
     fields::Fields,
     folder::{markdown, read_folder, unreadable_folder},
-    front_matter::{Document, FrontMatter},
+    front_matter::{Document, FrontMatter, ListItem},
     problem::list_problems,
 };
 pub use self::{

@@ -14,6 +14,7 @@ mod format;
 mod retry;
 mod show;
 mod start;
+mod steps;
 mod template;
 mod templates;
 

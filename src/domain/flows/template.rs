@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::steps::{StepContext, read_step};
 use crate::domain::{
-    agents::SessionMode as Mode,
-    agents::{Catalogue, LookupError},
-    files::{Document, Fields, File, FrontMatter, Problem, is_name, nearest},
-    objects::translate_message,
+    agents::{Catalogue, SessionMode as Mode},
+    files::{Document, Fields, File, FrontMatter, Problem, nearest},
     tasks::OnFailure,
 };
 
@@ -51,21 +50,6 @@ pub struct Step {
     pub prompt: String,
 }
 
-/// A step as written in the front matter.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StepKeys {
-    step: String,
-    agent: String,
-    instance: Option<String>,
-    #[serde(default)]
-    after: Vec<String>,
-    #[serde(default)]
-    on_failure: OnFailure,
-    session: Option<Mode>,
-    each: Option<String>,
-}
-
 /// The keys of the front matter, before their parts are checked.
 pub(super) struct FrontMatterKeys {
     name: String,
@@ -75,13 +59,13 @@ pub(super) struct FrontMatterKeys {
 }
 
 /// A prompt below its heading.
-struct Section {
+pub(super) struct Section {
     /// The line of the heading.
-    heading_line: usize,
+    pub heading_line: usize,
     /// The line where the text begins.
-    line: usize,
-    name: String,
-    text: String,
+    pub line: usize,
+    pub name: String,
+    pub text: String,
 }
 
 impl Template {
@@ -91,29 +75,26 @@ impl Template {
     }
 }
 
-/// Placeholders that only a repeated step has.
-const OF_ITEM: [&str; 2] = ["item", "number"];
-
 /// Parses a template, or returns all its problems.
 pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
     let FrontMatterKeys { name, description, inputs, steps: items } =
         read_keys(&mut fields, &file.name);
     fields.reject_unknown();
-    let mut reader = Reader { fields, agents };
     let mut inputs = inputs_of(inputs);
+    let items = items.map(|found| found.items).unwrap_or_default();
     let sections = sections(&document);
+    let around = StepContext { agents, inputs: &inputs, sections: &sections };
     let mut steps: Vec<Step> = Vec::new();
     // Names of all steps, also of those with problems: others may name them.
     let mut names: Vec<&str> = Vec::new();
-    for (line, item) in with_lines(items.as_ref()) {
-        steps.extend(reader.step(line, item, &names, &inputs, &sections));
-        names.extend(item["step"].as_str());
+    for item in &items {
+        steps.extend(read_step(&mut fields, item, &names, &around));
+        names.extend(item.text("step"));
     }
-    reader.report_unused(&sections, &names);
-    let each = with_lines(items.as_ref()).filter_map(|(_, item)| item["each"].as_str());
-    reader.report_unused_inputs(&sections, &each.collect::<Vec<_>>(), &inputs);
-    let mut fields = reader.fields;
+    report_headings(&mut fields, &sections, &names);
+    let each: Vec<&str> = items.iter().filter_map(|item| item.text("each")).collect();
+    report_unused_inputs(&mut fields, &sections, &each, &inputs);
     if steps.is_empty() && fields.problems.is_empty() {
         fields.fail_at(1, "steps", "has none", "`steps:` with a list below it");
     }
@@ -153,158 +134,42 @@ pub(super) fn placeholders(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-struct Reader<'a> {
-    fields: Fields<'a>,
-    agents: &'a Catalogue,
+/// Reports inputs that have no effect. A misspelt use counts, because it is reported itself.
+fn report_unused_inputs(
+    fields: &mut Fields<'_>,
+    sections: &[Section],
+    each: &[&str],
+    inputs: &[Input],
+) {
+    let names = || inputs.iter().map(|input| input.name.as_str());
+    let in_prompts = sections.iter().flat_map(|section| placeholders(&section.text));
+    let used: Vec<&str> = in_prompts
+        .map(|(_, name)| name)
+        .chain(each.iter().copied())
+        .filter_map(|name| names().find(|known| *known == name).or_else(|| nearest(name, names())))
+        .collect();
+    for name in names().filter(|name| !used.contains(name)) {
+        let message = format!("`{name}` is unused: no prompt and no `each` names it");
+        let fix = format!("`{{{{{name}}}}}` in a prompt, or remove it");
+        fields.fail("inputs", message, fix);
+    }
 }
 
-impl Reader<'_> {
-    fn step(
-        &mut self,
-        line: usize,
-        item: &Value,
-        before: &[&str],
-        inputs: &[Input],
-        sections: &[Section],
-    ) -> Option<Step> {
-        let written: StepKeys = match serde_json::from_value(item.clone()) {
-            Ok(written) => written,
-            Err(error) => {
-                let fix =
-                    "step, agent, and where needed instance, after, on_failure, session, each";
-                let step = match item["step"].as_str() {
-                    Some(name) => format!("the step `{name}`"),
-                    None => "a step without a name".to_owned(),
-                };
-                let error = translate_message(&error.to_string());
-                self.fields.fail_at(line, "steps", format!("{step} cannot be read: {error}"), fix);
-                return None;
-            }
-        };
-        let names = || before.iter().copied();
-        let name = written.step;
-        if !is_name(&name) || names().any(|known| known == name) {
-            let fix = "a name of its own: lower-case letters, digits, - and _, at most 64";
-            self.fields.fail_at(
-                line,
-                "step",
-                format!("`{name}` is not a valid name, or an earlier step has it"),
-                fix.to_owned(),
+/// Reports headings without a step, and those of a step that has a heading already.
+fn report_headings(fields: &mut Fields<'_>, sections: &[Section], steps: &[&str]) {
+    for (at, section) in sections.iter().enumerate() {
+        let key = format!("## {}", section.name);
+        let first = sections[..at].iter().find(|first| first.name == section.name);
+        if !steps.contains(&section.name.as_str()) {
+            let fix = "a step of this name in the front matter, or a heading of another level";
+            fields.fail_at(section.heading_line, &key, "is a prompt without a step", fix);
+        } else if let Some(first) = first {
+            let message = format!(
+                "is a second prompt of its step: line {} has the first",
+                first.heading_line
             );
-        }
-        match self.agents.agent(&written.agent) {
-            Ok(_) => {}
-            Err(LookupError::Unknown { name, advice, .. }) => {
-                self.fields.fail_at(line, "agent", format!("there is no agent `{name}`"), advice);
-            }
-            Err(LookupError::Broken { name, problem, .. }) => {
-                let message = format!("the file of the agent `{name}` has problems");
-                self.fields.fail_at(
-                    line,
-                    "agent",
-                    message,
-                    format!("another agent, or fix {problem}"),
-                );
-            }
-        }
-        let instance = written.instance.unwrap_or_else(|| "main".to_owned());
-        if !is_name(&instance) || instance.len() > 56 {
-            let fix = "lower-case letters, digits, - and _, at most 56";
-            self.fields.fail_at(
-                line,
-                "instance",
-                format!("`{instance}` is not a valid name"),
-                fix.to_owned(),
-            );
-        }
-        for other in written.after.iter().filter(|other| !names().any(|known| known == *other)) {
-            let fix = match nearest(other, names()) {
-                Some(near) => format!("{near} (the closest match)"),
-                None => "steps that come before it in the list".to_owned(),
-            };
-            self.fields.fail_at(line, "after", format!("`{other}` is not an earlier step"), fix);
-        }
-        if let Some(each) =
-            written.each.as_ref().filter(|each| !inputs.iter().any(|it| it.name == **each))
-        {
-            let fix = "the name of an input, which is then a list".to_owned();
-            self.fields.fail_at(line, "each", format!("`{each}` is not an input"), fix);
-        }
-        let section = sections.iter().find(|section| section.name == name);
-        let Some(section) = section.filter(|section| !section.text.is_empty()) else {
-            let fix = format!("below the front matter: `## {name}`, then the prompt of the step");
-            self.fields.fail_at(line, "step", format!("`{name}` has no prompt"), fix);
-            return None;
-        };
-        self.check_prompt(section, inputs, written.each.is_some());
-        Some(Step {
-            name,
-            agent: written.agent,
-            instance,
-            after: written.after,
-            on_failure: written.on_failure,
-            session: written.session,
-            each: written.each,
-            prompt: section.text.clone(),
-        })
-    }
-
-    fn check_prompt(&mut self, section: &Section, inputs: &[Input], is_repeated: bool) {
-        for (at, name) in placeholders(&section.text) {
-            let is_known = inputs.iter().any(|input| input.name == name)
-                || (is_repeated && OF_ITEM.contains(&name));
-            if is_known {
-                continue;
-            }
-            let line = section.line + section.text[..at].matches('\n').count();
-            let fix = match nearest(name, inputs.iter().map(|input| input.name.as_str())) {
-                Some(near) => format!("{{{{{near}}}}} (the closest match)"),
-                None => "an input by its name; in a step with `each` also {{item}} and {{number}}"
-                    .to_owned(),
-            };
-            self.fields.fail_at(
-                line,
-                &section.name,
-                format!("`{{{{{name}}}}}` is not an input"),
-                fix,
-            );
-        }
-    }
-
-    /// Reports inputs that have no effect. A misspelt use counts, because it is reported itself.
-    fn report_unused_inputs(&mut self, sections: &[Section], each: &[&str], inputs: &[Input]) {
-        let names = || inputs.iter().map(|input| input.name.as_str());
-        let in_prompts = sections.iter().flat_map(|section| placeholders(&section.text));
-        let used: Vec<&str> = in_prompts
-            .map(|(_, name)| name)
-            .chain(each.iter().copied())
-            .filter_map(|name| {
-                names().find(|known| *known == name).or_else(|| nearest(name, names()))
-            })
-            .collect();
-        for name in names().filter(|name| !used.contains(name)) {
-            let message = format!("`{name}` is unused: no prompt and no `each` names it");
-            self.fields.fail(
-                "inputs",
-                message,
-                format!("`{{{{{name}}}}}` in a prompt, or remove it"),
-            );
-        }
-    }
-
-    fn report_unused(&mut self, sections: &[Section], steps: &[&str]) {
-        for section in sections {
-            if !steps.contains(&section.name.as_str()) {
-                let fix = "a step of this name in the front matter, or a heading of another level"
-                    .to_owned();
-                let message = "is a prompt without a step".to_owned();
-                self.fields.fail_at(
-                    section.heading_line,
-                    &format!("## {}", section.name),
-                    message,
-                    fix,
-                );
-            }
+            let fix = "both texts below one heading, or a heading of another level";
+            fields.fail_at(section.heading_line, &key, message, fix);
         }
     }
 }
@@ -317,14 +182,6 @@ fn inputs_of(found: Option<FrontMatter>) -> Vec<Input> {
         Input { name, about, is_list: false }
     };
     inputs.into_iter().map(input).collect()
-}
-
-fn with_lines(steps: Option<&FrontMatter>) -> impl Iterator<Item = (usize, &Value)> {
-    steps.into_iter().flat_map(|found| {
-        let values = found.value.as_array().map(Vec::as_slice).unwrap_or_default();
-        let lines = found.item_lines.iter().copied().chain(std::iter::repeat(found.line));
-        lines.zip(values)
-    })
 }
 
 /// The headings of the second level below the front matter, with the texts below them.
@@ -354,9 +211,7 @@ fn sections(document: &Document<'_>) -> Vec<Section> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
-    use super::{super::template_format, *};
+    use super::*;
 
     #[test]
     fn placeholders_are_found_with_their_positions() {
@@ -373,28 +228,5 @@ mod tests {
         let found: Vec<_> =
             found.iter().map(|s| (s.line, s.name.as_str(), s.text.as_str())).collect();
         assert_eq!(found, [(8, "plan", "One.\n\n### Part"), (13, "draft", "Two.")]);
-    }
-
-    #[test]
-    fn the_schema_has_the_keys_and_choices_of_a_step() {
-        let schema = template_format().schema().unwrap();
-        let step = &schema["properties"]["steps"]["items"]["properties"];
-        let documented: Vec<_> =
-            step.as_object().unwrap().keys().map(|key| format!("`{key}`")).collect();
-        let read = |step: Value| serde_json::from_value::<StepKeys>(step).map(|_| ());
-        let error = read(json!({ "x": 1 })).unwrap_err().to_string();
-        let mut known: Vec<_> =
-            error.split("one of ").nth(1).unwrap().split(", ").map(str::to_owned).collect();
-        known.sort();
-        assert_eq!(documented, known);
-        for key in ["on_failure", "session"] {
-            let choices = step[key]["enum"].as_array().unwrap();
-            let with = |choice: &Value| json!({ "step": "a", "agent": "b", key: choice });
-            assert!(choices.iter().all(|choice| read(with(choice)).is_ok()), "{choices:?}");
-            let error = read(with(&json!("none of them"))).unwrap_err().to_string();
-            let all = choices.iter().map(|choice| format!("`{}`", choice.as_str().unwrap()));
-            assert!(all.clone().all(|choice| error.contains(&choice)), "{error}");
-            assert_eq!(error.matches('`').count(), 2 + 2 * all.count(), "{error}");
-        }
     }
 }

@@ -103,19 +103,71 @@ No step has this heading.
     let words = words.unwrap_err();
     for expected in [
         "bad.md:2: name: is `other`, but the file says `bad`",
-        "bad.md:7: agent: there is no agent `planer`\n  write: did you mean `planner`?",
-        "bad.md:7: after: `draft` is not an earlier step",
-        "bad.md:10: steps: the step `Plan It` cannot be read: unknown field `color`",
-        "bad.md:13: after: `plna` is not an earlier step\n  write: plan (the closest match)",
-        "bad.md:13: each: `parts` is not an input",
+        "bad.md:8: agent: there is no agent `planer`\n  write: did you mean `planner`?",
+        "bad.md:9: after: `draft` is not an earlier step",
+        "bad.md:10: step: `Plan It` is not a valid name",
+        "bad.md:12: color: unknown key",
         "bad.md:13: step: `draft` has no prompt",
+        "bad.md:15: each: `parts` is not an input",
+        "bad.md:16: after: `plna` is not an earlier step\n  write: plan (the closest match)",
         "bad.md:20: plan: `{{topik}}` is not an input\n  write: {{topic}} (the closest match)",
         "bad.md:22: ## forgotten: is a prompt without a step",
         "empty.md:1: does not begin with front matter",
     ] {
         assert!(words.contains(expected), "{expected}\n in:\n{words}");
     }
-    assert!(words.starts_with("the templates of flows have 10 problems"), "{words}");
+    assert!(words.starts_with("the templates of flows have 11 problems"), "{words}");
+}
+
+#[test]
+fn every_problem_of_a_step_is_reported_with_the_line_of_its_key() {
+    let bad = "---
+name: bad
+description: Bad
+steps:
+  - step: plan
+    agent: planner
+    session: [fresh]
+  - agent: copywriter
+    instance: Part One
+    after: plan
+    on_failure: stop
+  - plan
+  - step: plan
+    agent:
+---
+## plan
+
+Plan.
+
+## plan
+
+Plan again.
+";
+    let words = load(&[("bad.md", bad)]).unwrap_err();
+    for expected in [
+        "bad.md:7: session: is [\"fresh\"]\n  write: session: continue, fresh, none",
+        "bad.md:8: step: is missing",
+        "bad.md:9: instance: `Part One` is not a valid name",
+        "bad.md:10: after: is \"plan\"\n  write: after: a list of earlier steps",
+        "bad.md:11: on_failure: is `stop`\n  write: on_failure: run, cancel",
+        "bad.md:12: steps: contains an item that is not a map of keys",
+        "bad.md:13: step: an earlier step has the name `plan`",
+        "bad.md:14: agent: is missing",
+        "bad.md:20: ## plan: is a second prompt of its step: line 16 has the first",
+    ] {
+        assert!(words.contains(expected), "{expected}\n in:\n{words}");
+    }
+    assert!(words.starts_with("the templates of flows have 9 problems"), "{words}");
+}
+
+#[test]
+fn the_advice_for_a_flow_without_front_matter_names_no_agent() {
+    let open = "---\nname: open\ndescription: Open\n";
+    let words = load(&[("none.md", "## plan\n"), ("open.md", open)]).unwrap_err();
+    assert!(words.contains("none.md:1: does not begin with front matter"), "{words}");
+    assert!(words.contains("open.md:1: begins with front matter that has no end"), "{words}");
+    assert!(!words.contains("copywriter"), "{words}");
 }
 
 #[test]
@@ -145,7 +197,7 @@ Read it.
     let words = load(&[("bad.md", bad)]).unwrap_err();
     for expected in [
         "bad.md:4: inputs: `color` is unused",
-        "bad.md:8: steps: the step `write` cannot be read: unknown field `instances`",
+        "bad.md:10: instances: unknown key\n  write: instance (the closest match)",
     ] {
         assert!(words.contains(expected), "{expected}\n in:\n{words}");
     }
