@@ -1,55 +1,71 @@
 //! Checks of agents that need more than their files: the tools of the service, weights of texts, properties of providers.
 
+use std::sync::Arc;
+
 use crate::{
-    context::{Budget, Calibration, Weight},
+    context::{Budget, Calibration, fixed_weight},
     domain::agents::{self, Agent, Catalogue, PermissionMode, SessionMode as Mode},
     providers::claude,
-    tools,
+    tools::{self, RuleProblem},
+    transcript::ToolSpec,
 };
 
 /// Step to which a proposed window is rounded up, in tokens.
 const WINDOW_STEP: u64 = 1024;
 
-/// Lists keys of valid files with which an agent cannot run: tools that do not exist, and windows that its system prompt fills.
+/// Lists keys with which agents cannot run as their files say: rules of tools without effect, and windows without room for a conversation.
+///
+/// The service does not refuse these agents: its next version may know the tool, and the model may need fewer tokens than estimated.
 pub fn agent_problems(catalogue: &Catalogue, config: &agents::Config) -> Vec<agents::Problem> {
     let mut problems = Vec::new();
-    for agent in catalogue.agents() {
-        let file = config.folder.join(format!("{}.md", agent.name)).display().to_string();
+    for file in catalogue.agent_files() {
         let mut report = |key: &str, message: String, fix: String| {
-            let (file, key) = (file.clone(), Some(key.to_owned()));
-            problems.push(agents::Problem { file, line: None, key, message, fix });
+            let (line, key, file) = (file.line(key), Some(key.to_owned()), file.path.clone());
+            problems.push(agents::Problem { file, line, key, message, fix });
         };
-        let grants = &agent.grants;
-        for (key, rules) in
-            [("tools", &grants.tools), ("disallowedTools", &grants.disallowed_tools)]
-        {
-            for (rule, nearest) in tools::unknown_tools(rules) {
-                let fix = match nearest {
-                    Some(name) => format!("mcp__{}__{name} (the closest match)", tools::SERVER),
-                    None => format!("mcp__{} for all tools of the service", tools::SERVER),
-                };
-                report(key, format!("`{rule}` names an unknown tool of the service"), fix);
-            }
+        for RuleProblem { key, message, fix } in tools::rule_problems(file) {
+            report(key, message, fix);
         }
-        if let Some((message, least_tokens)) = narrow_window(catalogue, agent) {
+        let narrow = narrow_window(catalogue, &file.agent, config);
+        let narrow = narrow.filter(|_| !file.has_problem("reserve_tokens"));
+        if let Some((message, least_tokens)) = narrow {
             report("window_tokens", message, format!("window_tokens: {least_tokens}"));
         }
     }
     problems
 }
 
-/// Returns the reason why the system prompt and the reserve do not fit into the window of the file, and a window that is large enough.
-fn narrow_window(catalogue: &Catalogue, agent: &Agent) -> Option<(String, u64)> {
+/// Returns the reason why the window of the file has no room beside the reserve and what every call contains, and a window that is large
+/// enough.
+fn narrow_window(
+    catalogue: &Catalogue,
+    agent: &Agent,
+    config: &agents::Config,
+) -> Option<(String, u64)> {
     let window_tokens = u64::try_from(agent.window_tokens?).ok()?;
     let reserve = agent.reserve_tokens.and_then(|tokens| u64::try_from(tokens).ok());
     let reserve_tokens = reserve.unwrap_or_else(|| Budget::default_reserve(window_tokens));
     let skills = catalogue.skills_of(agent);
-    let skills: Weight = skills.iter().map(|skill| Weight::of_text(&skill.text)).sum();
+    let skills = skills.iter().map(|skill| skill.text.as_str());
+    let fixed = fixed_weight(&agent.prompt, skills, &sent_tools(agent, config));
     // The first turn estimates in the same way. Later parts of the system prompt, such as the brief, come on top.
-    let system_tokens = Calibration::cold().tokens(Weight::of_text(&agent.prompt) + skills);
+    let system_tokens = Calibration::cold().tokens(fixed);
     let error = Budget::new(window_tokens, reserve_tokens, system_tokens).err()?;
-    let least = Budget::of_narrow(0, reserve_tokens, system_tokens).window_tokens();
+    let least = Budget::least_window(reserve, system_tokens);
     Some((format!("is too small: {error}"), least.next_multiple_of(WINDOW_STEP)))
+}
+
+/// Lists the tools that the service sends with each call. The Claude Code CLI gets them in another way.
+fn sent_tools(agent: &Agent, config: &agents::Config) -> Vec<Arc<ToolSpec>> {
+    let own = agent.provider.unwrap_or(config.provider);
+    let fallback = agent.fallback.as_ref().map(|fallback| fallback.provider);
+    let is_off_claude =
+        [Some(own), fallback].into_iter().flatten().any(|it| it != agents::Provider::Claude);
+    let max_rounds = agent.grants.max_turns.unwrap_or(config.max_rounds);
+    match is_off_claude && max_rounds > 1 {
+        true => tools::list_offered_to_agent(agent, agents::MAIN),
+        false => Vec::new(),
+    }
 }
 
 /// Lists the reasons why keys of an agent's file have no effect on its provider.

@@ -41,6 +41,7 @@ mod question_embeddings;
 mod recall;
 mod records;
 mod refusal;
+mod rule_problems;
 mod settings;
 mod status;
 mod table;
@@ -64,12 +65,13 @@ pub use self::{
     metrics::{METRICS, describe},
     permissions::{SERVER, are_granted},
     question_embeddings::Meanings,
+    rule_problems::{RuleProblem, rule_problems},
     settings::{Sections, Settings, Tools},
     table::{Line, markdown, table},
     token::{TokenError, turn_of},
 };
 use crate::{
-    domain::{agents::Agent, audit, files::nearest},
+    domain::{agents::Agent, audit},
     transcript::ToolSpec,
 };
 
@@ -98,16 +100,6 @@ pub fn list_offered_to_agent(agent: &Agent, instance: &str) -> Vec<Arc<ToolSpec>
     let role = if caller::is_lead(agent, instance) { Role::Lead } else { Role::Agent };
     let offered = catalogue::all().filter(|tool| tool.is_offered_to_agent(agent, role));
     offered.map(|tool| catalogue::spec(tool, role)).collect()
-}
-
-/// Lists the rules of an agent's file that name unknown tools of the service, each with the closest name.
-pub fn unknown_tools(rules: &[String]) -> impl Iterator<Item = (&str, Option<&'static str>)> {
-    rules.iter().filter_map(|rule| {
-        let name = permissions::named_tool(rule)?;
-        let is_unknown = catalogue::find(name).is_none();
-        let known = catalogue::all().map(|tool| tool.name);
-        is_unknown.then(|| (rule.as_str(), nearest(name, known)))
-    })
 }
 
 /// Calls a tool.

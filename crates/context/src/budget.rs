@@ -8,13 +8,13 @@ const ROOM_MIN_TOKENS: u64 = 256;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error(
-        "the reserve of {reserve_tokens} tokens for the answer fills the window of {window_tokens} tokens: lower the reserve or raise the window"
+        "the reserve of {reserve_tokens} tokens for the answer fills the window of {window_tokens} tokens: lower `reserve_tokens` or raise `window_tokens` in the agent's file"
     )]
     ReserveTooLarge { window_tokens: u64, reserve_tokens: u64 },
     #[error(
-        "the system part takes {system_tokens} of the window's {window_tokens} tokens, which leaves {room_tokens} for the conversation; it needs at least {ROOM_MIN_TOKENS}: shorten the agent's prompt, skills or client context, or raise the window"
+        "the system part takes {system_tokens} tokens with its tools, and the reserve for the answer {reserve_tokens}, of the window's {window_tokens}, which leaves {room_tokens} for the conversation; it needs at least {ROOM_MIN_TOKENS}: shorten the agent's prompt, skills or client context, grant fewer `tools`, lower `reserve_tokens`, or raise `window_tokens`"
     )]
-    SystemTooLarge { window_tokens: u64, system_tokens: u64, room_tokens: u64 },
+    SystemTooLarge { window_tokens: u64, reserve_tokens: u64, system_tokens: u64, room_tokens: u64 },
     #[error(
         "thresholds must satisfy 10 <= prepare < apply <= 95, but prepare is {prepare_percent} and apply is \
          {apply_percent}: correct them in the configuration or the agent's file"
@@ -79,7 +79,12 @@ impl Budget {
         }
         let room_tokens = (window_tokens - reserve_tokens).saturating_sub(system_tokens);
         if room_tokens < ROOM_MIN_TOKENS {
-            return Err(Error::SystemTooLarge { window_tokens, system_tokens, room_tokens });
+            return Err(Error::SystemTooLarge {
+                window_tokens,
+                reserve_tokens,
+                system_tokens,
+                room_tokens,
+            });
         }
         Ok(Self { window_tokens, reserve_tokens, system_tokens })
     }
@@ -88,6 +93,14 @@ impl Budget {
     pub fn of_narrow(window_tokens: u64, reserve_tokens: u64, system_tokens: u64) -> Self {
         let least = reserve_tokens.saturating_add(system_tokens).saturating_add(ROOM_MIN_TOKENS);
         Self { window_tokens: window_tokens.max(least), reserve_tokens, system_tokens }
+    }
+
+    /// Returns the smallest window with room for a conversation. `None`: the reserve is the default of that window.
+    pub fn least_window(reserve_tokens: Option<u64>, system_tokens: u64) -> u64 {
+        let needed = system_tokens.saturating_add(ROOM_MIN_TOKENS);
+        // A third of the rest is a quarter of the whole.
+        let reserve_tokens = reserve_tokens.unwrap_or_else(|| (needed / 3).clamp(1024, 8192));
+        needed.saturating_add(reserve_tokens)
     }
 
     /// Returns a quarter of the window between 1,024 and 8,192 tokens, but at most half of a tiny one. A fixed minimum
@@ -171,13 +184,30 @@ mod tests {
     fn impossible_settings_are_refused_with_advice() {
         assert!(matches!(Budget::new(1000, 1000, 0), Err(Error::ReserveTooLarge { .. })));
         let error = Budget::new(4096, 1024, 3000).unwrap_err();
-        assert!(error.to_string().contains("shorten the agent's prompt"));
+        for words in
+            ["shorten the agent's prompt", "3000 tokens", "the answer 1024", "window's 4096"]
+        {
+            assert!(error.to_string().contains(words), "{words}: {error}");
+        }
         assert!(Thresholds::new(85, 75).is_err());
         assert!(Thresholds::new(75, 96).is_err());
         assert!(
             serde_json::from_str::<Thresholds>(r#"{"prepare_percent":80,"apply_percent":80}"#)
                 .is_err()
         );
+    }
+
+    #[test]
+    fn the_least_window_has_room_beside_its_reserve() {
+        for system_tokens in [0, 100, 2_000, 2_800, 3_000, 8_000, 24_000, 100_000] {
+            let window_tokens = Budget::least_window(None, system_tokens);
+            for window_tokens in [window_tokens, window_tokens.next_multiple_of(1024)] {
+                let reserve_tokens = Budget::default_reserve(window_tokens);
+                Budget::new(window_tokens, reserve_tokens, system_tokens).unwrap();
+            }
+        }
+        assert!(Budget::new(Budget::least_window(Some(64), 500), 64, 500).is_ok());
+        assert!(Budget::new(Budget::least_window(Some(64), 500) - 1, 64, 500).is_err());
     }
 
     #[test]

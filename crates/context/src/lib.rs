@@ -55,4 +55,5 @@ pub use digest::Digest;
 pub use entry::Entry;
 pub use manifest::Manifest;
 pub use parts::Parts;
+pub use system_part::fixed_weight;
 pub use weight::Weight;

@@ -28,6 +28,9 @@ reserved. If the folder exists, it replaces the built-in ones: copy those that y
 Changed files are read again before the next turn. `dalsegno agent check config/agents` lists all problems with file, line and fix. An agent whose
 file has problems gets no new tasks, and its tasks wait for the repair.
 
+`agent check` also reports what the service accepts, although the agent cannot work as its file says: rules for unknown tools and servers, tools that
+only the lead may use, blackboard tools without a path in `blackboard`, and a `window_tokens` without room beside reserve, prompt, skills and tools.
+
 [agent.schema.json](agent.schema.json) describes the front matter for editors.
 ";
 

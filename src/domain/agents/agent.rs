@@ -1,5 +1,7 @@
 //! One agent, as its file describes it.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -105,12 +107,11 @@ pub enum Think {
     High,
 }
 
-/// An agent with the problems of its file, and the lines of two of its keys, for problems that only the catalogue can see.
+/// An agent with the problems of its file, and the lines of its keys, for problems that only others can see.
 pub(super) struct ParsedAgent {
     pub agent: Agent,
     pub problems: Vec<Problem>,
-    pub skills_line: Option<usize>,
-    pub lead_line: Option<usize>,
+    pub lines: BTreeMap<&'static str, usize>,
 }
 
 const PROVIDERS: [(&str, Provider); 3] =
@@ -146,8 +147,8 @@ pub(super) fn parse(file: &File, around: &ParseContext<'_>) -> Result<ParsedAgen
     let (mut fields, document) = file.open()?;
     let agent = read(&mut fields, &file.name, document.text(), around);
     check(&mut fields, &agent);
-    let (skills_line, lead_line) = (fields.line("skills"), fields.line("lead"));
-    Ok(ParsedAgent { agent, problems: fields.into_problems(), skills_line, lead_line })
+    let lines = fields.lines();
+    Ok(ParsedAgent { agent, problems: fields.into_problems(), lines })
 }
 
 pub(super) fn read(

@@ -28,7 +28,31 @@ pub struct Catalogue {
     broken_agents: BTreeMap<String, BrokenAgent>,
     /// By name, the first problem of each.
     broken_nodes: BTreeMap<String, String>,
+    agent_files: Vec<AgentFile>,
     problems: Vec<Problem>,
+}
+
+/// The file of an agent, with problems or without. Keys with problems have their default in `agent`.
+#[derive(Debug, Clone)]
+pub struct AgentFile {
+    pub agent: Arc<Agent>,
+    /// The path, as shown to people.
+    pub path: String,
+    lines: BTreeMap<&'static str, usize>,
+    /// The keys with problems.
+    broken_keys: Vec<String>,
+}
+
+impl AgentFile {
+    /// Returns the line of a key, if the file has the key.
+    pub fn line(&self, key: &str) -> Option<usize> {
+        self.lines.get(key).copied()
+    }
+
+    /// Returns true if the value of a key is refused, so that `agent` has its default.
+    pub fn has_problem(&self, key: &str) -> bool {
+        self.broken_keys.iter().any(|broken| broken == key)
+    }
 }
 
 /// An agent whose file has problems.
@@ -231,6 +255,11 @@ impl Catalogue {
         self.agents.values()
     }
 
+    /// Lists the files of all agents, also of broken ones, except those whose front matter cannot be read.
+    pub fn agent_files(&self) -> &[AgentFile] {
+        &self.agent_files
+    }
+
     /// The skills of an agent, in the order of its file.
     pub fn skills_of(&self, agent: &Agent) -> Vec<Arc<Skill>> {
         agent.skills.iter().filter_map(|name| self.skills.get(name).cloned()).collect()
@@ -319,13 +348,18 @@ impl Catalogue {
                 let second = check_single_lead(file, &parsed, lead.as_deref());
                 parsed.problems.extend(second);
                 parsed.problems.sort_by_key(|problem| problem.line);
-                match parsed.problems.is_empty() {
-                    true => Ok(parsed.agent),
-                    false => Err(parsed.problems),
-                }
+                let ParsedAgent { agent, problems, lines } = parsed;
+                let agent = Arc::new(agent);
+                self.agent_files.push(AgentFile {
+                    agent: Arc::clone(&agent),
+                    path: file.path.clone(),
+                    lines,
+                    broken_keys: problems.iter().filter_map(|it| it.key.clone()).collect(),
+                });
+                if problems.is_empty() { Ok(agent) } else { Err(problems) }
             });
             match fitting {
-                Ok(agent) => _ = self.agents.insert(agent.name.clone(), Arc::new(agent)),
+                Ok(agent) => _ = self.agents.insert(agent.name.clone(), agent),
                 Err(found) => {
                     let problem = self.add_problems(found);
                     self.broken_agents
@@ -351,7 +385,7 @@ struct SkillNames<'a> {
 
 fn check_skills(file: &File, parsed: &ParsedAgent, known: &SkillNames<'_>) -> Vec<Problem> {
     let problem = |message: String, fix: String| Problem {
-        line: parsed.skills_line,
+        line: parsed.lines.get("skills").copied(),
         key: Some("skills".to_owned()),
         ..Problem::of_file(&file.path, message, fix)
     };
@@ -389,7 +423,7 @@ fn lead_of(files: &[ParsedFile<'_>]) -> Option<String> {
 fn check_single_lead(file: &File, parsed: &ParsedAgent, lead: Option<&str>) -> Option<Problem> {
     let first = lead.filter(|first| parsed.agent.lead && *first != file.name)?;
     Some(Problem {
-        line: parsed.lead_line,
+        line: parsed.lines.get("lead").copied(),
         key: Some("lead".to_owned()),
         ..Problem::of_file(
             &file.path,

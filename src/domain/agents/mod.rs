@@ -26,7 +26,7 @@ pub use self::{
     agent::{Agent, Fallback, Options, Provider, Think},
     blackboard_grants::Grants as BlackboardGrants,
     blackboard_path::{NoPath, Path as BlackboardPath},
-    catalogue::{Catalogue, FileKind, LookupError},
+    catalogue::{AgentFile, Catalogue, FileKind, LookupError},
     formats::{agent_format, node_format, skill_format},
     grants::{Grants, PermissionMode},
     instances::{AgentInstance, MAIN},

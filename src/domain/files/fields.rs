@@ -215,6 +215,11 @@ impl<'a> Fields<'a> {
         self.lines.get(key).copied()
     }
 
+    /// Returns the lines of the keys that were read and are set.
+    pub fn lines(&self) -> BTreeMap<&'static str, usize> {
+        self.lines.clone()
+    }
+
     /// Reports the unknown keys. Call it once every known key has been read.
     pub fn reject_unknown(&mut self) {
         for (key, found) in std::mem::take(&mut self.values) {

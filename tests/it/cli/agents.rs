@@ -193,16 +193,65 @@ async fn agents_that_cannot_run_are_problems() {
     };
     let tools = "tools: mcp__dalsegno__board_pots, mcp__dalsegno__status, mcp__dalsegno__*\n";
     let output = check(tools, "You write.").await;
-    let words = "writer.md: tools: `mcp__dalsegno__board_pots` names an unknown tool";
+    let words = "writer.md:4: tools: `mcp__dalsegno__board_pots` names an unknown tool";
     assert!(output.code == 2 && output.stdout.contains(words), "{output:?}");
     assert!(output.stdout.contains("mcp__dalsegno__board_post (the closest"), "{output:?}");
     assert!(output.stdout.contains("1 problem"), "{output:?}");
     let long = "You write about harbours. ".repeat(200);
     let output = check("window_tokens: 2048\n", &long).await;
-    let words = "writer.md: window_tokens: is too small: the system part takes";
+    let words = "writer.md:4: window_tokens: is too small: the system part takes";
     assert!(output.code == 2 && output.stdout.contains(words), "{output:?}");
     let output = check("window_tokens: 2048\n", "You write.").await;
     assert_eq!(output.code, 0, "{output:?}");
+    // The tools alone fill the window; Claude Code gets them in another way.
+    let tools = "tools: mcp__dalsegno\nwindow_tokens: 2000\n";
+    let output = check(tools, "You write.").await;
+    assert_eq!(output.code, 2, "{output:?}");
+    for words in ["writer.md:5: window_tokens: is too small", "reserve for the answer 1000"] {
+        assert!(output.stdout.contains(words), "{words}: {output:?}");
+    }
+    let larger = output.stdout.rsplit("write: ").next().unwrap().trim();
+    let output = check(&format!("tools: mcp__dalsegno\n{larger}\n"), "You write.").await;
+    assert_eq!(output.code, 0, "{larger}: {output:?}");
+    let on_claude = format!("provider: claude\nmodel: sonnet\n{tools}");
+    let output = check(&on_claude, "You write.").await;
+    assert_eq!(output.code, 0, "{output:?}");
+}
+
+#[tokio::test]
+async fn rules_of_tools_without_effect_are_problems_besides_those_of_the_file() {
+    let fixture = Fixture::new().await;
+    let check = async |keys: &str| {
+        let file = format!("---\nname: writer\ndescription: Writes\n{keys}---\nYou write.\n");
+        write_agent_file(&fixture, &file);
+        fixture.run(&["agent", "check"]).await
+    };
+    let servers = "mcpServers: { board: { type: http, url: \"https://board.example/mcp\" } }\n";
+    let tools = "tools: mcp__dalsego__status, mcp__bord__post, mcp__board__post, mcp__dalsegno__edicts_publish, \
+                 mcp__dalsegno__blackboard_read, mcp__dalsegno__blackboard_write\ndisallowedTools: mcp__chalk\n";
+    let output = check(&format!("modle: x\n{servers}{tools}")).await;
+    assert_eq!(output.code, 2, "{output:?}");
+    for words in [
+        "writer.md:4: modle: unknown key",
+        "writer.md:6: tools: `mcp__dalsego__status` names the MCP server `dalsego`, which does not exist",
+        "write: mcp__dalsegno__status (the closest match)",
+        "write: mcp__board__post (the closest match)",
+        "writer.md:6: tools: `mcp__dalsegno__edicts_publish` has no effect: only the lead may use",
+        "writer.md:6: tools: `mcp__dalsegno__blackboard_read` has no effect: the file grants no path",
+        "write: blackboard: { read: [/], write: [/plan] }",
+        "writer.md:7: disallowedTools: `mcp__chalk` names the MCP server `chalk`, which does not",
+        "write: a server `chalk` below `mcpServers`, or remove the rule",
+        "have 7 problems",
+    ] {
+        assert!(output.stdout.contains(words), "{words}: {output:?}");
+    }
+    let granted = "lead: true\nblackboard: { read: [/], write: [/plan] }\ntools: mcp__dalsegno__edicts_publish, \
+                   mcp__dalsegno__blackboard_read, mcp__dalsegno__blackboard_write, mcp__board\n";
+    let output = check(&format!("{servers}{granted}")).await;
+    assert_eq!(output.code, 0, "{output:?}");
+    // The names of the servers are unknown as long as the key has a problem.
+    let output = check("mcpServers: nowhere.json\ntools: mcp__board__post\n").await;
+    assert!(output.code == 2 && output.stdout.contains("1 problem"), "{output:?}");
 }
 
 #[tokio::test]
