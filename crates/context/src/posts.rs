@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::xml::Element;
+use crate::{weight::Weight, xml::Element};
 
 /// The posts of the board that one turn shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,11 @@ impl<'a> Posts<'a> {
 }
 
 impl Post<'_> {
+    /// Returns the weight of the post with its attributes: of a short post, they are most of it.
+    pub fn weight(&self) -> Weight {
+        Weight::of_text(&serde_json::to_string(self).unwrap_or_default())
+    }
+
     fn element(&self) -> Element<'_> {
         let element = Element::with_text("post", self.text.as_ref())
             .attribute("id", self.id.to_string())

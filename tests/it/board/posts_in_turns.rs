@@ -317,6 +317,34 @@ async fn posts_too_long_for_the_model_are_omitted_and_hide_no_others() {
     assert!(said.contains(&(false, "no_room".to_owned(), 2, 2, 1)), "{said:?}");
 }
 
+/// Their senders, times and ids are longer than the texts of most posts.
+#[tokio::test]
+async fn posts_of_a_full_board_leave_room_for_a_round_of_tools() {
+    let board_setup = BoardSetup::new(&[], "").await;
+    let keys = "provider: sim\nmodel: sim-1\nwindow_tokens: 8192\ntools: mcp__dalsegno\n";
+    let file = format!("---\nname: ann\ndescription: One\n{keys}---\nYou are one.\n");
+    board_setup.fixture.write_agent("ann", &file);
+    for number in 1..=50 {
+        board_setup.post(&["ann"], &format!("Note {number}: two cranes and a mole.")).await;
+    }
+    let worker = board_setup.fixture.start_worker().await;
+    let prompt = "What is new? [[sim: call board_history]] [[sim: say Done.]]";
+    let task = board_setup.fixture.done(&board_setup.ask("ann", prompt, None).await).await;
+    worker.stop().await;
+    assert_eq!(task.result.as_deref(), Some("Done."));
+    let manifests = board_setup.fixture.manifests(task.session_id.unwrap()).await;
+    let parts = manifests[0].manifest["parts"].as_array().unwrap();
+    let tokens = |kind: &str| -> u64 {
+        let sent = parts.iter().filter(|part| part["kind"] == kind && part["sent"] == true);
+        sent.map(|part| part["tokens"].as_u64().unwrap()).sum()
+    };
+    let (posts, tools) = (tokens("posts"), tokens("tools"));
+    // Without the default reserve, a quarter of the window.
+    assert!(posts > 0 && posts * 4 <= 8192 - 2048 - tools, "posts {posts}, tools {tools}");
+    let said = manifest_lines(&board_setup, &task).await;
+    assert!(said.iter().any(|(sent, why, ..)| !sent && why == "no_room"), "{said:?}");
+}
+
 /// Deletes the messages of all sessions, as retention does.
 async fn delete_messages(pool: &PgPool) {
     let mut tx = pool.begin().await.unwrap();

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     context::{
-        Calibration, Weight,
+        Calibration, Weight, fixed_weight,
         manifest::{PartReason, Span},
         parts::{self, NotShown},
         posts::{Post, Posts},
@@ -40,7 +40,8 @@ pub struct Entry {
     seq: i64,
 }
 
-/// Divisor of the room without the reserve: posts may take this part, because the conversation has to fit, too.
+/// Divisor of the room beside reserve, prompt, skills and tools: posts may take this part. The rest is for the task, the conversation, and
+/// at least one round of tools, whose results take up to a third of the room each.
 const ROOM_DIVISOR: u64 = 4;
 /// Bytes per token: more than the average of any tokeniser. Posts that were read are weighed afterwards.
 const BYTES_PER_TOKEN: u64 = 8;
@@ -53,7 +54,7 @@ pub async fn load_board(
     calibration: &Calibration,
     now: DateTime<Utc>,
 ) -> Result<Option<Board>, Error> {
-    let Assignment { agent, route, last_post, .. } = assignment;
+    let Assignment { agent, last_post, .. } = assignment;
     let is_new = session.context_tokens == 0;
     let is_seen = !is_new && *last_post <= session.board_cursor;
     if *last_post == 0 || agent.history_window == 0 || is_seen {
@@ -64,7 +65,7 @@ pub async fn load_board(
         true => Viewer::All,
         false => Viewer::Reader(&name),
     };
-    let room_tokens = route.window_tokens.saturating_sub(route.reserve_tokens) / ROOM_DIVISOR;
+    let room_tokens = room_tokens(assignment, calibration);
     let max_bytes = i64::try_from(room_tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(i64::MAX);
     let window = i64::from(agent.history_window);
     let look = UnseenQuery { session, task_id: assignment.task.id, viewer, window, max_bytes };
@@ -72,11 +73,21 @@ pub async fn load_board(
     Ok(Some(Board::of(unseen, calibration.weight_within(room_tokens), now)))
 }
 
+/// Returns the tokens that the posts of a turn may take.
+fn room_tokens(assignment: &Assignment<'_>, calibration: &Calibration) -> u64 {
+    let Assignment { agent, skills, tools, route, .. } = assignment;
+    let skills = skills.iter().map(|skill| skill.text.as_str());
+    let fixed_tokens = calibration.tokens(fixed_weight(&agent.prompt, skills, tools));
+    let taken_tokens = route.reserve_tokens.saturating_add(fixed_tokens);
+    route.window_tokens.saturating_sub(taken_tokens) / ROOM_DIVISOR
+}
+
 impl Board {
     fn of(mut unseen: UnseenPosts, max_weight: Weight, now: DateTime<Utc>) -> Self {
         // Before the oldest posts are removed.
         let older = (unseen.n_older > 0).then(|| older(&unseen));
-        let (weight, too_much) = fit(&mut unseen, max_weight);
+        let read = std::mem::take(&mut unseen.posts);
+        let (posts, weight, too_much) = fit(read, max_weight);
         let is_long =
             |why: &OmissionReason| matches!(why, OmissionReason::Long | OmissionReason::Full);
         let n_long = unseen.not_shown.iter().filter(|(_, why)| is_long(why)).count();
@@ -87,11 +98,11 @@ impl Board {
         );
         not_shown.extend(older);
         let left_out = unseen.n_older.saturating_add(n_left_out);
-        let seqs = unseen.posts.iter().map(|post| post.seq).collect();
+        let seqs = posts.iter().map(|post| post.seq).collect();
         Self {
             entry_id: ids::new_at(now),
             cursor: unseen.to_seq,
-            shown: Posts { left_out, posts: unseen.posts.into_iter().map(as_sent).collect() },
+            shown: Posts { left_out, posts },
             seqs,
             not_shown,
             weight,
@@ -121,13 +132,13 @@ impl Board {
     }
 }
 
-/// Removes posts that are too heavy alone, and the oldest of those that are too heavy together. Returns the weight of
-/// the rest, and the removed places.
-fn fit(unseen: &mut UnseenPosts, max_weight: Weight) -> (Weight, Vec<i64>) {
+/// Leaves out posts that are too heavy alone, and the oldest of those that are too heavy together. Returns the rest as they are sent,
+/// their weight, and the places of those that are left out.
+fn fit(read: Vec<posts::Post>, max_weight: Weight) -> (Vec<Post<'static>>, Weight, Vec<i64>) {
     let (mut total, mut too_much, mut is_full) = (Weight::ZERO, Vec::new(), false);
-    let mut kept: Vec<posts::Post> = Vec::with_capacity(unseen.posts.len());
-    for post in std::mem::take(&mut unseen.posts).into_iter().rev() {
-        let weight = Weight::of_user_text(&post.text);
+    let mut kept = Vec::with_capacity(read.len());
+    for post in read.into_iter().rev().map(as_sent) {
+        let weight = post.weight();
         let is_long = weight > max_weight;
         is_full = is_full || (!is_long && total + weight > max_weight);
         if is_long || is_full {
@@ -138,8 +149,7 @@ fn fit(unseen: &mut UnseenPosts, max_weight: Weight) -> (Weight, Vec<i64>) {
         }
     }
     kept.reverse();
-    unseen.posts = kept;
-    (total, too_much)
+    (kept, total, too_much)
 }
 
 fn reason(why: OmissionReason) -> PartReason {
@@ -216,8 +226,10 @@ mod tests {
         let not_shown =
             vec![(5, OmissionReason::Own), (6, OmissionReason::Task), (8, OmissionReason::Own)];
         let unseen = UnseenPosts { to_seq: 11, posts, not_shown, n_older: 2 };
-        let room = [1, 2, 3].map(|_| Weight::of_user_text("a")).into_iter().sum();
+        let shown = [post(4, "b"), post(9, "c"), post(10, "d")];
+        let room: Weight = shown.into_iter().map(|post| as_sent(post).weight()).sum();
         let board = Board::of(unseen, room, DateTime::UNIX_EPOCH);
+        assert_eq!(board.weight, room);
         assert_eq!((board.seqs.as_slice(), board.cursor), ([4, 9, 10].as_slice(), 11));
         // The long one, the oldest, and the two beyond the window.
         assert_eq!(board.shown.left_out, 4);

@@ -1,7 +1,7 @@
 //! The fit of a call into the model's window, and the attempts to make it fit.
 
 use crate::{
-    context::{Calibration, Pressure},
+    context::{Calibration, Manifest, Pressure, manifest::Kind},
     jobs::{
         route::Route,
         run_turn::{
@@ -59,10 +59,72 @@ pub fn check_space(
     if route.provider.refuses_too_long() || fits(route, outlook, calibration) {
         return Ok(());
     }
+    let manifest = &outlook.assembled.manifest;
     Err(Error::Refused(BeginRefusal::for_good(format!(
-        "the task of about {} tokens does not fit into the window of {} tokens with {} reserved for the answer: shorten the task, or give the agent a larger window",
-        outlook.estimated_tokens,
-        route.model_window_tokens,
-        outlook.budget.reserve_tokens(),
+        "the task does not fit: {}; shorten the task, or {}",
+        describe_size(manifest, route, outlook.estimated_tokens),
+        suggest_settings(manifest),
     ))))
+}
+
+/// Describes the size of a call that does not fit, with the parts that settings can shrink.
+pub fn describe_size(manifest: &Manifest, route: &Route<'_>, estimated_tokens: u64) -> String {
+    format!(
+        "the call has about {estimated_tokens} tokens (tools {}, posts of the board {}), and {} of the window of {} tokens are reserved for the answer",
+        tokens_of(manifest, Kind::Tools),
+        tokens_of(manifest, Kind::Posts),
+        route.reserve_tokens,
+        route.model_window_tokens,
+    )
+}
+
+/// Lists the keys of the agent's file that make room in such a call.
+pub fn suggest_settings(manifest: &Manifest) -> String {
+    let mut advice = String::from(
+        "give the agent a larger window (`window_tokens`; on Ollama also `ollama.num_ctx`) or a smaller `reserve_tokens`",
+    );
+    if tokens_of(manifest, Kind::Posts) > 0 {
+        advice.push_str(", show it fewer posts (`history_window`)");
+    }
+    if tokens_of(manifest, Kind::Tools) > 0 {
+        advice.push_str(", grant it fewer `tools`");
+    }
+    advice
+}
+
+fn tokens_of(manifest: &Manifest, kind: Kind) -> u64 {
+    let sent = manifest.parts.iter().filter(|part| part.sent && part.kind == kind);
+    sent.map(|part| part.tokens).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::{
+        Digest,
+        manifest::{Part, PartReason},
+    };
+
+    #[test]
+    fn only_settings_of_parts_that_are_sent_are_suggested() {
+        let part = |kind, sent| Part {
+            kind,
+            id: None,
+            span: None,
+            sha256: None,
+            tokens: 100,
+            sent,
+            why: PartReason::EveryCall,
+        };
+        let sha256 = Digest::of("");
+        let mut manifest =
+            Manifest { rendering: 2, parts: Vec::new(), estimated_tokens: 0, sha256 };
+        manifest.parts = vec![part(Kind::Posts, false)];
+        assert!(!suggest_settings(&manifest).contains("history_window"));
+        manifest.parts = vec![part(Kind::Posts, true), part(Kind::Posts, true)];
+        assert!(suggest_settings(&manifest).ends_with("show it fewer posts (`history_window`)"));
+        assert_eq!(tokens_of(&manifest, Kind::Posts), 200);
+        manifest.parts.push(part(Kind::Tools, true));
+        assert!(suggest_settings(&manifest).ends_with("grant it fewer `tools`"));
+    }
 }

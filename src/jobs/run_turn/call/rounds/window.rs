@@ -31,6 +31,7 @@ use crate::{
                 open_turn::OpenTurn,
                 outlook::{self, Additions},
                 request,
+                window::{describe_size, suggest_settings},
             },
             error::Error,
             load::assignment::Assignment,
@@ -293,10 +294,9 @@ fn seed(opened: &OpenTurn) -> Result<FenceSeed, providers::Error> {
 
 fn no_space_error(opened: &OpenTurn, assignment: &Assignment<'_>) -> providers::Error {
     let why = format!(
-        "the calls and results of the turn no longer fit: about {} tokens, in a window of {} with {} reserved for the answer; ask for less at a time, or give the agent a larger window",
-        opened.estimated_tokens,
-        assignment.route.model_window_tokens,
-        opened.budget.reserve_tokens(),
+        "the calls and results of the turn no longer fit: {}; ask for less at a time, or {}",
+        describe_size(&opened.manifest, &assignment.route, opened.estimated_tokens),
+        suggest_settings(&opened.manifest),
     );
     providers::Error::new(NO_ROOM, Class::Fail, why).before_call()
 }
