@@ -317,6 +317,25 @@ fn secrets_are_never_printed() {
 }
 
 #[test]
+fn a_missing_file_is_named_with_the_next_step() {
+    let flags = Flags { file: Some("/no/where/dalsegno.toml".into()), ..Flags::default() };
+    let found = Config::load(&Environment::default(), &flags).unwrap_err().0;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].message, "the file does not exist: /no/where/dalsegno.toml");
+    for words in ["dalsegno config template > /no/where/dalsegno.toml", "DALSEGNO_CONFIG"] {
+        assert!(found[0].fix.contains(words), "{:?}", found[0]);
+    }
+}
+
+#[test]
+fn a_number_of_the_wrong_type_is_told_in_words() {
+    let found = problems("[agents]\nmax_rounds = \"many\"\nfallback_after = 1.5");
+    let messages: Vec<&str> = found.iter().map(|problem| problem.message.as_str()).collect();
+    assert!(messages[0].ends_with("from -2147483648 to 2147483647"), "{messages:?}");
+    assert!(messages[1].ends_with("expected a whole number from 0 to 4294967295"), "{messages:?}");
+}
+
+#[test]
 fn a_file_that_is_not_toml_is_one_problem_without_its_text() {
     let found = problems("[database]\nurl = \"postgres://app:hunter2@db/app");
     assert_eq!(found.len(), 1);

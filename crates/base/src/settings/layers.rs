@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
@@ -12,11 +12,14 @@ use serde::de::DeserializeOwned;
 use super::{
     Environment, Flags, Problem, Problems,
     check::{nearest, toml},
+    wrong_value,
 };
 
 const PREFIX: &str = "DALSEGNO_";
 /// The variable that selects the file layer; not a key of the configuration itself.
 pub const FILE_VARIABLE: &str = "DALSEGNO_CONFIG";
+/// Stands for a key in problems of a file.
+const WHOLE_FILE: &str = "(the whole file)";
 /// libpq's variables that name a server. The others (PGUSER, PGPASSWORD ...) only complete them.
 const PG_SERVER_VARIABLES: [&str; 3] = ["PGHOST", "PGHOSTADDR", "PGDATABASE"];
 
@@ -151,7 +154,7 @@ impl Layers {
                         None => "all layers".to_owned(),
                     },
                     key: path,
-                    message: error.into_inner().to_string(),
+                    message: wrong_value::describe(&error.into_inner().to_string()),
                     fix: "a value as in `dalsegno config template`".to_owned(),
                 });
                 // Without the section, no other check would run.
@@ -169,7 +172,7 @@ impl Layers {
             };
             let message = match is_secret(&key) {
                 true => "cannot be read".to_owned(),
-                false => error.into_inner().to_string(),
+                false => wrong_value::describe(&error.into_inner().to_string()),
             };
             problems.push(Problem { message, origin: origin.to_string(), fix, key: key.clone() });
             // A default that does not fit its own section would loop for ever.
@@ -310,6 +313,10 @@ fn parse_file(path: &Path, problems: &mut Problems) -> Map<String, Value> {
     let shown = path.display().to_string();
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            problems.push(missing_file(shown));
+            return Map::new();
+        }
         Err(error) => return unreadable(&shown, &error.to_string(), problems),
     };
     let parsed = config::File::from_str(&text, FileFormat::Toml).collect();
@@ -325,9 +332,17 @@ fn without_excerpt(error: &str) -> String {
     lines.iter().take(1).chain(reason).copied().collect::<Vec<_>>().join(": ")
 }
 
+fn missing_file(path: String) -> Problem {
+    let fix = format!(
+        "a file at this path, for example with `dalsegno config template > {path}`, or the path of another one in --config or {FILE_VARIABLE}"
+    );
+    let message = format!("the file does not exist: {path}");
+    Problem { key: WHOLE_FILE.to_owned(), origin: path, message, fix }
+}
+
 fn unreadable(path: &str, error: &str, problems: &mut Problems) -> Map<String, Value> {
     problems.push(Problem {
-        key: "(the whole file)".to_owned(),
+        key: WHOLE_FILE.to_owned(),
         origin: path.to_owned(),
         message: format!("cannot be read: {}", error.trim_end()),
         fix: "a readable TOML file; `dalsegno config template` prints one to start with".to_owned(),

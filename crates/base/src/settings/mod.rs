@@ -9,6 +9,7 @@ mod check;
 mod environment;
 mod layers;
 mod problem;
+mod wrong_value;
 
 use std::path::PathBuf;
 
