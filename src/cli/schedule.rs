@@ -14,8 +14,8 @@ use super::{
 use crate::{
     domain::{schedules::Schedule, tasks::AddTask},
     operations::{
-        ListSchedules, PauseSchedule, PutSchedule, RemoveSchedule, ResumeSchedule, RunSchedule,
-        ShowSchedule,
+        ListSchedules, ManualRun, PauseSchedule, PutSchedule, RemoveSchedule, ResumeSchedule,
+        RunSchedule, ScheduleDetail, ShowSchedule,
     },
 };
 
@@ -173,7 +173,13 @@ fn format_schedules(schedules: &[Schedule]) -> String {
     format_table(&head, schedules.iter().map(row))
 }
 
-fn format_schedule(schedule: &Schedule) -> String {
+fn format_manual_run(run: &ManualRun) -> String {
+    let job = run.job_id.map_or_else(String::new, |id| format!(", job {id}"));
+    format!("{}{job}, by {}", time(run.at), run.actor)
+}
+
+fn format_schedule(ScheduleDetail { schedule, last_manual_run }: &ScheduleDetail) -> String {
+    let by_hand = last_manual_run.as_ref().map_or_else(|| "-".to_owned(), format_manual_run);
     format_fields(&[
         ("schedule", schedule.name.clone()),
         ("when", format!("{} {}", schedule.cron, schedule.time_zone)),
@@ -181,6 +187,7 @@ fn format_schedule(schedule: &Schedule) -> String {
         ("payload", schedule.payload.to_string()),
         ("last (UTC)", time_or_dash(schedule.last_slot)),
         ("its job", format_job(schedule)),
+        ("by hand (UTC)", by_hand),
         ("next (UTC)", format_next(schedule)),
     ])
 }

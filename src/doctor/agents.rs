@@ -20,18 +20,18 @@ const FLOWS: &str = "flow templates";
 const WHY_FLOWS: &str = "a template with problems cannot be started";
 
 pub(super) fn examine(config: &Config) -> Vec<Finding> {
-    let place = place(&config.agents.folder);
     match Catalogue::load(&config.agents) {
         Ok(catalogue) => {
             let problems = catalogue.problems();
             let (n_agents, n_skills) = (catalogue.agents().count(), catalogue.skills().count());
             let n_nodes = catalogue.nodes().count();
-            let what = format!(
-                "{}, {}, {}, {place}",
-                count(n_agents, "agent", "agents"),
-                count(n_skills, "skill", "skills"),
-                count(n_nodes, "node", "nodes")
-            );
+            // Each folder replaces the built-in files of its kind alone.
+            let what = [
+                (count(n_agents, "agent", "agents"), &config.agents.folder),
+                (count(n_skills, "skill", "skills"), &config.agents.skills_folder),
+                (count(n_nodes, "node", "nodes"), &config.agents.nodes_folder),
+            ];
+            let what = what.map(|(files, folder)| format!("{files} {}", place(folder))).join("; ");
             let mut findings = vec![match problems.is_empty() {
                 true => Finding::ok(CHECK, what, WHY),
                 false => report_broken(&problems),

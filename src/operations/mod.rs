@@ -108,8 +108,8 @@ pub use self::{
     reach::Reach,
     refusal::{FieldError, Refusal, kind_of_status, status},
     schedules::{
-        ListSchedules, PauseSchedule, PutSchedule, RemoveSchedule, ResumeSchedule, RunSchedule,
-        ShowSchedule,
+        ListSchedules, ManualRun, PauseSchedule, PutSchedule, RemoveSchedule, ResumeSchedule,
+        RunSchedule, ScheduleDetail, ShowSchedule,
     },
     session_control::{
         AcceptedCompaction, CompactSession, CompactionAnswer, InterruptSession, ResetSession,

@@ -1,5 +1,6 @@
 //! Schedules: recurring tasks and jobs.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
@@ -10,7 +11,7 @@ use super::{
 use crate::domain::{
     agents::{AgentInstance, LookupError},
     amount,
-    audit::Action,
+    audit::{self, Action},
     campaigns,
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT},
     objects,
@@ -37,6 +38,24 @@ pub struct Schedules {
 #[serde(deny_unknown_fields)]
 pub struct ShowSchedule {
     pub name: String,
+}
+
+/// A schedule with its latest run by hand.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ScheduleDetail {
+    #[serde(flatten)]
+    pub schedule: Schedule,
+    /// The latest run in addition to its times. Null: the audit log has none.
+    pub last_manual_run: Option<ManualRun>,
+}
+
+/// A run of a schedule in addition to its times.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ManualRun {
+    pub at: DateTime<Utc>,
+    pub job_id: Option<i64>,
+    /// The caller who has started it, as in the audit log.
+    pub actor: String,
 }
 
 /// Adds or changes a schedule that adds a task at each of its times.
@@ -112,11 +131,29 @@ impl Operation for ShowSchedule {
     const SPEC: Spec = Spec::read("show_schedule", "/v1/schedules/{name}", "schedule show")
         .tag(TAG)
         .refuses(&[Error::UNKNOWN]);
-    type Output = Schedule;
+    type Output = ScheduleDetail;
 
-    async fn run(self, call: &Call) -> Result<Schedule, Refusal> {
-        Ok(schedules::get(&call.pool, &self.name, call.now).await?)
+    async fn run(self, call: &Call) -> Result<ScheduleDetail, Refusal> {
+        let schedule = schedules::get(&call.pool, &self.name, call.now).await?;
+        let last_manual_run = last_manual_run(call, &self.name).await?;
+        Ok(ScheduleDetail { schedule, last_manual_run })
     }
+}
+
+/// Finds the latest run by hand. It has no slot, so only the audit log knows of it.
+async fn last_manual_run(call: &Call, name: &str) -> Result<Option<ManualRun>, Refusal> {
+    let filter = audit::Filter {
+        action: Some(Action::ScheduleRun.as_str()),
+        subject: Some(name),
+        limit: 1,
+        ..audit::Filter::default()
+    };
+    let entry = audit::list(&call.pool, filter).await?.into_iter().next();
+    Ok(entry.map(|entry| ManualRun {
+        at: entry.at,
+        job_id: entry.data["job_id"].as_i64(),
+        actor: entry.actor,
+    }))
 }
 
 impl Change for PutSchedule {

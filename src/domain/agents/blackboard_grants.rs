@@ -25,6 +25,23 @@ impl Grants {
     pub fn may_write(&self, path: &Path) -> bool {
         self.write.iter().any(|granted| granted.covers(path))
     }
+
+    /// Returns the line of an agent's file that grants the same, and to write this path.
+    pub fn line_to_write(&self, path: &Path) -> String {
+        let write = list_paths(self.write.iter().chain([path]));
+        match self.read.is_empty() {
+            true => format!("blackboard: {{ write: {write} }}"),
+            false => {
+                let read = list_paths(self.read.iter());
+                format!("blackboard: {{ read: {read}, write: {write} }}")
+            }
+        }
+    }
+}
+
+/// Writes paths as a list of YAML. They are quoted, because keys may hold any character.
+fn list_paths<'a>(paths: impl Iterator<Item = &'a Path>) -> String {
+    paths.map(|path| Value::from(path.to_string())).collect::<Value>().to_string()
 }
 
 fn filter_readable(granted: &[Path], at: &Path, value: &Value) -> Option<Value> {
@@ -54,6 +71,16 @@ mod tests {
     fn grants(read: &[&str]) -> Grants {
         let read = read.iter().map(|path| Path::parse(path).unwrap()).collect();
         Grants { read, write: Vec::new() }
+    }
+
+    #[test]
+    fn the_line_that_allows_a_change_keeps_the_other_grants() {
+        let path = Path::parse("/notes").unwrap();
+        let line = Grants::default().line_to_write(&path);
+        assert_eq!(line, r#"blackboard: { write: ["/notes"] }"#);
+        let both = Grants { write: vec![Path::parse("/plan").unwrap()], ..grants(&["/"]) };
+        let line = both.line_to_write(&path);
+        assert_eq!(line, r#"blackboard: { read: ["/"], write: ["/plan","/notes"] }"#);
     }
 
     #[test]

@@ -14,8 +14,10 @@ pub enum Error {
     Version { expected: i64, current: i64 },
     #[error("the blackboard has no version {version}: its history goes up to {current}")]
     NoVersion { version: i64, current: i64 },
-    #[error("agent `{agent}` may not write {path}: its file grants {granted}")]
-    NotGranted { agent: String, path: Path, granted: String },
+    #[error(
+        "agent `{agent}` may not write {path}: its file grants {granted}; a person can allow it with the line `{line}` in {agent}.md, in the folder `agents.folder`"
+    )]
+    NotGranted { agent: String, path: Path, granted: String, line: String },
     #[error("a blackboard and its patches are JSON objects: {{ \"key\": ... }}")]
     NoObject,
     #[error(
@@ -26,8 +28,15 @@ pub enum Error {
     TooMany { limit: usize },
     #[error("it is nested deeper than {limit} levels: make it flatter")]
     TooDeep { limit: usize },
-    #[error("a key has {n_chars} characters: use 1 to {limit}")]
-    Key { n_chars: usize, limit: usize },
+    #[error("the key `{start}` in {at} has {n_chars} characters: use 1 to {limit}")]
+    Key {
+        /// The object with the key.
+        at: Path,
+        /// The beginning of the key.
+        start: String,
+        n_chars: usize,
+        limit: usize,
+    },
     #[error(transparent)]
     Campaign(#[from] campaigns::Error),
     #[error(transparent)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Error;
+use super::{Error, Path};
 
 /// Maximum size of the document as JSON without blanks.
 pub const MAX_BYTES: usize = 256 * 1024;
@@ -10,6 +10,8 @@ const MAX_DEPTH: usize = 32;
 /// Keys and items together.
 const MAX_VALUES: usize = 10_000;
 const MAX_KEY_CHARS: usize = 200;
+/// Characters of a bad key that its error shows.
+const SHOWN_KEY_CHARS: usize = 40;
 
 /// Checks a document or a patch, and returns its size in bytes. A patch is kept as long as the document.
 pub fn check(document: &Value) -> Result<usize, Error> {
@@ -17,14 +19,14 @@ pub fn check(document: &Value) -> Result<usize, Error> {
         return Err(Error::NoObject);
     }
     let mut n_values = 0;
-    walk(document, 1, &mut n_values)?;
+    walk(document, &Path::default(), 1, &mut n_values)?;
     match document.to_string().len() {
         n_bytes if n_bytes > MAX_BYTES => Err(Error::TooLong { n_bytes }),
         n_bytes => Ok(n_bytes),
     }
 }
 
-fn walk(value: &Value, depth: usize, n_values: &mut usize) -> Result<(), Error> {
+fn walk(value: &Value, at: &Path, depth: usize, n_values: &mut usize) -> Result<(), Error> {
     *n_values += 1;
     if *n_values > MAX_VALUES {
         return Err(Error::TooMany { limit: MAX_VALUES });
@@ -34,15 +36,25 @@ fn walk(value: &Value, depth: usize, n_values: &mut usize) -> Result<(), Error> 
     }
     match value {
         Value::Object(fields) => fields.iter().try_for_each(|(key, value)| {
-            let n_chars = key.chars().count();
-            if n_chars == 0 || n_chars > MAX_KEY_CHARS {
-                return Err(Error::Key { n_chars, limit: MAX_KEY_CHARS });
-            }
-            walk(value, depth + 1, n_values)
+            check_key(at, key)?;
+            walk(value, &at.join(key), depth + 1, n_values)
         }),
-        Value::Array(items) => items.iter().try_for_each(|item| walk(item, depth + 1, n_values)),
+        Value::Array(items) => {
+            let mut items = items.iter().enumerate();
+            items
+                .try_for_each(|(n, item)| walk(item, &at.join(&n.to_string()), depth + 1, n_values))
+        }
         _ => Ok(()),
     }
+}
+
+fn check_key(at: &Path, key: &str) -> Result<(), Error> {
+    let n_chars = key.chars().count();
+    if (1..=MAX_KEY_CHARS).contains(&n_chars) {
+        return Ok(());
+    }
+    let start = key.chars().take(SHOWN_KEY_CHARS).collect();
+    Err(Error::Key { at: at.clone(), start, n_chars, limit: MAX_KEY_CHARS })
 }
 
 #[cfg(test)]
@@ -64,5 +76,14 @@ mod tests {
         assert!(matches!(check(&json!({ "a": vec![0; MAX_VALUES] })), Err(Error::TooMany { .. })));
         let deep = (0..MAX_DEPTH).fold(json!(1), |inner, _| json!({ "a": inner }));
         assert!(matches!(check(&deep), Err(Error::TooDeep { .. })));
+    }
+    #[test]
+    fn the_error_of_a_bad_key_names_its_place() {
+        let document = json!({ "plan": { "parts": [{ "k".repeat(201): 1 }] } });
+        let words = check(&document).unwrap_err().to_string();
+        let expected = format!("the key `{}` in /plan/parts/0 has 201", "k".repeat(40));
+        assert!(words.starts_with(&expected), "{words}");
+        let words = check(&json!({ "": 1 })).unwrap_err().to_string();
+        assert_eq!(words, "the key `` in / has 0 characters: use 1 to 200");
     }
 }

@@ -118,7 +118,9 @@ impl ChangeAuthor<'_> {
                 let granted: Vec<String> = grants.write.iter().map(Path::to_string).collect();
                 let granted =
                     if granted.is_empty() { "nothing".to_owned() } else { granted.join(", ") };
-                Err(Error::NotGranted { agent: agent.name.clone(), path: path.clone(), granted })
+                let line = grants.line_to_write(path);
+                let (agent, path) = (agent.name.clone(), path.clone());
+                Err(Error::NotGranted { agent, path, granted, line })
             }
         }
     }

@@ -58,6 +58,11 @@ async fn every_problem_of_a_file_is_listed_with_line_and_fix() {
     write_agent_file(&fixture, "---\nname: writer\ndescription: Writes\n---\nYou write.\n");
     let output = fixture.run(&["agent", "check"]).await;
     assert_eq!((output.code, output.has("1 agent and its skills")), (0, true), "{output:?}");
+    // Only the agents have a folder.
+    let findings = fixture.run(&["doctor", "--json"]).await.json();
+    let agents = findings.as_array().unwrap().iter().find(|f| f["check"] == "agents").unwrap();
+    let what = text(&agents["what"]);
+    assert!(what.starts_with("1 agent in ") && what.contains("; 1 node built in"), "{what}");
 }
 
 #[tokio::test]

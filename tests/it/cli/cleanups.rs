@@ -18,6 +18,11 @@ async fn schedules_are_listed_run_paused_and_resumed() {
     assert!(listed.stdout.contains("0 0 2 * * *"), "{listed:?}");
     let run = fixture.json(&["schedule", "run", "cleanup"]).await;
     assert_eq!(run["state"], "ready");
+    let shown = fixture.json(&["schedule", "show", "cleanup"]).await;
+    assert_eq!(shown["name"], "cleanup");
+    assert_eq!(shown["last_manual_run"]["job_id"], run["job_id"], "{shown}");
+    let shown = fixture.run(&["schedule", "show", "cleanup"]).await;
+    assert!(shown.has("by hand") && shown.has(&format!("job {}", run["job_id"])), "{shown:?}");
     let paused = fixture.json(&["schedule", "pause", "cleanup", "--reason", "moving"]).await;
     assert_eq!((&paused["pause_reason"], &paused["next_slot"]), (&json!("moving"), &json!(null)));
     assert!(fixture.run(&["schedule", "ls"]).await.stdout.contains("paused: moving"));

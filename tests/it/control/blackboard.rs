@@ -274,6 +274,8 @@ async fn a_grant_covers_its_path_and_not_names_with_the_same_prefix() {
     let whole = Change::Set { document: &seen, expected_version: 1 };
     let error = change(&world, &whole, &agent).await.unwrap_err();
     assert!(error.to_string().contains("may not write /plan/partsman"), "{error}");
+    let line = r#"write: ["/plan/parts","/reviews/harbour","/plan/partsman"] }` in "#;
+    assert!(error.to_string().contains(line), "{error}");
     let written = patch(&world, &json!({ "plan": { "parts": 11 } }), &agent).await.unwrap();
     assert_eq!((written.blackboard.version, &written.blackboard.document), (2, &seen));
     // The objects around a value are created with it.
