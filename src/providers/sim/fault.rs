@@ -52,8 +52,19 @@ pub(super) struct Call {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid directive {0:?} for the simulated model: use for example `error 503 once`")]
-pub struct Error(String);
+#[error(
+    "invalid directive {directive:?} for the simulated model: {reason}; use for example `error 503 once`"
+)]
+pub struct Error {
+    directive: String,
+    reason: String,
+}
+
+impl Error {
+    pub(super) fn reason(&self) -> &str {
+        &self.reason
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FaultCount {
@@ -102,68 +113,83 @@ impl FromStr for Direction {
             let fault = Fault::Say(words.trim().to_owned());
             return Ok(Self { fault, often: FaultCount::Always });
         }
-        let wrong = || Error(text.to_owned());
+        let wrong = |reason| Error { directive: text.to_owned(), reason };
         for (verb, is_joined) in [("call ", false), ("also ", true)] {
             if let Some(asked) = text.strip_prefix(verb) {
-                let fault = Fault::Call(Call::parse(asked, is_joined).ok_or_else(wrong)?);
+                let fault = Fault::Call(Call::parse(asked, is_joined).map_err(wrong)?);
                 return Ok(Self { fault, often: FaultCount::Always });
             }
         }
         let mut words: Vec<&str> = text.split_whitespace().collect();
-        let often = take_often(&mut words);
-        let parsed = often.and_then(|often| Some(Self { fault: fault(&words)?, often }));
-        parsed.ok_or_else(wrong)
+        let often = take_often(&mut words).map_err(wrong)?;
+        Ok(Self { fault: fault(&words).map_err(wrong)?, often })
     }
 }
 
 impl Call {
-    /// Parses `NAME`, `NAME JSON` or `NAME JSON 3 times`.
-    fn parse(text: &str, is_joined: bool) -> Option<Self> {
+    /// Parses `NAME`, `NAME JSON` or `NAME JSON 3 times`. The error is the reason.
+    fn parse(text: &str, is_joined: bool) -> Result<Self, String> {
         let text = text.trim();
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
         let arguments = match values.next() {
-            Some(value) => value.ok()?,
+            Some(value) => value.map_err(|error| {
+                format!("the arguments of `{name}` are not valid JSON: {error}")
+            })?,
             None => Value::Object(serde_json::Map::new()),
         };
-        let words: Vec<&str> = rest.get(values.byte_offset()..)?.split_whitespace().collect();
+        let after = rest.get(values.byte_offset()..).unwrap_or_default().trim();
+        let words: Vec<&str> = after.split_whitespace().collect();
         let n_times = match words.as_slice() {
             [] => 1,
-            [n, "times"] if !is_joined => n.parse().ok()?,
-            _ => return None,
+            [n, "times"] if !is_joined => number(n, "before `times`")?,
+            _ => return Err(format!("`{after}` may not follow the arguments of `{name}`")),
         };
-        (!name.is_empty()).then(|| Self { name: name.to_owned(), arguments, n_times, is_joined })
+        Ok(Self { name: name.to_owned(), arguments, n_times, is_joined })
     }
 }
 
-/// Takes the frequency from the end of the words; `None` if it makes no sense.
-fn take_often(words: &mut Vec<&str>) -> Option<FaultCount> {
+/// Takes the frequency from the end of the words. The error is the reason.
+fn take_often(words: &mut Vec<&str>) -> Result<FaultCount, String> {
     let (n_words, often) = match words.as_slice() {
         [.., "once"] => (1, FaultCount::First(1)),
-        [.., n, "times"] => (2, FaultCount::First(n.parse().ok()?)),
-        [.., "every", n] => (2, FaultCount::Every(n.parse().ok().filter(|n| *n > 0)?)),
+        [.., n, "times"] => (2, FaultCount::First(number(n, "before `times`")?)),
+        [.., "every", n] => match number::<u32>(n, "after `every`")? {
+            0 => return Err("the number after `every` has to be above 0".to_owned()),
+            n => (2, FaultCount::Every(n)),
+        },
         _ => (0, FaultCount::Always),
     };
     words.truncate(words.len() - n_words);
-    Some(often)
+    Ok(often)
 }
 
-fn fault(words: &[&str]) -> Option<Fault> {
-    Some(match words {
-        ["error", status] => {
-            Fault::Status(status.parse().ok().filter(|status| (400..600).contains(status))?)
-        }
+fn fault(words: &[&str]) -> Result<Fault, String> {
+    Ok(match words {
+        ["error", status] => match number::<u16>(status, "after `error`")? {
+            status @ 400..600 => Fault::Status(status),
+            other => return Err(format!("the status {other} is not between 400 and 599")),
+        },
         ["overflow"] => Fault::Overflow,
         ["stall"] => Fault::Stall,
         ["cut"] => Fault::Cut,
         ["truncate"] => Fault::Truncate,
         ["empty"] => Fault::Empty,
         ["length"] => Fault::Length,
-        ["counts", percent] => Fault::CountedPercent(percent.parse().ok()?),
-        ["slow", ms] => Fault::Slow { ms: ms.parse().ok()? },
-        ["words", n] => Fault::Words(n.parse().ok()?),
-        _ => return None,
+        ["counts", percent] => Fault::CountedPercent(number(percent, "after `counts`")?),
+        ["slow", ms] => Fault::Slow { ms: number(ms, "after `slow`")? },
+        ["words", n] => Fault::Words(number(n, "after `words`")?),
+        [] => return Err("it names no action".to_owned()),
+        ["call" | "also"] => return Err("the name of the tool is missing".to_owned()),
+        [verb @ ("error" | "counts" | "slow" | "words"), ..] => {
+            return Err(format!("`{verb}` takes one number"));
+        }
+        _ => return Err(format!("there is no action `{}`", words.join(" "))),
     })
+}
+
+fn number<T: FromStr>(text: &str, place: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("`{text}` {place} is not a valid number"))
 }
 
 #[cfg(test)]
@@ -207,5 +233,22 @@ mod tests {
         {
             assert!(text.parse::<Direction>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_error_of_an_invalid_direction_has_the_reason() {
+        let reason = |text: &str| match text.parse::<Direction>() {
+            Err(error) => error.reason().to_owned(),
+            Ok(direction) => panic!("{direction:?}"),
+        };
+        assert_eq!(reason(""), "it names no action");
+        assert_eq!(reason("explode now"), "there is no action `explode now`");
+        assert_eq!(reason("error"), "`error` takes one number");
+        assert_eq!(reason("error 200"), "the status 200 is not between 400 and 599");
+        assert_eq!(reason("stall x times"), "`x` before `times` is not a valid number");
+        assert_eq!(reason("cut every 0"), "the number after `every` has to be above 0");
+        assert_eq!(reason("call "), "the name of the tool is missing");
+        assert!(reason("call post {").starts_with("the arguments of `post` are not valid JSON: "));
+        assert_eq!(reason("call post {} often"), "`often` may not follow the arguments of `post`");
     }
 }

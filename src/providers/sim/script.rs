@@ -62,9 +62,17 @@ impl Script {
         let mut faults = Vec::new();
         let own = prompt.map(|prompt| board::own_words(last_task(&prompt.text), &request.system));
         for text in own.iter().flat_map(|own| directives(own)) {
-            let Ok(direction) = plain(text).parse::<Direction>() else {
-                tracing::warn!(directive = text, "invalid directive for the simulated model");
-                continue;
+            let direction = match plain(text).parse::<Direction>() {
+                Ok(direction) => direction,
+                Err(error) => {
+                    let reason = error.reason();
+                    tracing::warn!(
+                        directive = text,
+                        reason,
+                        "invalid directive for the simulated model, ignored"
+                    );
+                    continue;
+                }
             };
             let nth = match direction.counts() {
                 true => self.count(&request.turn, text),
