@@ -5,6 +5,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use super::{
     Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, by_request,
@@ -14,10 +15,14 @@ use crate::{
     domain::{
         agent_pauses::{self, Pause},
         audit::Action,
+        campaigns,
         class::{BAD_ARGUMENT, JOB_CONFLICT, NUL_IN_TEXT, UNKNOWN_JOB},
-        tasks::{self, CancelledJob, RetriedJob},
+        tasks::{self, CancelledJob, RetriedJob, TaskRetry},
     },
-    queue::admin::{self, Explanation, JobDetail, JobFilter, JobSummary},
+    queue::{
+        self,
+        admin::{self, Explanation, JobDetail, JobFilter, JobSummary},
+    },
 };
 
 const TAG: &str = "queue";
@@ -146,29 +151,75 @@ impl Operation for ExplainJob {
 
     async fn run(self, call: &Call) -> Result<Explanation, Refusal> {
         let mut explanation = admin::explain(&call.pool, self.id).await?;
+        match explanation.state.as_str() {
+            "dead" | "ended" | "unknown" => {
+                if let Some(retry) = tasks::find_retry(&call.pool, self.id).await? {
+                    explanation.next = name_new_job(&retry);
+                }
+            }
+            "held" | "blocked" => {
+                let pauses = agent_pauses::list_all(&call.pool).await?;
+                explain_agent_pause(&mut explanation, &pauses);
+            }
+            "ready" => explain_campaign_pause(&mut explanation, call).await?,
+            _ => {}
+        }
         if explanation.state == "unknown" {
             let Explanation { because, next, .. } = explanation;
             let detail = format!("{because} {next}");
             return Err(Refusal::new(UNKNOWN_JOB.kind, UNKNOWN_JOB.code, detail));
         }
-        if explanation.state == "held" {
-            let pauses = agent_pauses::list_all(&call.pool).await?;
-            advise_resume(&mut explanation, &pauses);
-        }
         Ok(explanation)
     }
 }
 
-/// Names the commands that end the pause of an agent for which a job is held. A release alone would hold the job again.
-fn advise_resume(explanation: &mut Explanation, pauses: &[Pause]) {
-    // The reason of such a hold contains the id of the pause.
+fn name_new_job(TaskRetry { task_id, job_id }: &TaskRetry) -> String {
+    format!(
+        "Its task {task_id} was retried as job {job_id}: `dalsegno job explain {job_id}` explains that one."
+    )
+}
+
+/// Describes the pause of an agent for which a job, or the head of its lane, is held, and names the commands that end it. A release alone
+/// would hold the job again.
+fn explain_agent_pause(explanation: &mut Explanation, pauses: &[Pause]) {
+    // The stored reason of such a hold contains the id of the pause, by which a resumption finds the job.
     let is_cause = |pause: &&Pause| explanation.because.contains(&pause.id.to_string());
     let Some(cause) = pauses.iter().find(is_cause) else { return };
+    // The explanation of the queue drops the full stop of a reason.
+    let (stored, described) = (cause.hold_reason(), cause.describe());
+    let [stored, described] = [&stored, &described].map(|text| text.trim().trim_end_matches('.'));
+    explanation.because = explanation.because.replace(stored, described);
     let holds = |pause: &&Pause| {
         pause.id == cause.id || (pause.agent == cause.agent && pause.campaign_id.is_none())
     };
     let commands: Vec<String> = pauses.iter().filter(holds).map(Pause::resume_command).collect();
-    explanation.next = format!("Resume the agent: {}. Then the job runs.", commands.join(" and "));
+    let then = if explanation.state == "held" { "the job runs" } else { "the lane continues" };
+    explanation.next = format!("Resume the agent: {}. Then {then}.", commands.join(" and "));
+}
+
+/// Names the campaign whose pause keeps a job waiting. The queue knows the campaign only as a group with an id.
+async fn explain_campaign_pause(explanation: &mut Explanation, call: &Call) -> Result<(), Refusal> {
+    let mut transaction = call.begin_read().await?;
+    // A worker may have ended it since the explanation was read.
+    let job = match admin::find_job(&mut transaction, explanation.job_id).await {
+        Err(queue::Error::NotFound { .. }) => return Ok(()),
+        found => found?,
+    };
+    let Some(group) = job.summary.group_key else { return Ok(()) };
+    let Ok(id) = group.parse::<Uuid>() else { return Ok(()) };
+    // The explanation names the group only if its pause is the cause: that of the queue comes first.
+    let prefix = format!("its group `{group}` is paused");
+    if !explanation.because.contains(&prefix) {
+        return Ok(());
+    }
+    let campaign = match campaigns::get(&mut *transaction, id).await {
+        Err(campaigns::Error::Unknown(_)) => return Ok(()),
+        found => found?,
+    };
+    let named = format!("its campaign `{}` is paused", campaign.name);
+    explanation.because = explanation.because.replace(&prefix, &named);
+    explanation.next = format!("Resume the campaign: `dalsegno campaign resume {id}`.");
+    Ok(())
 }
 
 impl Change for RetryJob {

@@ -177,7 +177,14 @@ async fn pause(pause: &Pause, context: &Context, server: &Server) -> Result<(), 
         true => {
             format!("agent {} starts no more turns; running turns go on to their end", whom.agent)
         }
-        false => format!("it was already paused: {}", paused.pause.hold_reason()),
+        false => {
+            let pause = &paused.pause;
+            format!(
+                "nothing was done: {}; to resume it: {}",
+                pause.describe(),
+                pause.resume_command()
+            )
+        }
     });
     Ok(())
 }

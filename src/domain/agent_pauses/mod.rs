@@ -82,6 +82,12 @@ impl Pause {
         format!("agent `{}` is paused {place} ({}): {}", self.agent, self.id, self.reason)
     }
 
+    /// Describes the pause to people: which agent, where, by whom and why.
+    pub fn describe(&self) -> String {
+        let place = format_place(self.campaign_id);
+        format!("agent `{}` is paused {place} by {}: {}", self.agent, self.paused_by, self.reason)
+    }
+
     /// Formats the command that ends the pause.
     pub fn resume_command(&self) -> String {
         let agent = &self.agent;

@@ -40,7 +40,7 @@ impl TaskFacts {
         };
         (
             format!("It was answered{place}."),
-            format!("Nothing. `dalsegno task show {id}` prints the answer."),
+            format!("There is nothing to do. `dalsegno task show {id}` prints the answer."),
         )
     }
 
@@ -79,9 +79,11 @@ impl TaskFacts {
             },
             match &self.flow {
                 Some((flow, step)) => format!(
-                    "Nothing. To run the step and all that depend on it after all: `dalsegno flow retry {flow} --from {step}`."
+                    "There is nothing to do. To run the step and all that depend on it after all: `dalsegno flow retry {flow} --from {step}`."
                 ),
-                None => format!("Nothing. To run it after all: `dalsegno task retry {id}`."),
+                None => format!(
+                    "There is nothing to do. To run it after all: `dalsegno task retry {id}`."
+                ),
             },
         )
     }
@@ -167,7 +169,7 @@ impl TaskFacts {
                     head.started, head.between
                 ),
                 format!(
-                    "Nothing: it starts by itself when that turn has ended. To stop that turn: `dalsegno task cancel {task_id}`."
+                    "There is nothing to do: it starts by itself when that turn has ended. To stop that turn: `dalsegno task cancel {task_id}`."
                 ),
             );
         }

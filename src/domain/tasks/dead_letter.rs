@@ -5,7 +5,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Error, State, Task, by_job, end_lost, get, retry};
@@ -30,6 +30,30 @@ pub struct RetriedJob {
     /// The job that runs the task now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job_id: Option<i64>,
+}
+
+/// The retry of a task under a new job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRetry {
+    pub task_id: Uuid,
+    /// The job that runs or ran the task last.
+    pub job_id: i64,
+}
+
+/// Finds the retried task whose first job this was. A task remembers its first job and its last one, so the jobs between them are not
+/// found.
+pub async fn find_retry(
+    executor: impl PgExecutor<'_>,
+    first_job_id: i64,
+) -> Result<Option<TaskRetry>, StatementError> {
+    sqlx::query_as!(
+        TaskRetry,
+        "select id as task_id, job_id from dalsegno.tasks where first_job_id = $1",
+        first_job_id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(StatementError::to("find the retried task of a job"))
 }
 
 /// Retries a job. If its task has failed or was cancelled, retries the task. A waiting job runs at once.

@@ -43,7 +43,7 @@ pub use self::{
     bulk::{BAD_ITEMS, BulkError, BulkTask, MAX_TASKS, add_many},
     cancel_batch::{BATCH, Batch, cancel_batch},
     cancellation::{Cancellation, CancelledJob, CancelledTask, DescendantCounts},
-    dead_letter::{RetriedJob, forget_dead_letters, retry_job},
+    dead_letter::{RetriedJob, TaskRetry, find_retry, forget_dead_letters, retry_job},
     detail::{Detail, detail},
     erase::{ErasedTasks, count_open, erase_some, open_of},
     error::Error,

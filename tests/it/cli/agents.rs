@@ -1,5 +1,6 @@
 //! `dalsegno agent`, and services with invalid files.
 
+use dalsegno::domain::agent_pauses::Pause;
 use serde_json::json;
 
 use super::{Fixture, text};
@@ -111,11 +112,34 @@ async fn the_explanation_of_a_job_of_a_paused_agent_names_the_command_that_resum
     let fixture = Fixture::new().await;
     let paused = fixture.json(&["agent", "pause", "copywriter", "--campaign", "Harbour"]).await;
     let job = fixture.add("Part one.", &[]).await["job_id"].to_string();
+    let behind = fixture.add("Part two.", &[]).await["job_id"].to_string();
     // As a worker holds it.
-    let reason = format!("agent `copywriter` is paused ({}): why", text(&paused["id"]));
-    fixture.json(&["job", "hold", &job, "--reason", &reason]).await;
-    let explained = fixture.json(&["job", "explain", &job]).await;
+    let pause: Pause = serde_json::from_value(paused).unwrap();
+    fixture.json(&["job", "hold", &job, "--reason", &pause.hold_reason()]).await;
     let resume = format!("`dalsegno agent resume copywriter --campaign {}`", fixture.campaign());
+    for job in [&job, &behind] {
+        let explained = fixture.json(&["job", "explain", job]).await;
+        assert!(text(&explained["next"]).contains(&resume), "{explained}");
+        let because = text(&explained["because"]);
+        let whose = format!(
+            "agent `copywriter` is paused in campaign {} by {}",
+            fixture.campaign(),
+            pause.paused_by
+        );
+        assert!(because.contains(&whose), "{because}");
+        assert!(!because.contains(&pause.id.to_string()), "{because}");
+    }
+}
+
+#[tokio::test]
+async fn the_explanation_of_a_job_of_a_paused_campaign_names_the_campaign() {
+    let fixture = Fixture::new().await;
+    let job = fixture.add("Part one.", &[]).await["job_id"].to_string();
+    fixture.json(&["campaign", "pause", "Harbour", "--reason", "client call"]).await;
+    let explained = fixture.json(&["job", "explain", &job]).await;
+    let because = text(&explained["because"]);
+    assert!(because.contains("its campaign `Harbour` is paused: client call"), "{because}");
+    let resume = format!("`dalsegno campaign resume {}`", fixture.campaign());
     assert!(text(&explained["next"]).contains(&resume), "{explained}");
 }
 

@@ -86,6 +86,11 @@ async fn retrying_the_job_of_a_failed_task_works_as_its_dead_letter_explains() {
     assert!(retried.has(&format!("task {id} is retried; its job is ")), "{retried:?}");
     assert_eq!(fixture.json(&["task", "show", id]).await["state"], "queued");
     assert_eq!(fixture.json(&["job", "ls", "--state", "dead"]).await, json!([]));
+    // The old job names the new one.
+    let new_job = fixture.json(&["task", "show", id]).await["job_id"].to_string();
+    let explained = fixture.run(&["job", "explain", &job]).await;
+    let advice = format!("Its task {id} was retried as job {new_job}: ");
+    assert!(explained.has(&advice), "{explained:?}");
     let again = fixture.run(&["job", "retry", &job]).await;
     assert_eq!(
         (again.code, again.has("neither on the queue nor a dead letter")),

@@ -81,8 +81,7 @@ async fn write(
     if turns::interrupt_lost(&mut *conn, task.without_turn(), now).await? {
         tasks::end(&mut *conn, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
     }
-    let words = pause.hold_reason();
-    let because = json!({ "because": text::make_storable(words.clone()) });
+    let because = json!({ "because": text::make_storable(pause.describe()) });
     feed::append(conn, &[task.event(feed::Kind::TaskWaiting, because)], now).await?;
-    Ok(Some(words))
+    Ok(Some(pause.hold_reason()))
 }

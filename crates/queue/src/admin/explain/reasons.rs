@@ -233,7 +233,8 @@ impl JobFacts {
         } else if self.worker_gone.is_some() || lease_over {
             "Its worker is lost. Another worker claims the job within some seconds and tries it again.".to_owned()
         } else {
-            "Nothing: its handler is at work, and its worker renews the lease.".to_owned()
+            "There is nothing to do: its handler is at work, and its worker renews the lease."
+                .to_owned()
         };
         (because, next)
     }
@@ -262,7 +263,7 @@ impl JobFacts {
         let outcome = self.last_outcome.as_deref().unwrap_or("done");
         (
             format!("It ended{} as {outcome}{}.", self.when_last(), self.last_error_said()),
-            "Nothing. It has left the queue.".to_owned(),
+            "There is nothing to do. It has left the queue.".to_owned(),
         )
     }
 
