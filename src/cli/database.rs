@@ -12,6 +12,10 @@ use crate::{
 /// Seconds that a command waits for the database, unless the setting differs from its default.
 const CONNECT_TIMEOUT_SECS: u64 = 5;
 
+/// Longest wait for the database about which nothing is logged: the error that follows says the same. A longer silence would look like a
+/// command that hangs.
+const QUIET_WAIT_SECS: u64 = 10;
+
 /// Opens the database, runs `work` until it ends or a signal arrives, and closes the database in every case.
 pub(super) async fn with_database(
     context: &Context,
@@ -24,7 +28,10 @@ pub(super) async fn with_database(
         config.database.connect_timeout_secs = CONNECT_TIMEOUT_SECS;
     }
     // Warnings about slow statements are for logs of services.
-    let filter = format!("sqlx::query=off,{}", config.log.filter);
+    let mut filter = format!("sqlx::query=off,{}", config.log.filter);
+    if purpose == Use::Look && config.database.connect_timeout_secs <= QUIET_WAIT_SECS {
+        filter.push_str(",dalsegno::db::wait_for_server=off");
+    }
     telemetry::init(&telemetry::Config { filter, ..config.log })?;
     let shutdown = Shutdown::new();
     let worked = Box::pin(on_database(&config.database, purpose, &shutdown.soft, work));

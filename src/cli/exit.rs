@@ -18,6 +18,9 @@ pub(super) const HELP: &str = "Exit codes: 0 ok, 1 failed, 2 usage or configurat
 4 authentication, 5 conflict, 6 wait timed out, 7 unavailable (try again), 8 doctor found problems, \
 9 the task that was waited for was cancelled, 130 interrupted";
 
+const CHECK_SERVER: &str =
+    "start the database server, or correct the address; `dalsegno doctor` checks more";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -174,6 +177,7 @@ impl From<db::Error> for Failure {
             db::Error::Embedded(error) if error.is_in_use() => Exit::Conflict,
             _ => Exit::Failed,
         };
-        Self::new(exit, error.into())
+        let advice = matches!(error, db::Error::Connect { .. }).then_some(CHECK_SERVER);
+        Self { advice, ..Self::new(exit, error.into()) }
     }
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Failure;
+use crate::causes::causes;
 
 /// Width of wrapped output: that of the narrowest common terminal.
 const COLUMNS: usize = 80;
@@ -116,7 +117,7 @@ fn failure_as_json(failure: &Failure) -> String {
     let mut value = json!({
         "code": failure.exit.code(),
         "retryable": failure.exit.is_retryable(),
-        "error": format!("{:#}", failure.error),
+        "error": causes(&*failure.error),
     });
     if let Some(advice) = failure.advice {
         value["next"] = advice.into();

@@ -12,7 +12,7 @@ mod url;
 mod vacuum;
 mod wait_for_server;
 
-use std::{fmt, path::PathBuf, time::Duration};
+use std::{fmt, io, path::PathBuf, time::Duration};
 
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -118,10 +118,8 @@ pub enum Use {
 pub enum Error {
     #[error("{setting} is not a valid address; use postgres://user:password@host:port/database")]
     ParseUrl { setting: &'static str, source: sqlx::Error },
-    #[error(
-        "cannot reach the database at {server} after {waited_secs} s; check that the server runs and that the address is right; `dalsegno doctor` checks more"
-    )]
-    Connect { setting: &'static str, server: String, waited_secs: u64, source: sqlx::Error },
+    #[error("cannot reach the database {server}: tried for {waited_secs} s")]
+    Connect { setting: &'static str, server: String, waited_secs: u64, source: ConnectError },
     #[error(
         "the database refuses the connection; correct {setting}, or the role and database it names"
     )]
@@ -176,6 +174,24 @@ pub enum Error {
     MigrationState(#[source] sqlx::Error),
     #[error("cannot vacuum the tables")]
     Vacuum(#[source] sqlx::Error),
+}
+
+/// The reason why no connection was made. The driver's text for an I/O error repeats that the database cannot be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error(transparent)]
+    Io(io::Error),
+    #[error(transparent)]
+    Driver(sqlx::Error),
+}
+
+impl From<sqlx::Error> for ConnectError {
+    fn from(error: sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Io(error) => Self::Io(error),
+            error => Self::Driver(error),
+        }
+    }
 }
 
 impl Database {
@@ -284,18 +300,19 @@ impl Config {
 /// Formats the address of a server and the setting that names it, without the password.
 fn address(options: &PgConnectOptions, named_by: &str) -> String {
     let (host, port) = (options.get_host(), options.get_port());
-    let place = match options.get_socket() {
-        Some(socket) => format!("{}/.s.PGSQL.{port}", socket.display()),
-        None if host.starts_with('/') => format!("{host}/.s.PGSQL.{port}"),
-        None => format!("{host}:{port}"),
+    let (place, separator) = match options.get_socket() {
+        Some(socket) => (format!("{}/.s.PGSQL.{port}", socket.display()), ", database "),
+        None if host.starts_with('/') => (format!("{host}/.s.PGSQL.{port}"), ", database "),
+        None => (format!("{host}:{port}"), "/"),
     };
-    let database = options.get_database().map(|name| format!(" ({name})")).unwrap_or_default();
+    let database = options.get_database().map(|name| format!("{separator}{name}"));
+    let database = database.unwrap_or_default();
     match named_by {
         "" => format!("{place}{database}"),
         by if by.contains(" PG") => {
-            format!("{place}{database}, which {by} names (unset it for the private Postgres)")
+            format!("{place}{database} (from {by}; unset it for the private Postgres)")
         }
-        by => format!("{place}{database}, which {by} names"),
+        by => format!("{place}{database} (from {by})"),
     }
 }
 

@@ -118,8 +118,10 @@ impl Database {
             };
             let server = address(way.options, way.named_by);
             if Instant::now() + RECONNECT_PAUSE >= deadline {
-                let (setting, waited_secs) = (way.setting, started.elapsed().as_secs());
-                return Err(Error::Connect { setting, server, waited_secs, source: error });
+                // Rounded up by the pause that would pass the deadline.
+                let waited_secs = (started.elapsed() + RECONNECT_PAUSE).as_secs();
+                let (setting, source) = (way.setting, error.into());
+                return Err(Error::Connect { setting, server, waited_secs, source });
             }
             log.warn(&error, &server, deadline);
             last = Some((way.setting, error));

@@ -125,9 +125,7 @@ fn unreachable(config: &Config, error: &db::Error) -> Finding {
         }
         _ => format!("read {}, or set DATABASE_URL to a server of your own", log.display()),
     };
-    // The error advises to run the doctor.
-    let what = causes(error).replace("; `dalsegno doctor` checks more", "");
-    Finding::fail("database", what, WHY_REACH, fix)
+    Finding::fail("database", causes(error), WHY_REACH, fix)
 }
 
 async fn binaries(config: &embedded::Config) -> Finding {

@@ -72,13 +72,13 @@ async fn a_service_that_waits_for_a_server_names_it_and_its_setting() {
     let patience = ("DALSEGNO_DATABASE__CONNECT_TIMEOUT_SECS", "1");
     for (name, value, place) in [
         ("PGHOST", "/no/such/folder", "/no/such/folder/.s.PGSQL.5432"),
-        ("DATABASE_URL", "postgres://me:hunter2@127.0.0.1:9/mine", "127.0.0.1:9 (mine)"),
+        ("DATABASE_URL", "postgres://me:hunter2@127.0.0.1:9/mine", "127.0.0.1:9/mine"),
     ] {
         let mut service = dalsegno(folder.path());
         let listen = ("DALSEGNO_HTTP__LISTEN", "127.0.0.1:0");
         let output = service.arg("serve").envs([patience, listen, (name, value)]).output().await;
         let words = String::from_utf8(output.unwrap().stderr).unwrap();
-        let named = format!("{place}, which the environment variable {name} names");
+        let named = format!("{place} (from the environment variable {name}");
         // Once while it waits, and once when it gives up.
         assert!(words.matches(&named).count() >= 2 && !words.contains("hunter2"), "{words}");
         assert_eq!(
