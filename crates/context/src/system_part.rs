@@ -104,7 +104,10 @@ fn skills<'a>(skills: &[Skill<'a>], ledger: &mut Ledger<'_>) -> Element<'a> {
 
 fn campaign<'a>(parts: &Parts<'a>, ledger: &mut Ledger<'_>) -> Element<'a> {
     let campaign = parts.campaign;
-    ledger.sent(Kind::CampaignBrief, id_of(campaign.id), PartReason::EveryCall, campaign.brief);
+    // A campaign without a brief has an empty element, which is no part of its own.
+    if !campaign.brief.trim().is_empty() {
+        ledger.sent(Kind::CampaignBrief, id_of(campaign.id), PartReason::EveryCall, campaign.brief);
+    }
     let mut children = vec![Element::with_text("brief", campaign.brief)];
     if let Some(context) = campaign.client_context {
         ledger.sent(Kind::ClientContext, id_of(campaign.id), PartReason::EveryCall, context);

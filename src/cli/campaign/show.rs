@@ -37,12 +37,16 @@ pub(super) fn format_overview(overview: &Overview, catalogue: &Catalogue) -> Str
         Some(reason) => format!("{}: {}", campaign.status.as_str(), first_line(reason, 100)),
         None => campaign.status.as_str().to_owned(),
     };
+    let brief = match campaign.brief.trim() {
+        "" => "-".to_owned(),
+        brief => first_line(brief, 100),
+    };
     let mut list = vec![
         ("campaign", campaign.id.to_string()),
         ("name", campaign.name.clone()),
         ("status", status),
         ("created", time(campaign.created_at)),
-        ("brief", first_line(&campaign.brief, 100)),
+        ("brief", brief),
     ];
     list.extend(label_fields(&campaign.tags, &campaign.metadata));
     let mut text = format_fields(&list);

@@ -35,6 +35,11 @@ async fn a_campaign_is_created_from_files_and_shown() {
     let output = fixture.run(&["campaign", "show", text(&created["id"])]).await;
     assert!(output.has("money") && output.has("5.25") && output.has("Spring"), "{output:?}");
     let newer = fixture.json(&["campaign", "create", "Summer"]).await;
+    let output = fixture.run(&["campaign", "show", "Summer"]).await;
+    assert!(
+        output.stdout.lines().any(|line| line.split_whitespace().eq(["brief", "-"])),
+        "{output:?}"
+    );
     let listed = fixture.json(&["campaign", "ls"]).await;
     let names = listed.as_array().unwrap().iter().map(|c| &c["name"]);
     // The ground's own campaign has an id from this process's clock, which tests move.

@@ -6,7 +6,7 @@ use dalsegno::{
     context::{
         Budget, Calibration, Entry, Weight, assemble,
         compaction::{FoldDraft, Policy, Step, View, groups, ladder::CompactionSteps, plan},
-        manifest::PartReason,
+        manifest::{Kind, PartReason},
     },
     transcript::{Message, Role},
 };
@@ -240,6 +240,18 @@ fn a_prompt_that_an_interrupted_attempt_stored_is_sent_once() {
     assert!(
         assembled.manifest.parts.iter().any(|part| part.why == PartReason::IsTheTask && !part.sent)
     );
+}
+
+#[test]
+fn a_blank_brief_is_not_recorded_as_a_part_that_was_sent() {
+    let entries = entries(vec![message(Role::User, "write part one")]);
+    let records_brief = |brief| {
+        let mut parts = parts(View::of(&entries, &[], 0).unwrap(), "write part two");
+        parts.campaign.brief = brief;
+        let assembled = assemble(&parts, &seed(), &Calibration::cold());
+        assembled.manifest.parts.iter().any(|part| part.kind == Kind::CampaignBrief)
+    };
+    assert_eq!(["Ten articles.", "", " \n"].map(records_brief), [true, false, false]);
 }
 
 #[test]
