@@ -196,5 +196,8 @@ fn format_entries(entries: &[Entry]) -> String {
             entry.paths.join(" "),
         ]
     };
-    format_table(&["VERSION", "AT", "BY", "KIND", "BYTES", "DIFFERENT"], entries.iter().map(row))
+    format_table(
+        &["VERSION", "AT (UTC)", "BY", "KIND", "BYTES", "DIFFERENT"],
+        entries.iter().map(row),
+    )
 }

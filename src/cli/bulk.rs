@@ -59,7 +59,8 @@ fn format_actions(actions: &[BulkAction]) -> String {
             time_or_dash(action.ended_at),
         ]
     };
-    let head = ["ID", "ACTION", "STATE", "TASKS", "DONE", "SKIPPED", "CREATED", "ENDED"];
+    let head =
+        ["ID", "ACTION", "STATE", "TASKS", "DONE", "SKIPPED", "CREATED (UTC)", "ENDED (UTC)"];
     format_table(&head, actions.iter().map(row))
 }
 

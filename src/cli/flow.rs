@@ -296,7 +296,7 @@ fn format_flows(flows: &[Flow]) -> String {
         ]
     };
     format_table(
-        &["ID", "STATE", "TEMPLATE", "TASKS", "CREATED", "ENDED AT"],
+        &["ID", "STATE", "TEMPLATE", "TASKS", "CREATED (UTC)", "ENDED (UTC)"],
         flows.iter().map(row),
     )
 }

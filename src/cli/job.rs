@@ -141,7 +141,7 @@ fn job_number(text: &str) -> Result<i64, String> {
 }
 
 fn format_jobs(jobs: &[JobSummary]) -> String {
-    let head = ["ID", "STATE", "QUEUE", "KIND", "LANE", "ATTEMPT", "RUN AT"];
+    let head = ["ID", "STATE", "QUEUE", "KIND", "LANE", "ATTEMPT", "RUN AT (UTC)"];
     format_table(
         &head,
         jobs.iter().map(|job| {

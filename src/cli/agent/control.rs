@@ -249,5 +249,5 @@ fn format_pauses(pauses: &[Paused]) -> String {
             first_line(&pause.reason, 60),
         ]
     };
-    format_table(&["AGENT", "CAMPAIGN", "SINCE", "BY", "BECAUSE"], pauses.iter().map(row))
+    format_table(&["AGENT", "CAMPAIGN", "SINCE (UTC)", "BY", "BECAUSE"], pauses.iter().map(row))
 }

@@ -28,7 +28,7 @@ pub(super) fn format_campaigns(campaigns: &[Campaign]) -> String {
             first_line(&campaign.name, 60),
         ]
     };
-    format_table(&["ID", "STATUS", "CREATED", "TAGS", "NAME"], campaigns.iter().map(row))
+    format_table(&["ID", "STATUS", "CREATED (UTC)", "TAGS", "NAME"], campaigns.iter().map(row))
 }
 
 pub(super) fn format_overview(overview: &Overview, catalogue: &Catalogue) -> String {

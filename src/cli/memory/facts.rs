@@ -244,7 +244,10 @@ fn format_facts<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> String {
             escape_invisible(&fact.text),
         ]
     };
-    format_table(&["ID", "SOURCE", "SAID", "UNTIL", "ABOUT", "FACT"], facts.into_iter().map(row))
+    format_table(
+        &["ID", "SOURCE", "SAID (UTC)", "UNTIL (UTC)", "ABOUT", "FACT"],
+        facts.into_iter().map(row),
+    )
 }
 
 fn format_fact(fact: &Fact) -> String {
@@ -289,7 +292,7 @@ fn format_extractions(read: &[Extraction]) -> String {
                 .map_or("done".to_owned(), |why| format!("refused: {}", escape_invisible(why))),
         ]
     };
-    let head = ["READ", "AGENT", "SESSION", "MESSAGES", "ASKED", "FOUND", "NEW", "OUTCOME"];
+    let head = ["READ (UTC)", "AGENT", "SESSION", "MESSAGES", "ASKED", "FOUND", "NEW", "OUTCOME"];
     format_table(&head, read.iter().map(row))
 }
 

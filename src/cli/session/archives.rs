@@ -19,7 +19,7 @@ pub(super) fn format_archives(archives: &[Archive]) -> String {
             archive.undone_at.map_or_else(String::new, |at| format!("undone {}", time(at))),
         ]
     };
-    let head = ["ARCHIVE", "TRIGGER", "NODE", "PLACES", "TOKENS", "AFTER", "MADE", ""];
+    let head = ["ARCHIVE", "TRIGGER", "NODE", "PLACES", "TOKENS", "AFTER", "MADE (UTC)", ""];
     format_table(&head, archives.iter().map(row))
 }
 

@@ -34,7 +34,7 @@ pub(in crate::cli) fn format_sessions(sessions: &[Session], catalogue: &Catalogu
             time(session.used_at),
         ]
     };
-    let head = ["ID", "STATE", "AGENT", "PROVIDER", "MODEL", "TURNS", "CONTEXT", "USED"];
+    let head = ["ID", "STATE", "AGENT", "PROVIDER", "MODEL", "TURNS", "CONTEXT", "USED (UTC)"];
     format_table(&head, sessions.iter().map(row))
 }
 
@@ -89,7 +89,7 @@ pub(super) fn format_session(detail: &Detail, catalogue: &Catalogue) -> String {
                 time(compaction.created_at),
             ]
         });
-        let head = ["COMPACTION", "OUTCOME", "CAUSE", "PLACES", "TOKENS", "AFTER", "MADE"];
+        let head = ["COMPACTION", "OUTCOME", "CAUSE", "PLACES", "TOKENS", "AFTER", "MADE (UTC)"];
         text.push_str(&format!("\n{}", format_table(&head, rows)));
         let shown = compactions.iter().find(|it| it.generation == session.generation);
         if let Some(kept) = shown.and_then(Compaction::kept_prompts) {

@@ -29,7 +29,7 @@ pub(super) fn format_tasks(tasks: &[ListedTask], catalogue: &Catalogue) -> Strin
         ]
     };
     format_table(
-        &["ID", "STATE", "AGENT", "CREATED", "ENDED", "TAGS", "PROMPT"],
+        &["ID", "STATE", "AGENT", "CREATED (UTC)", "ENDED (UTC)", "TAGS", "PROMPT"],
         tasks.iter().map(row),
     )
 }
@@ -121,8 +121,17 @@ pub(in crate::cli) fn format_turns(turns: &[Turn]) -> String {
             first_line(&why.by_ref().collect::<Vec<_>>().join("; "), 80),
         ]
     };
-    let head =
-        ["TURN", "STATE", "ATTEMPT", "STARTED", "ENDED", "TOKENS IN", "TOKENS OUT", "COST", ""];
+    let head = [
+        "TURN",
+        "STATE",
+        "ATTEMPT",
+        "STARTED (UTC)",
+        "ENDED (UTC)",
+        "TOKENS IN",
+        "TOKENS OUT",
+        "COST",
+        "",
+    ];
     format_table(&head, turns.iter().map(row))
 }
 

@@ -35,7 +35,7 @@ async fn an_input_list_given_once_has_one_item() {
     assert_eq!(after("finish "), "draft, review");
     let lines = fixture.run(&["flow", "ls", "--campaign", &campaign]).await.stdout;
     let head: Vec<&str> = lines.lines().next().unwrap().split_whitespace().collect();
-    assert_eq!(head, ["ID", "STATE", "TEMPLATE", "TASKS", "CREATED", "ENDED", "AT"]);
+    assert_eq!(head, ["ID", "STATE", "TEMPLATE", "TASKS", "CREATED", "(UTC)", "ENDED", "(UTC)"]);
     let flows = fixture.json(&["flow", "ls", "--campaign", &campaign]).await;
     assert_eq!(flows.as_array().unwrap().len(), 2);
     // A text input that is given twice is invalid.

@@ -62,6 +62,26 @@ async fn lists_are_filtered_by_the_names_of_instances_that_they_print() {
 }
 
 #[tokio::test]
+async fn tables_of_times_say_that_they_are_in_utc() {
+    let fixture = Fixture::new().await;
+    fixture.world.turn("Part one.", TurnSettings::default()).await;
+    for (command, columns) in [
+        ("task", &["CREATED (UTC)", "ENDED (UTC)"][..]),
+        ("session", &["USED (UTC)"]),
+        ("campaign", &["CREATED (UTC)"]),
+        ("flow", &["CREATED (UTC)", "ENDED (UTC)"]),
+        ("bulk", &["CREATED (UTC)", "ENDED (UTC)"]),
+        ("job", &["RUN AT (UTC)"]),
+    ] {
+        let output = fixture.run(&[command, "ls"]).await;
+        let head = output.stdout.lines().next().unwrap_or_default();
+        assert!(columns.iter().all(|column| head.contains(column)), "{command}: {output:?}");
+    }
+    let pauses = fixture.run(&["agent", "status"]).await;
+    assert!(pauses.stdout.contains("SINCE (UTC)"), "{pauses:?}");
+}
+
+#[tokio::test]
 async fn retrying_the_job_of_a_failed_task_works_as_its_dead_letter_explains() {
     let fixture = Fixture::new().await;
     let task = fixture.add("Part one.", &[]).await;
