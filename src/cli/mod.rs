@@ -1,6 +1,7 @@
 //! The command line. Data goes to stdout, everything else to stderr; exit codes are in `exit.rs`.
 
 mod agent;
+mod agent_filter;
 mod args;
 mod audit;
 mod blackboard;

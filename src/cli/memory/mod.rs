@@ -13,6 +13,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::{
     Context, Exit, Failure,
+    agent_filter::note_unknown_agent,
     args::{Expiry, InCampaign, Paging},
     server::{Server, with_server},
     words::read_text,
@@ -227,6 +228,9 @@ async fn list(ls: &Ls, context: &Context, server: &Server) -> Result<(), Failure
     };
     let items = server.list(Noun::MemoryItem, &ls.paging, page).await?;
     context.output.print_data(&items, || show::format_items(&items));
+    if items.is_empty() {
+        note_unknown_agent(ls.owner.as_deref(), context, server).await;
+    }
     Ok(())
 }
 

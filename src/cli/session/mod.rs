@@ -12,6 +12,7 @@ use uuid::Uuid;
 pub(super) use self::show::{format_interruption, format_sessions, serialised_name};
 use super::{
     Context, Exit, Failure,
+    agent_filter::note_unknown_agent,
     args::{Id, InCampaign, Paging},
     output::Output,
     server::{Server, with_server},
@@ -176,6 +177,9 @@ async fn list(list: &List, context: &Context, server: &Server) -> Result<(), Fai
     };
     let sessions = server.list(Noun::Session, &list.paging, page).await?;
     context.output.print_data(&sessions, || format_sessions(&sessions, &context.catalogue()));
+    if sessions.is_empty() {
+        note_unknown_agent(list.agent.as_deref(), context, server).await;
+    }
     Ok(())
 }
 

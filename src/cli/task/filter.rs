@@ -58,6 +58,10 @@ impl FilterFlags {
         self.campaign.id_if_given(context, server).await
     }
 
+    pub(super) fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
+    }
+
     /// Returns true if no option selects tasks. DALSEGNO_CAMPAIGN alone does not count.
     pub(super) fn is_empty(&self) -> bool {
         let Self { campaign, agent, instance, state, since, until, text, labels } = self;

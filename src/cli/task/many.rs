@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::{filter::FilterFlags, show};
 use crate::{
-    cli::{Context, Exit, Failure, server::Server},
+    cli::{Context, Exit, Failure, agent_filter::note_unknown_agent, server::Server},
     domain::{
         agents::Catalogue,
         bulk_actions::{Action, Preview},
@@ -62,6 +62,9 @@ pub(super) async fn run(
         let preview = server.call(PreviewBulkAction { action, filter }).await?;
         if target.dry_run || preview.matched == 0 {
             output.print_data(&preview, || format_preview(&preview, &context.catalogue()));
+            if preview.matched == 0 {
+                note_unknown_agent(target.filter.agent(), context, server).await;
+            }
             return Ok(Exit::Ok);
         }
     }

@@ -14,6 +14,7 @@ use clap::{Args, Subcommand};
 pub(super) use self::{event_printer::format_event, show::format_turns};
 use super::{
     Context, Exit, Failure,
+    agent_filter::note_unknown_agent,
     args::{Id, Paging},
     follow::with_task_hint,
     server::{Server, with_server},
@@ -92,6 +93,9 @@ async fn run_on_server(
             let page = |cursor, limit| list.filter.page(campaign_id, cursor, limit);
             let tasks = server.list(Noun::Task, &list.paging, page).await?;
             output.print_data(&tasks, || show::format_tasks(&tasks, &context.catalogue()));
+            if tasks.is_empty() {
+                note_unknown_agent(list.filter.agent(), context, server).await;
+            }
         }
         TaskCommand::Show(Show { id: Id { id }, wait }) => {
             let id = server.id(Noun::Task, id).await?;

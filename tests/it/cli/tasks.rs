@@ -62,16 +62,33 @@ async fn lists_are_filtered_by_the_names_of_instances_that_they_print() {
 }
 
 #[tokio::test]
+async fn an_empty_list_of_an_unknown_agent_names_the_closest_one() {
+    let fixture = Fixture::new().await;
+    let note = "there is no agent `copywritr`: did you mean `copywriter`?";
+    for command in [
+        &["task", "ls", "--agent"][..],
+        &["session", "ls", "--agent"],
+        &["task", "cancel", "--agent"],
+        &["memory", "ls", "--campaign", "Harbour", "--owner"],
+    ] {
+        let output = fixture.run(&[command, &["copywritr"]].concat()).await;
+        assert!(output.code == 0 && output.stderr.contains(note), "{output:?}");
+        let known = fixture.run(&[command, &["copywriter"]].concat()).await;
+        assert!(known.code == 0 && !known.stderr.contains("no agent"), "{known:?}");
+    }
+}
+
+#[tokio::test]
 async fn tables_of_times_say_that_they_are_in_utc() {
     let fixture = Fixture::new().await;
     fixture.world.turn("Part one.", TurnSettings::default()).await;
     for (command, columns) in [
-        ("task", &["CREATED (UTC)", "ENDED (UTC)"][..]),
-        ("session", &["USED (UTC)"]),
-        ("campaign", &["CREATED (UTC)"]),
-        ("flow", &["CREATED (UTC)", "ENDED (UTC)"]),
-        ("bulk", &["CREATED (UTC)", "ENDED (UTC)"]),
-        ("job", &["RUN AT (UTC)"]),
+        ("task", vec!["CREATED (UTC)", "ENDED (UTC)"]),
+        ("session", vec!["USED (UTC)"]),
+        ("campaign", vec!["CREATED (UTC)"]),
+        ("flow", vec!["CREATED (UTC)", "ENDED (UTC)"]),
+        ("bulk", vec!["CREATED (UTC)", "ENDED (UTC)"]),
+        ("job", vec!["RUN AT (UTC)"]),
     ] {
         let output = fixture.run(&[command, "ls"]).await;
         let head = output.stdout.lines().next().unwrap_or_default();
