@@ -8,16 +8,13 @@ use std::{
 };
 
 use super::{
-    Agent, Config, Node, Problems, Skill,
+    Agent, Config, FileKind, LookupError, Node, Problems, Skill,
     agent::{self, ParsedAgent},
     node,
     servers::ParseContext,
     shipped, skill,
 };
-use crate::domain::{
-    class::{Class, Classify, Kind},
-    files::{self, File, Problem, nearest},
-};
+use crate::domain::files::{self, File, Problem, nearest};
 
 /// The files of an installation: those without problems, and why the others are refused.
 #[derive(Debug, Clone, Default)]
@@ -62,65 +59,6 @@ struct BrokenAgent {
     problem: String,
     /// The last version that this process read without problems, for turns that are running.
     last: Option<Arc<Agent>>,
-}
-
-/// Errors of looking up an agent or a node by its name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LookupError {
-    #[error("there is no {} `{name}`: {advice}", noun.as_str())]
-    Unknown {
-        noun: FileKind,
-        name: String,
-        /// The closest name, or all existing names.
-        advice: String,
-    },
-    #[error(
-        "{} `{name}` is refused until its file is fixed: {problem}; `dalsegno agent check` lists every problem",
-        noun.as_str()
-    )]
-    Broken { noun: FileKind, name: String, problem: String },
-}
-
-impl LookupError {
-    pub const UNKNOWN_AGENT: Class = Class::of(Kind::NotFound, "unknown_agent");
-    pub const BROKEN_AGENT: Class = Class::of(Kind::Conflict, "broken_agent");
-    pub const UNKNOWN_NODE: Class = Class::of(Kind::NotFound, "unknown_node");
-    pub const BROKEN_NODE: Class = Class::of(Kind::Conflict, "broken_node");
-}
-
-impl Classify for LookupError {
-    fn class(&self) -> Class {
-        use FileKind::{Agent, Node};
-        match self {
-            Self::Unknown { noun: Agent, .. } => Self::UNKNOWN_AGENT,
-            Self::Unknown { noun: Node, .. } => Self::UNKNOWN_NODE,
-            Self::Broken { noun: Agent, .. } => Self::BROKEN_AGENT,
-            Self::Broken { noun: Node, .. } => Self::BROKEN_NODE,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
-    Agent,
-    Node,
-}
-
-impl FileKind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Agent => "agent",
-            Self::Node => "node",
-        }
-    }
-}
-
-impl LookupError {
-    pub fn noun(&self) -> FileKind {
-        match self {
-            Self::Unknown { noun, .. } | Self::Broken { noun, .. } => *noun,
-        }
-    }
 }
 
 impl Catalogue {

@@ -12,6 +12,7 @@ mod formats;
 mod grants;
 mod instances;
 mod library;
+mod lookup_error;
 mod node;
 mod problems;
 mod reserved;
@@ -26,11 +27,12 @@ pub use self::{
     agent::{Agent, Fallback, Options, Provider, Think},
     blackboard_grants::Grants as BlackboardGrants,
     blackboard_path::{NoPath, Path as BlackboardPath},
-    catalogue::{AgentFile, Catalogue, FileKind, LookupError},
+    catalogue::{AgentFile, Catalogue},
     formats::{agent_format, node_format, skill_format},
     grants::{Grants, PermissionMode},
     instances::{AgentInstance, MAIN},
     library::Library,
+    lookup_error::{FileKind, LookupError},
     node::Node,
     problems::Problems,
     reserved::{ALL, OPERATOR, SYSTEM},
