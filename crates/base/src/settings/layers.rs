@@ -1,27 +1,19 @@
 //! The layers, flattened to `dotted.key → value` so that each value keeps its origin.
 
-use std::{
-    collections::BTreeMap,
-    fmt, io,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::PathBuf};
 
-use config::{FileFormat, Map, Source as _, Value, ValueKind};
+use config::{FileFormat, Source as _, Value, ValueKind};
 use serde::de::DeserializeOwned;
 
 use super::{
-    Environment, Flags, Problem, Problems,
+    Environment, Flags, Origin, Problem, Problems,
     check::{nearest, toml},
+    sources::{
+        FILE_VARIABLE, database_variables, flatten, own_variables, parse_defaults, parse_file,
+        read_content, string, unreadable_variables,
+    },
     wrong_value,
 };
-
-const PREFIX: &str = "DALSEGNO_";
-/// The variable that selects the file layer; not a key of the configuration itself.
-pub const FILE_VARIABLE: &str = "DALSEGNO_CONFIG";
-/// Stands for a key in problems of a file.
-const WHOLE_FILE: &str = "(the whole file)";
-/// libpq's variables that name a server. The others (PGUSER, PGPASSWORD ...) only complete them.
-const PG_SERVER_VARIABLES: [&str; 3] = ["PGHOST", "PGHOSTADDR", "PGDATABASE"];
 
 /// Words of key names whose values are secret, compared as whole words: `max_tokens` and `idempotency_keys_days` are public.
 const SECRET_WORDS: [&str; 7] =
@@ -34,20 +26,6 @@ pub struct Layers {
     pub file: Option<PathBuf>,
     defaults: BTreeMap<String, Value>,
     values: BTreeMap<String, (Value, Origin)>,
-}
-
-/// The origin of a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    Default,
-    File(String),
-    Variable(String),
-    Flag,
-    /// The value was read from a file which another layer named.
-    Content {
-        path: String,
-        named_by: Box<Origin>,
-    },
 }
 
 impl Layers {
@@ -286,68 +264,10 @@ impl Layers {
     }
 }
 
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => write!(f, "the built-in defaults"),
-            Self::File(path) => write!(f, "{path}"),
-            Self::Variable(name) => write!(f, "the environment variable {name}"),
-            Self::Flag => write!(f, "the flag --set"),
-            Self::Content { path, named_by } => write!(f, "{path}, named by {named_by}"),
-        }
-    }
-}
-
 /// Returns true for keys whose values are never printed. It goes by the name, so that a new key is safe by default.
 pub fn is_secret(key: &str) -> bool {
     let leaf = key.rsplit('.').next().unwrap_or(key);
     leaf.split('_').any(|word| SECRET_WORDS.contains(&word))
-}
-
-fn parse_defaults(text: &str, problems: &mut Problems) -> Map<String, Value> {
-    let parsed = config::File::from_str(text, FileFormat::Toml).collect();
-    parsed.unwrap_or_else(|error| unreadable("config/default.toml", &error.to_string(), problems))
-}
-
-fn parse_file(path: &Path, problems: &mut Problems) -> Map<String, Value> {
-    let shown = path.display().to_string();
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            problems.push(missing_file(shown));
-            return Map::new();
-        }
-        Err(error) => return unreadable(&shown, &error.to_string(), problems),
-    };
-    let parsed = config::File::from_str(&text, FileFormat::Toml).collect();
-    parsed
-        .unwrap_or_else(|error| unreadable(&shown, &without_excerpt(&error.to_string()), problems))
-}
-
-/// Keeps the position and the reason of a syntax error, without the line of the file: it may hold a password.
-fn without_excerpt(error: &str) -> String {
-    let lines: Vec<&str> = error.lines().collect();
-    let excerpt_end = lines.iter().rposition(|line| line.trim_start().starts_with('|'));
-    let reason = excerpt_end.map_or(&[][..], |end| &lines[end + 1..]);
-    lines.iter().take(1).chain(reason).copied().collect::<Vec<_>>().join(": ")
-}
-
-fn missing_file(path: String) -> Problem {
-    let fix = format!(
-        "a file at this path, for example with `dalsegno config template > {path}`, or the path of another one in --config or {FILE_VARIABLE}"
-    );
-    let message = format!("the file does not exist: {path}");
-    Problem { key: WHOLE_FILE.to_owned(), origin: path, message, fix }
-}
-
-fn unreadable(path: &str, error: &str, problems: &mut Problems) -> Map<String, Value> {
-    problems.push(Problem {
-        key: WHOLE_FILE.to_owned(),
-        origin: path.to_owned(),
-        message: format!("cannot be read: {}", error.trim_end()),
-        fix: "a readable TOML file; `dalsegno config template` prints one to start with".to_owned(),
-    });
-    Map::new()
 }
 
 /// Parses a list in TOML syntax.
@@ -355,99 +275,4 @@ fn list(text: &str) -> Option<ValueKind> {
     let file = config::File::from_str(&format!("list = {text}"), FileFormat::Toml);
     let mut values = file.collect().ok()?;
     values.remove("list").map(|value| value.kind).filter(|kind| matches!(kind, ValueKind::Array(_)))
-}
-
-fn read_content(key: &str, value: &Value, named_by: &Origin) -> Result<(Value, Origin), Problem> {
-    let path = value.to_string();
-    let origin = Origin::Content { path: path.clone(), named_by: Box::new(named_by.clone()) };
-    match std::fs::read_to_string(&path) {
-        Ok(content) => {
-            let line = content.strip_suffix('\n').unwrap_or(&content);
-            Ok((string(line.strip_suffix('\r').unwrap_or(line)), origin))
-        }
-        Err(error) => Err(Problem {
-            key: key.to_owned(),
-            origin: named_by.to_string(),
-            message: format!("names {path}, which cannot be read: {error}"),
-            fix: "the path of a readable file that holds the value".to_owned(),
-        }),
-    }
-}
-
-/// Uses `DATABASE_URL`, else a libpq variable that names a server; sqlx completes the rest from libpq's variables itself.
-fn database_variables(environment: &Environment) -> Vec<(String, Value, Origin)> {
-    let url = environment.get("DATABASE_URL").map(|url| ("DATABASE_URL", url.to_owned()));
-    let server = PG_SERVER_VARIABLES.into_iter().find(|name| environment.get(name).is_some());
-    let found = url.or_else(|| server.map(|name| (name, "postgres:".to_owned())));
-    let entry = found.map(|(name, url)| {
-        ("database.url".to_owned(), string(&url), Origin::Variable(name.to_owned()))
-    });
-    entry.into_iter().collect()
-}
-
-/// Reports variables of ours that are not valid Unicode, because they must not count as unset.
-fn unreadable_variables(environment: &Environment) -> impl Iterator<Item = Problem> {
-    let is_read = |name: &String| {
-        name.starts_with(PREFIX)
-            || name == "DATABASE_URL"
-            || PG_SERVER_VARIABLES.contains(&name.as_str())
-    };
-    environment.not_unicode().filter(is_read).map(|name| Problem {
-        key: name.clone(),
-        origin: Origin::Variable(name).to_string(),
-        message: "is not valid UTF-8".to_owned(),
-        fix: "the value in UTF-8, or unset the variable".to_owned(),
-    })
-}
-
-/// Reads our variables. Only a name with a double underscore is a key: Kubernetes sets DALSEGNO_PORT and similar for a
-/// service named dalsegno. An empty variable counts as unset.
-fn own_variables(
-    environment: &Environment,
-    known: &BTreeMap<String, Value>,
-    problems: &mut Problems,
-) -> Vec<(String, Value, Origin)> {
-    let mut found = Vec::new();
-    let named = environment.unicode().filter(|(name, _)| *name != FILE_VARIABLE);
-    for (name, value) in named.filter(|(_, value)| !value.is_empty()) {
-        let Some(key) = name.strip_prefix(PREFIX).map(str::to_ascii_lowercase) else {
-            continue;
-        };
-        let origin = Origin::Variable(name.to_owned());
-        if key.contains("__") {
-            found.push((key.replace("__", "."), string(value), origin));
-            continue;
-        }
-        let stem = key.strip_suffix("_file").unwrap_or(&key);
-        if let Some(meant) = known.keys().find(|known| known.replace('.', "_") == stem) {
-            let variable = format!("{PREFIX}{}", meant.replace('.', "__").to_ascii_uppercase());
-            problems.push(Problem {
-                key: meant.clone(),
-                origin: origin.to_string(),
-                message: "has another variable name: two underscores separate section and key"
-                    .to_owned(),
-                fix: variable + if stem == key { "" } else { "_FILE" },
-            });
-        }
-    }
-    found
-}
-
-fn string(value: &str) -> Value {
-    Value::new(None, ValueKind::String(value.to_owned()))
-}
-
-fn flatten(tables: Map<String, Value>) -> BTreeMap<String, Value> {
-    let mut leaves = BTreeMap::new();
-    for (key, value) in tables {
-        match value.kind {
-            // An empty table is kept, so that it is reported if it is not a section.
-            ValueKind::Table(table) if !table.is_empty() => {
-                let inner = flatten(table).into_iter();
-                leaves.extend(inner.map(|(rest, leaf)| (format!("{key}.{rest}"), leaf)));
-            }
-            _ => _ = leaves.insert(key, value),
-        }
-    }
-    leaves
 }

@@ -8,7 +8,9 @@
 mod check;
 mod environment;
 mod layers;
+mod origin;
 mod problem;
+mod sources;
 mod wrong_value;
 
 use std::path::PathBuf;
@@ -16,8 +18,10 @@ use std::path::PathBuf;
 pub use self::{
     check::{Checks, empty_as_none, toml},
     environment::Environment,
-    layers::{FILE_VARIABLE, Layers, Origin, is_secret},
+    layers::{Layers, is_secret},
+    origin::Origin,
     problem::{Problem, Problems},
+    sources::FILE_VARIABLE,
 };
 
 /// The settings of the command line.
