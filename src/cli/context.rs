@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use super::{
     exit::{Exit, Failure},
     output::Output,
-    remote::{RemoteFlags, Target},
+    target::{RemoteFlags, Target},
 };
 use crate::{
     config::Config,

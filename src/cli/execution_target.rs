@@ -4,8 +4,8 @@ use anyhow::anyhow;
 
 use super::{
     Command, Exit, Failure,
-    remote::{RemoteFlags, Target},
     remotes::RemoteCommand,
+    target::{RemoteFlags, Target},
 };
 use crate::settings::Environment;
 

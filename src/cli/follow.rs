@@ -253,7 +253,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{cli::remote::Target, operations::FollowFeed};
+    use crate::{cli::target::Target, operations::FollowFeed};
 
     #[tokio::test]
     async fn a_server_that_reopens_the_stream_was_not_unreachable() {

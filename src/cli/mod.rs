@@ -39,6 +39,7 @@ mod serve;
 mod server;
 mod session;
 mod signals;
+mod target;
 mod task;
 mod turn;
 mod webhook;
@@ -58,7 +59,7 @@ use clap::{ArgMatches, Args, CommandFactory as _, Parser, Subcommand, error::Err
 use self::{
     context::Context,
     output::Output,
-    remote::{RemoteFlags, Target},
+    target::{RemoteFlags, Target},
 };
 pub use self::{
     exit::{Exit, Failure},

@@ -19,7 +19,7 @@ use serde_json::json;
 use super::{
     Context, Exit, Failure,
     output::format_table,
-    remote::{RemoteFlags, Target, server_url},
+    target::{RemoteFlags, Target, read_key_file, server_url},
 };
 use crate::settings::Environment;
 
@@ -116,7 +116,7 @@ pub(super) fn target(
     };
     let Some((name, remote)) = remotes.select(name)? else { return Ok(None) };
     let key = match &remote.key_file {
-        Some(file) => Some(super::remote::read_key_file(file)?),
+        Some(file) => Some(read_key_file(file)?),
         None => remote.key.clone(),
     };
     Ok(Some(Target::new(Some(name.to_owned()), server_url(&remote.url)?, key)))
