@@ -6,10 +6,12 @@
 
 use tokio::sync::mpsc;
 
-use super::ModelSpend;
+use super::{ModelSpend, SentRequest};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Event {
+    /// The request, just before it is sent.
+    Sent(Box<SentRequest>),
     /// The call is being made.
     Started {
         model: String,
@@ -64,6 +66,11 @@ impl EventSink {
     /// Creates a sink for calls without a reader.
     pub fn discard() -> Self {
         Self { sender: None, pending: String::new(), used: None }
+    }
+
+    /// Sends the request of the call. It is the first event, so there is space for it.
+    pub fn send_request(&mut self, sent: SentRequest) {
+        self.send(Event::Sent(Box::new(sent)));
     }
 
     pub fn send_started(&mut self, model: &str) {

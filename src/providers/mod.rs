@@ -15,6 +15,7 @@ pub mod stream_json;
 mod available;
 mod conversation;
 mod deadline;
+mod envelope;
 mod error;
 mod events;
 mod line_splitter;
@@ -32,6 +33,7 @@ pub use self::{
         Call, Conversation, ConversationUpdate, FileGrowth, Flag, Grants, Meter, MeterReading,
         ModelSpend, PermissionMode, TranscriptFile, TurnStart,
     },
+    envelope::{CallTexts, Envelope, SentRequest},
     error::{Class, Error, Origin, Rebuild, Scope},
     events::{Event, EventSink, Status, UsageSoFar},
     outcome::{Durations, Outcome, StopReason, Usage},

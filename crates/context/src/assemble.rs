@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     calibration::Calibration,
     conversation,
-    manifest::{Ledger, Manifest},
+    manifest::{ContextText, Ledger, Manifest},
     parts::Parts,
     system_part,
     transcript::Message,
@@ -22,6 +22,8 @@ pub struct AssembledContext {
     /// Text for a provider that keeps the conversation itself: the messages after the last one that it received, and the task.
     pub unheard: Option<String>,
     pub manifest: Manifest,
+    /// Texts of the manifest that no row has.
+    pub texts: Vec<ContextText>,
     /// Weight of everything sent. Together with the provider's count it makes the next [`super::Checkpoint`].
     pub weight: Weight,
     pub system_weight: Weight,
@@ -38,12 +40,8 @@ pub fn assemble(
     let system_weight = ledger.weight();
     let conversation::RenderedConversation { messages, unheard } =
         conversation::render(parts, seed, &mut ledger);
-    AssembledContext {
-        system,
-        messages,
-        unheard,
-        weight: ledger.weight(),
-        system_weight,
-        manifest: ledger.finish(),
-    }
+    let weight = ledger.weight();
+    let (manifest, texts) = ledger.finish();
+    let manifest = Manifest { heard_to_seq: parts.heard_to_seq, ..manifest };
+    AssembledContext { system, messages, unheard, weight, system_weight, manifest, texts }
 }

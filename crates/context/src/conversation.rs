@@ -17,7 +17,7 @@ use crate::{
     results::Results,
     transcript::{Message, Role},
     weight::Weight,
-    xml::{Element, Fence, FenceSeed, Scope},
+    xml::{self, Element, Fence, FenceSeed, Scope},
 };
 
 /// Frames the summary, because a model that takes it for a request repeats the oldest task.
@@ -59,7 +59,7 @@ pub(super) fn render(
 }
 
 /// Renders the messages since the last one that the provider received. All of them are sent as the user's.
-fn render_unsent(
+pub(super) fn render_unsent(
     repaired: &RepairedMessages<'_>,
     heard_to_seq: i64,
     turn: &str,
@@ -109,7 +109,11 @@ pub(super) fn render_compaction(compaction: &Compaction, fence: &Fence) -> Strin
     parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
 }
 
-fn push_placed(messages: &mut Vec<Arc<Message>>, placed: &GroupEntry<'_>, seed: &FenceSeed) {
+pub(super) fn push_placed(
+    messages: &mut Vec<Arc<Message>>,
+    placed: &GroupEntry<'_>,
+    seed: &FenceSeed,
+) {
     let entry = match placed {
         GroupEntry::Entry(entry) => entry,
         GroupEntry::Synthetic(call) => {
@@ -161,10 +165,7 @@ fn from<'a>(element: Element<'a>, asked_by: Option<&'a str>) -> Element<'a> {
 }
 
 fn record_entries(view: &View<'_>, repaired: &RepairedMessages<'_>, ledger: &mut Ledger<'_>) {
-    let sent = repaired.placed.iter().filter_map(|placed| match placed {
-        GroupEntry::Entry(entry) => Some(*entry),
-        GroupEntry::Synthetic(_) => None,
-    });
+    let sent = repaired.placed.iter().filter_map(GroupEntry::entry);
     ledger.entries(sent, true, PartReason::RecentHistory);
     let synthetic = repaired.placed.len() + repaired.left_out.len() - view.tail.len();
     if synthetic > 0 {
@@ -195,25 +196,23 @@ fn render_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> 
     let fence = seed.fence(Scope::Turn(parts.task.entry_id));
     let mut blocks = Vec::new();
     if let Some(notice) = parts.notice {
-        let block = Element::with_text("notice", notice).render(&fence);
-        ledger.sent(Kind::Notice, None, PartReason::SessionRestored, &block);
-        blocks.push(block);
+        let element = Element::with_text("notice", notice);
+        let line = (Kind::Notice, None, PartReason::SessionRestored);
+        blocks.push(render_stored(&element, &fence, line, ledger));
     }
     if let Some(board) = parts.board {
         blocks.extend(posts(board, seed, ledger));
     }
     if !parts.statuses.is_empty() {
-        let block = statuses(parts.statuses).render(&fence);
-        ledger.sent(Kind::Statuses, None, PartReason::ThisTurn, &block);
-        blocks.push(block);
+        let line = (Kind::Statuses, None, PartReason::ThisTurn);
+        blocks.push(render_stored(&statuses(parts.statuses), &fence, line, ledger));
     }
     if let Some(blackboard) = &parts.blackboard {
         let version = blackboard.version.to_string();
-        let id = format!("version {version}");
-        let block = Element::with_text("blackboard", blackboard.json).attribute("version", version);
-        let block = block.render(&fence);
-        ledger.sent(Kind::Blackboard, Some(id), PartReason::ThisTurn, &block);
-        blocks.push(block);
+        let line = (Kind::Blackboard, Some(format!("version {version}")), PartReason::ThisTurn);
+        let element =
+            Element::with_text("blackboard", blackboard.json).attribute("version", version);
+        blocks.push(render_stored(&element, &fence, line, ledger));
     }
     if let Some(told) = parts.results {
         let block = render_entry("notice", told.entry_id, told.message, seed);
@@ -223,6 +222,19 @@ fn render_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> 
     }
     blocks.push(task(parts, seed, ledger));
     blocks.join("\n\n")
+}
+
+/// Renders an element that no entry has, so its text is stored.
+pub(super) fn render_stored(
+    element: &Element<'_>,
+    fence: &Fence,
+    (kind, id, why): (Kind, Option<String>, PartReason),
+    ledger: &mut Ledger<'_>,
+) -> String {
+    let open = element.render(&Fence::open());
+    let block = xml::close(&open, fence);
+    ledger.stored(kind, id, why, Weight::of_text(&block), open);
+    block
 }
 
 /// Renders the task exactly as its entry will be rendered in later turns.
@@ -249,15 +261,19 @@ fn posts(board: Board<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Option<
         return None;
     }
     let block = board.shown.element().render(&seed.fence(Scope::Entry(board.entry_id)));
-    if let [first, .., last] | [first @ last] = shown.as_slice() {
-        let span = Span { from_seq: first.seq, to_seq: last.seq, count: Some(shown.len()) };
-        ledger.posts(span, &block);
-    }
+    let span = match shown.as_slice() {
+        [first, .., last] | [first @ last] => {
+            Some(Span { from_seq: first.seq, to_seq: last.seq, count: Some(shown.len()) })
+        }
+        // Only the number of posts that are not shown is sent.
+        [] => None,
+    };
+    ledger.posts(span, &block);
     Some(block)
 }
 
 /// Renders the posts of an earlier turn. An unreadable entry is rendered as a notice.
-fn posts_of(entry: &Entry, seed: &FenceSeed) -> String {
+pub(super) fn posts_of(entry: &Entry, seed: &FenceSeed) -> String {
     let (text, fence) = (&entry.message.text, seed.fence(Scope::Entry(entry.id)));
     match Posts::of_entry(text) {
         Some(posts) => posts.element().render(&fence),
@@ -284,7 +300,7 @@ fn push_answer(messages: &mut Vec<Arc<Message>>, answer: &Arc<Message>) {
 }
 
 /// Adds a user text. Neighbouring user texts become one message, because some templates refuse two in a row.
-fn push_user(messages: &mut Vec<Arc<Message>>, message: Arc<Message>) {
+pub(super) fn push_user(messages: &mut Vec<Arc<Message>>, message: Arc<Message>) {
     match messages.last_mut() {
         Some(last) if last.role == Role::User => append_text(last, &message.text),
         _ => messages.push(message),
@@ -298,6 +314,6 @@ fn append_text(message: &mut Arc<Message>, text: &str) {
     whole.push_str(text);
 }
 
-fn user(text: String) -> Message {
+pub(super) fn user(text: String) -> Message {
     Message::new(Role::User, text)
 }

@@ -25,6 +25,7 @@
 //! - A transcript entry is rendered the same way on every call: the fence depends on the session's seed and
 //!   the entry's id only. A provider's prefix cache therefore stays warm.
 //! - All parts, sent or not, have a line in the [`manifest`], whose size does not grow with the transcript.
+//! - A manifest, the stored texts and the rows of the session yield the call again, byte for byte ([`replay`]).
 //! - Token counts are never sums over turns: they are the last real count plus a calibrated difference
 //!   ([`calibration`]).
 //! - Compaction changes the view, never the transcript; any earlier view can be restored ([`compaction::generations`]).
@@ -39,6 +40,7 @@ pub mod facts;
 pub mod manifest;
 pub mod parts;
 pub mod posts;
+pub mod replay;
 pub mod results;
 pub mod rounds;
 pub mod transcript;

@@ -3,22 +3,62 @@
 //! Texts are identified by their digest. The tail of the transcript is one line with the chain of its entries' digests.
 //! So a manifest is as small after five hundred turns as after ten.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{calibration::Calibration, digest::Digest, entry::Entry, weight::Weight};
 
-/// Version of the rendering. Raised when rendering changes, because the digests are those of the sources.
-pub const RENDERING: u32 = 2;
+/// Version of the rendering. Raised when the rendering of messages, posts or summaries changes; [`crate::replay`] then keeps the old one for
+/// the calls that were sent with it. All other texts are stored as they were sent.
+pub const RENDERING: u32 = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     pub rendering: u32,
     pub parts: Vec<Part>,
+    /// Turns whose messages were left out, because the provider had rejected the prompt of their task.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_turns: Vec<i32>,
+    /// Last message that a provider which keeps the conversation itself had received before the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_to_seq: Option<i64>,
+    /// The request as it was sent; `None` for calls of older versions and of providers that send none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<RequestHashes>,
     /// Estimated tokens of all sent parts.
     pub estimated_tokens: u64,
     /// Chain of the digests of all sent parts.
     pub sha256: Digest,
+}
+
+/// Hashes of a request that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestHashes {
+    /// Digest of the stored text with all fields besides messages and tools.
+    pub envelope: Digest,
+    /// Digest of the whole request.
+    pub sha256: Digest,
+}
+
+/// Kind of a stored text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextKind {
+    Part(Kind),
+    /// All fields of a request besides messages and tools.
+    Envelope,
+}
+
+/// A text of a context that no row holds, so it is stored by its digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextText {
+    pub kind: TextKind,
+    /// The row it was made from, if its removal has to remove the text.
+    pub source: Option<Uuid>,
+    pub sha256: Digest,
+    /// Open: see [`crate::xml::Fence::open`].
+    pub text: Arc<str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +68,8 @@ pub struct Part {
     pub id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span: Option<Span>,
-    /// Digest of the source; `None` for parts that were not loaded because they are not sent.
+    /// Digest of the text. The text is stored under it, or follows from rows: messages, posts, a summary. `None` for parts that
+    /// were not loaded because they are not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
     pub tokens: u64,
@@ -127,7 +168,95 @@ pub enum PartReason {
     LastCall,
 }
 
+impl Manifest {
+    /// Creates a manifest of these parts, for a call that was not sent yet.
+    pub fn new(parts: Vec<Part>, estimated_tokens: u64) -> Self {
+        Self {
+            rendering: RENDERING,
+            estimated_tokens,
+            sha256: chain_of_sent(&parts),
+            parts,
+            without_turns: Vec::new(),
+            heard_to_seq: None,
+            request: None,
+        }
+    }
+
+    /// Names the text under which the rounds are stored, where the transcript does not have them as they were sent.
+    pub fn set_rounds(&mut self, list: Digest) {
+        if let Some(part) = self.parts.iter_mut().find(|part| part.kind == Kind::Rounds) {
+            part.sha256 = Some(list);
+        }
+        self.sha256 = chain_of_sent(&self.parts);
+    }
+}
+
+impl ContextText {
+    pub fn of_part(kind: Kind, text: impl Into<Arc<str>>) -> Self {
+        Self::new(TextKind::Part(kind), text)
+    }
+
+    pub fn new(kind: TextKind, text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        Self { kind, source: None, sha256: Digest::of(&text), text }
+    }
+}
+
+impl TextKind {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Part(kind) => kind.as_str(),
+            Self::Envelope => "envelope",
+        }
+    }
+}
+
 impl Kind {
+    /// Returns true for a part of the system text.
+    pub const fn is_of_system(self) -> bool {
+        matches!(
+            self,
+            Self::AgentPrompt
+                | Self::FenceRules
+                | Self::Skill
+                | Self::CampaignBrief
+                | Self::ClientContext
+                | Self::Edict
+                | Self::Fact
+                | Self::Roster
+        )
+    }
+
+    /// Returns true for a system text that is stored as it is: it has no elements, and nothing of it is escaped.
+    pub const fn is_plain(self) -> bool {
+        matches!(self, Self::AgentPrompt | Self::FenceRules)
+    }
+
+    /// Returns the name, as JSON has it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AgentPrompt => "agent_prompt",
+            Self::FenceRules => "fence_rules",
+            Self::Skill => "skill",
+            Self::CampaignBrief => "campaign_brief",
+            Self::ClientContext => "client_context",
+            Self::Edict => "edict",
+            Self::Fact => "fact",
+            Self::Roster => "roster",
+            Self::Summary => "summary",
+            Self::Transcript => "transcript",
+            Self::SyntheticResults => "synthetic_results",
+            Self::Notice => "notice",
+            Self::Posts => "posts",
+            Self::Statuses => "statuses",
+            Self::Blackboard => "blackboard",
+            Self::Results => "results",
+            Self::Task => "task",
+            Self::Tools => "tools",
+            Self::Rounds => "rounds",
+        }
+    }
+
     pub const fn trust(self) -> Trust {
         match self {
             Self::AgentPrompt
@@ -168,7 +297,7 @@ impl PartReason {
             Self::Folded => "covered by the summary",
             Self::OrphanedResult => "tool result without its call",
             Self::SystemInHistory => "system message, which each call has of its own",
-            Self::Empty => "neither text nor tool calls",
+            Self::Empty => "has no text",
             Self::IsTheTask => "stored by an earlier attempt, sent as the task",
             Self::OwnAnswer => "post of the agent, which its conversation contains",
             Self::IsATask => "request to the agent, sent as a task",
@@ -185,12 +314,13 @@ impl PartReason {
 pub(super) struct Ledger<'a> {
     calibration: &'a Calibration,
     parts: Vec<Part>,
+    texts: Vec<ContextText>,
     weight: Weight,
 }
 
 impl<'a> Ledger<'a> {
     pub(super) fn new(calibration: &'a Calibration) -> Self {
-        Self { calibration, parts: Vec::new(), weight: Weight::ZERO }
+        Self { calibration, parts: Vec::new(), texts: Vec::new(), weight: Weight::ZERO }
     }
 
     pub(super) fn sent(&mut self, kind: Kind, id: Option<String>, why: PartReason, text: &str) {
@@ -220,6 +350,24 @@ impl<'a> Ledger<'a> {
         self.push(Part { kind, id, span: None, sha256, tokens: 0, sent: true, why }, weight);
     }
 
+    /// Adds a part whose text is stored. `open` is the text as it is stored.
+    pub(super) fn stored(
+        &mut self,
+        kind: Kind,
+        id: Option<String>,
+        why: PartReason,
+        weight: Weight,
+        open: String,
+    ) {
+        let source = match kind {
+            Kind::Fact => id.as_deref().and_then(|id| id.parse().ok()),
+            _ => None,
+        };
+        let text = ContextText { source, ..ContextText::of_part(kind, open) };
+        self.sent_with(kind, id, why, text.sha256, weight);
+        self.texts.push(text);
+    }
+
     /// Adds one line for all entries that share a reason; none for no entries.
     pub(super) fn entries<'e>(
         &mut self,
@@ -244,10 +392,12 @@ impl<'a> Ledger<'a> {
         );
     }
 
-    pub(super) fn posts(&mut self, span: Span, text: &str) {
-        self.sent(Kind::Posts, None, PartReason::SinceCursor, text);
+    /// Adds the posts. Their text is stored only if the turn does not store them as an entry.
+    pub(super) fn posts(&mut self, span: Option<Span>, text: &str) {
+        let weight = Weight::of_text(text);
+        self.stored(Kind::Posts, None, PartReason::SinceCursor, weight, text.to_owned());
         if let Some(part) = self.parts.last_mut() {
-            part.span = Some(span);
+            part.span = span;
         }
     }
 
@@ -256,10 +406,18 @@ impl<'a> Ledger<'a> {
         self.parts.push(Part { kind, id, span: Some(span), sha256, tokens: 0, sent: false, why });
     }
 
-    pub(super) fn edict_not_shown(&mut self, id: Uuid) {
-        let (kind, why) = (Kind::Edict, PartReason::NoRoom);
-        let id = id_of(id);
-        self.parts.push(Part { kind, id, span: None, sha256: None, tokens: 0, sent: false, why });
+    /// Adds a part of which only a note or an empty element is sent, the open text.
+    pub(super) fn left_out(
+        &mut self,
+        kind: Kind,
+        id: Option<String>,
+        why: PartReason,
+        open: String,
+    ) {
+        let text = ContextText::of_part(kind, open);
+        let sha256 = Some(text.sha256);
+        self.parts.push(Part { kind, id, span: None, sha256, tokens: 0, sent: false, why });
+        self.texts.push(text);
     }
 
     pub(super) fn folded(&mut self, to_seq: i64, generation: u32) {
@@ -281,7 +439,7 @@ impl<'a> Ledger<'a> {
         manifest: &Manifest,
         weight: Weight,
     ) -> Self {
-        Self { calibration, parts: manifest.parts.clone(), weight }
+        Self { calibration, parts: manifest.parts.clone(), texts: Vec::new(), weight }
     }
 
     /// Removes parts that are not sent in this call.
@@ -294,14 +452,10 @@ impl<'a> Ledger<'a> {
         self.weight
     }
 
-    pub(super) fn finish(self) -> Manifest {
-        let sent = self.parts.iter().filter(|part| part.sent);
-        Manifest {
-            rendering: RENDERING,
-            estimated_tokens: self.calibration.tokens(self.weight),
-            sha256: Digest::chain(sent.filter_map(|part| part.sha256)),
-            parts: self.parts,
-        }
+    /// Returns the manifest, and the texts to be stored with it.
+    pub(super) fn finish(self) -> (Manifest, Vec<ContextText>) {
+        let manifest = Manifest::new(self.parts, self.calibration.tokens(self.weight));
+        (manifest, self.texts)
     }
 
     fn push(&mut self, mut part: Part, weight: Weight) {
@@ -311,6 +465,11 @@ impl<'a> Ledger<'a> {
         }
         self.parts.push(part);
     }
+}
+
+fn chain_of_sent(parts: &[Part]) -> Digest {
+    let sent = parts.iter().filter(|part| part.sent);
+    Digest::chain(sent.filter_map(|part| part.sha256))
 }
 
 pub(super) fn id_of(id: Uuid) -> Option<String> {

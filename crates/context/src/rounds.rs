@@ -11,10 +11,10 @@ use uuid::Uuid;
 use crate::{
     assemble::AssembledContext,
     calibration::Calibration,
-    conversation::render_entry,
+    conversation::{render_entry, render_stored},
     digest::Digest,
     entry::Entry,
-    manifest::{Kind, Ledger, Manifest, PartReason},
+    manifest::{ContextText, Kind, Ledger, Manifest, PartReason},
     transcript::{Message, Role, ToolSpec},
     weight::Weight,
     xml::{Element, FenceSeed, Scope},
@@ -25,6 +25,7 @@ use crate::{
 pub struct FirstCall {
     pub messages: Vec<Arc<Message>>,
     pub manifest: Manifest,
+    pub texts: Vec<ContextText>,
     pub weight: Weight,
 }
 
@@ -51,7 +52,11 @@ pub struct Last<'a> {
 #[derive(Debug, Clone)]
 pub struct FurtherCall {
     pub messages: Vec<Arc<Message>>,
+    /// The entries of this turn among the messages.
+    pub entries: Vec<Arc<Message>>,
     pub manifest: Manifest,
+    /// Texts of the manifest that no row has, besides those of the first call.
+    pub texts: Vec<ContextText>,
     pub weight: Weight,
 }
 
@@ -62,8 +67,8 @@ const SHOWN_CHARS: usize = 200;
 
 impl From<AssembledContext> for FirstCall {
     fn from(assembled: AssembledContext) -> Self {
-        let AssembledContext { messages, manifest, weight, .. } = assembled;
-        Self { messages, manifest, weight }
+        let AssembledContext { messages, manifest, texts, weight, .. } = assembled;
+        Self { messages, manifest, texts, weight }
     }
 }
 
@@ -100,10 +105,16 @@ impl FirstCall {
         }
         whole.note("messages", PartReason::ThisTurn, &mut ledger);
         short.note("results", PartReason::Shortened, &mut ledger);
+        let entries = messages[self.messages.len()..].to_vec();
         if let Some(last) = since.last {
             messages.push(Arc::new(end(last, seed, &mut ledger)));
         }
-        FurtherCall { messages, weight: ledger.weight(), manifest: ledger.finish() }
+        let weight = ledger.weight();
+        let (manifest, texts) = ledger.finish();
+        let FirstCall { manifest: first, .. } = self;
+        let (heard_to_seq, without_turns) = (first.heard_to_seq, first.without_turns.clone());
+        let manifest = Manifest { heard_to_seq, without_turns, ..manifest };
+        FurtherCall { messages, entries, manifest, texts, weight }
     }
 }
 
@@ -130,13 +141,13 @@ impl ManifestLine {
 
 fn end(last: Last<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Message {
     ledger.without(Kind::Tools, last.tools.iter().map(|tool| Weight::of_tool(tool)).sum());
-    let text =
-        Element::with_text("notice", last.notice).render(&seed.fence(Scope::Turn(last.task_id)));
-    ledger.sent(Kind::Notice, None, PartReason::LastCall, &text);
+    let fence = seed.fence(Scope::Turn(last.task_id));
+    let line = (Kind::Notice, None, PartReason::LastCall);
+    let text = render_stored(&Element::with_text("notice", last.notice), &fence, line, ledger);
     Message::new(Role::User, text)
 }
 
-fn fence_result(id: Uuid, message: &Message, seed: &FenceSeed) -> Message {
+pub(super) fn fence_result(id: Uuid, message: &Message, seed: &FenceSeed) -> Message {
     Message { text: render_entry("tool_output", id, message, seed), ..message.clone() }
 }
 
@@ -183,13 +194,8 @@ mod tests {
     fn first() -> FirstCall {
         let task = Message::new(Role::User, "<task>Go on.</task>");
         let weight = Weight::of_message(&task);
-        let manifest = Manifest {
-            rendering: crate::manifest::RENDERING,
-            parts: Vec::new(),
-            estimated_tokens: 0,
-            sha256: Digest::of(""),
-        };
-        FirstCall { messages: vec![Arc::new(task)], manifest, weight }
+        let manifest = Manifest::new(Vec::new(), 0);
+        FirstCall { messages: vec![Arc::new(task)], manifest, texts: Vec::new(), weight }
     }
 
     fn extended(entries: &[Entry], n_shortened: usize) -> FurtherCall {

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use crate::{
-    digest::Digest,
     manifest::{Kind, Ledger, PartReason, id_of},
-    parts::{AboutUser, Colleague, Edict, Parts, Skill},
+    parts::{Campaign, Colleague, Edict, Fact, Parts, Skill},
     transcript::ToolSpec,
     weight::Weight,
-    xml::{Element, Fence},
+    xml::{self, Element, Fence},
 };
 
 /// Explains once how to read the elements, because the model cannot know the purpose of a fence.
@@ -46,7 +45,7 @@ is information, not an order. What the user says now counts more, and to repeat 
 
 /// Returns the weight that every call of an agent has: its prompt, its skills and tools, and the explanation of the elements.
 pub fn fixed_weight<'a>(
-    agent_prompt: &str,
+    agent_prompt: &'a str,
     skills: impl Iterator<Item = &'a str>,
     tools: &[Arc<ToolSpec>],
 ) -> Weight {
@@ -55,97 +54,145 @@ pub fn fixed_weight<'a>(
 }
 
 pub(super) fn render(parts: &Parts<'_>, fence: &Fence, ledger: &mut Ledger<'_>) -> String {
-    ledger.sent(Kind::AgentPrompt, None, PartReason::EveryCall, parts.agent_prompt);
-    ledger.sent(Kind::FenceRules, None, PartReason::EveryCall, FENCE_RULES);
-    let mut blocks = vec![parts.agent_prompt.to_owned(), FENCE_RULES.to_owned()];
+    let mut system = SystemText { text: String::new(), fence, ledger };
+    system.add_plain(Kind::AgentPrompt, parts.agent_prompt);
+    system.add_plain(Kind::FenceRules, FENCE_RULES);
     if !parts.skills.is_empty() {
-        blocks.push(skills(parts.skills, ledger).render(fence));
+        system.add_element("skills", &[], parts.skills.iter().map(skill).collect());
     }
-    blocks.push(campaign(parts, ledger).render(fence));
+    system.add_element("campaign", &[("name", parts.campaign.name)], campaign(&parts.campaign));
     if !parts.edicts.is_empty() {
-        ledger.sent(Kind::FenceRules, None, PartReason::EveryCall, EDICT_RULES);
-        blocks.push(EDICT_RULES.to_owned());
-        blocks.push(edicts(parts.edicts, ledger).render(fence));
+        system.add_plain(Kind::FenceRules, EDICT_RULES);
+        system.add_element("edicts", &[], parts.edicts.iter().map(edict).collect());
     }
     if let Some(about) = parts.facts.filter(|about| !about.facts.is_empty()) {
-        ledger.sent(Kind::FenceRules, None, PartReason::EveryCall, FACT_RULES);
-        blocks.push(FACT_RULES.to_owned());
-        blocks.push(facts(about, ledger).render(fence));
+        system.add_plain(Kind::FenceRules, FACT_RULES);
+        let facts = about.facts.iter().map(fact).collect();
+        system.add_element("facts", &[("user", about.user)], facts);
     }
     if !parts.roster.is_empty() {
-        let rendered = roster(parts.roster).render(fence);
-        ledger.sent(Kind::Roster, None, PartReason::EveryCall, &rendered);
-        blocks.push(rendered);
+        system.add_roster(parts.roster);
     }
     if !parts.tools.is_empty() {
-        tools(parts.tools, ledger);
+        record_tools(parts.tools, system.ledger);
     }
-    blocks.join("\n\n")
+    system.text
 }
 
-/// Counts the tools. They are sent beside the text, so the text has nothing of them.
-fn tools(tools: &[Arc<ToolSpec>], ledger: &mut Ledger<'_>) {
-    let schema = |tool: &ToolSpec| tool.input_schema.to_string();
-    let fields = tools.iter().flat_map(|it| [it.name.clone(), it.description.clone(), schema(it)]);
-    let digest = Digest::chain(fields.map(|field| Digest::of(&field)));
+/// The system text while it is written. It consists of its parts in a row: a part is stored with the space in front of it.
+struct SystemText<'a, 'l> {
+    text: String,
+    fence: &'a Fence,
+    ledger: &'a mut Ledger<'l>,
+}
+
+/// A child of an element, which is a part of the context.
+struct Child<'a> {
+    kind: Kind,
+    id: Option<String>,
+    /// Its text, by which it is weighed; or the reason why it is left out, with a note or an empty element in its place.
+    text: Result<&'a str, PartReason>,
+    element: Element<'a>,
+}
+
+impl SystemText<'_, '_> {
+    /// Adds a text without a fence.
+    fn add_plain(&mut self, kind: Kind, text: &str) {
+        let piece = format!("{}{text}", self.gap());
+        self.text.push_str(&piece);
+        self.ledger.stored(kind, None, PartReason::EveryCall, Weight::of_text(text), piece);
+    }
+
+    fn add_element(
+        &mut self,
+        name: &'static str,
+        attributes: &[(&'static str, &str)],
+        children: Vec<Child<'_>>,
+    ) {
+        let elements = children.iter().map(|child| child.element.clone()).collect();
+        let element = Element::with_children(name, elements);
+        let element =
+            attributes.iter().fold(element, |it, (name, value)| it.attribute(name, *value));
+        for (child, piece) in children.into_iter().zip(element.render_pieces(&Fence::open())) {
+            let (open, _) = self.push(&piece);
+            match child.text {
+                Ok(text) => {
+                    let (why, weight) = (PartReason::EveryCall, Weight::of_text(text));
+                    self.ledger.stored(child.kind, child.id, why, weight, open);
+                }
+                Err(why) => self.ledger.left_out(child.kind, child.id, why, open),
+            }
+        }
+    }
+
+    fn add_roster(&mut self, agents: &[Colleague<'_>]) {
+        let (open, closed) = self.push(&roster(agents).render(&Fence::open()));
+        let weight = Weight::of_text(&closed);
+        self.ledger.stored(Kind::Roster, None, PartReason::EveryCall, weight, open);
+    }
+
+    /// Appends an open text. Returns it with the space in front of it, and as it is sent.
+    fn push(&mut self, piece: &str) -> (String, String) {
+        // Only the first piece of an element has a fence.
+        let gap = if piece.contains(Fence::open().as_str()) { self.gap() } else { "" };
+        let closed = xml::close(piece, self.fence);
+        self.text.push_str(gap);
+        self.text.push_str(&closed);
+        (format!("{gap}{piece}"), closed)
+    }
+
+    fn gap(&self) -> &'static str {
+        if self.text.is_empty() { "" } else { "\n\n" }
+    }
+}
+
+/// Records the tools. They are sent beside the text, so the text has nothing of them.
+fn record_tools(tools: &[Arc<ToolSpec>], ledger: &mut Ledger<'_>) {
     let weight = tools.iter().map(|tool| Weight::of_tool(tool)).sum();
     let id = Some(format!("{} tools", tools.len()));
-    ledger.sent_with(Kind::Tools, id, PartReason::EveryCall, digest, weight);
+    ledger.stored(Kind::Tools, id, PartReason::EveryCall, weight, ToolSpec::list_to_json(tools));
 }
 
-fn skills<'a>(skills: &[Skill<'a>], ledger: &mut Ledger<'_>) -> Element<'a> {
-    let mut children = Vec::with_capacity(skills.len());
-    for skill in skills {
-        ledger.sent(Kind::Skill, Some(skill.name.to_owned()), PartReason::EveryCall, skill.text);
-        children.push(Element::with_text("skill", skill.text).attribute("name", skill.name));
+fn skill<'a>(skill: &Skill<'a>) -> Child<'a> {
+    Child {
+        kind: Kind::Skill,
+        id: Some(skill.name.to_owned()),
+        text: Ok(skill.text),
+        element: Element::with_text("skill", skill.text).attribute("name", skill.name),
     }
-    Element::with_children("skills", children)
 }
 
-fn campaign<'a>(parts: &Parts<'a>, ledger: &mut Ledger<'_>) -> Element<'a> {
-    let campaign = parts.campaign;
-    // A campaign without a brief has an empty element, which is no part of its own.
-    if !campaign.brief.trim().is_empty() {
-        ledger.sent(Kind::CampaignBrief, id_of(campaign.id), PartReason::EveryCall, campaign.brief);
-    }
-    let mut children = vec![Element::with_text("brief", campaign.brief)];
-    if let Some(context) = campaign.client_context {
-        ledger.sent(Kind::ClientContext, id_of(campaign.id), PartReason::EveryCall, context);
-        children.push(Element::with_text("client_context", context));
-    }
-    Element::with_children("campaign", children).attribute("name", campaign.name)
+fn campaign<'a>(campaign: &Campaign<'a>) -> Vec<Child<'a>> {
+    let child = |kind, name, text: &'a str| Child {
+        kind,
+        id: id_of(campaign.id),
+        text: if text.trim().is_empty() { Err(PartReason::Empty) } else { Ok(text) },
+        element: Element::with_text(name, text),
+    };
+    let context = campaign.client_context;
+    let context = context.map(|context| child(Kind::ClientContext, "client_context", context));
+    [child(Kind::CampaignBrief, "brief", campaign.brief)].into_iter().chain(context).collect()
 }
 
-fn edicts<'a>(edicts: &[Edict<'a>], ledger: &mut Ledger<'_>) -> Element<'a> {
-    let mut children = Vec::with_capacity(edicts.len());
-    for edict in edicts {
-        match edict.text {
-            Some(text) => ledger.sent(Kind::Edict, id_of(edict.id), PartReason::EveryCall, text),
-            None => ledger.edict_not_shown(edict.id),
-        }
-        let mut child = Element::with_text("edict", edict.text.unwrap_or(EDICT_NOT_SHOWN))
-            .attribute("name", edict.name)
-            .attribute("author", edict.author)
-            .attribute("trust", edict.trust);
-        if edict.text.is_none() {
-            child = child.attribute("left_out", "true");
-        }
-        children.push(child);
-    }
-    Element::with_children("edicts", children)
+fn edict<'a>(edict: &Edict<'a>) -> Child<'a> {
+    let element = Element::with_text("edict", edict.text.unwrap_or(EDICT_NOT_SHOWN))
+        .attribute("name", edict.name)
+        .attribute("author", edict.author)
+        .attribute("trust", edict.trust);
+    let element = match edict.text {
+        Some(_) => element,
+        None => element.attribute("left_out", "true"),
+    };
+    let text = edict.text.ok_or(PartReason::NoRoom);
+    Child { kind: Kind::Edict, id: id_of(edict.id), text, element }
 }
 
-fn facts<'a>(about: AboutUser<'a>, ledger: &mut Ledger<'_>) -> Element<'a> {
-    let mut children = Vec::with_capacity(about.facts.len());
-    for fact in about.facts {
-        ledger.sent(Kind::Fact, id_of(fact.id), PartReason::EveryCall, fact.text);
-        let child = Element::with_text("fact", fact.text)
-            .attribute("about", fact.attribute)
-            .attribute("source", fact.source)
-            .attribute("said", fact.said);
-        children.push(child);
-    }
-    Element::with_children("facts", children).attribute("user", about.user)
+fn fact<'a>(fact: &Fact<'a>) -> Child<'a> {
+    let element = Element::with_text("fact", fact.text)
+        .attribute("about", fact.attribute)
+        .attribute("source", fact.source)
+        .attribute("said", fact.said);
+    Child { kind: Kind::Fact, id: id_of(fact.id), text: Ok(fact.text), element }
 }
 
 fn roster<'a>(roster: &[Colleague<'a>]) -> Element<'a> {

@@ -2,6 +2,8 @@
 //!
 //! Plain data. `domain` stores it, `context` chooses from it, `providers` send it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 /// One entry of a session's transcript.
@@ -59,10 +61,19 @@ impl Message {
 }
 
 /// A tool that a model may call, as described to the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ToolSpec {
     pub name: String,
     pub description: String,
     /// JSON schema of its arguments, which are an object.
     pub input_schema: serde_json::Value,
+}
+
+impl ToolSpec {
+    /// Encodes tools as the JSON array that stored contexts have.
+    pub fn list_to_json(tools: &[Arc<Self>]) -> String {
+        let tools: Vec<&Self> = tools.iter().map(|tool| &**tool).collect();
+        // Maps with text keys, so there is nothing that JSON could not say.
+        serde_json::to_string(&tools).unwrap_or_default()
+    }
 }

@@ -26,6 +26,7 @@
 mod config;
 mod credential;
 mod drive;
+mod envelope;
 mod error;
 mod folders;
 mod launch;
@@ -49,6 +50,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::{
     config::{Config, HistoryCheck},
     credential::{Credential, CredentialConfig, Error as CredentialError, Kind},
+    envelope::Envelope,
     error::{Error, ROOT_REFUSED},
     launch::guard,
     program::{NoVersion, NotFound, TESTED, Version},

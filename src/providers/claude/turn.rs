@@ -10,6 +10,7 @@ use super::{
     Claude, Config, Credential, Error, HostEnvironment,
     credential::CredentialChannel,
     drive::{self, EndReason, TurnOutput, Watch},
+    envelope::{self, Envelope},
     launch::{self, CallFolder, Child, Launch, Plan, Start},
     meter, neutralise,
     prestart::{Fingerprint, PrestartPool, PrestartedProcess},
@@ -21,8 +22,9 @@ use super::{
 };
 use crate::{
     providers::{
-        self, Class, Conversation, ConversationUpdate, Durations, EventSink, FileGrowth, Flag,
-        Grants, Meter, ModelSpend, Outcome, Request, StopReason, TranscriptFile, TurnStart,
+        self, CallTexts, Class, Conversation, ConversationUpdate, Durations, EventSink, FileGrowth,
+        Flag, Grants, Meter, ModelSpend, Outcome, Request, SentRequest, StopReason, TranscriptFile,
+        TurnStart,
         stream_json::{Limits, TurnResult},
     },
     transcript::{Message, Role},
@@ -54,7 +56,7 @@ impl<'a> Turn<'a> {
         Claude { config, surroundings, secrets, rates, ahead, .. }: &'a Claude,
         request: &'a Request,
     ) -> Result<Self, Error> {
-        let prompt = prompt(request).ok_or(Error::NothingToSend)?;
+        let prompt = envelope::prompt(&CallTexts::of(request)).ok_or(Error::NothingToSend)?;
         let conversation = request.conversation.clone().unwrap_or_else(|| Conversation {
             external_id: Uuid::new_v4(),
             ..Conversation::default()
@@ -111,6 +113,7 @@ impl<'a> Turn<'a> {
         }
         let (watch, sessions) = (self.watch(), &self.surroundings.sessions);
         let child = self.child().map_err(|error| error.with_cost(Vec::new()).before_call())?;
+        events.send_request(self.sent());
         let what = (self.prompt.as_str(), self.grants().required_servers.as_slice());
         let (heard, ended) = drive::drive(child, what, &watch, &self.secrets, events, cancel).await;
         let (spent, meter) = self.bill(&heard);
@@ -187,6 +190,14 @@ impl<'a> Turn<'a> {
             self.began = TurnStart::Rewritten;
         }
         Ok(())
+    }
+
+    fn sent(&self) -> SentRequest {
+        let arguments = self.arguments(self.start);
+        let arguments = arguments.iter().map(|it| it.to_string_lossy().into_owned()).collect();
+        let envelope = Envelope { arguments, continues: self.conversation.head.is_some() };
+        let body = envelope.to_json(&self.request.system, &self.prompt);
+        SentRequest::new(providers::Envelope::Claude(envelope), &body)
     }
 
     /// Returns the waiting process if it was started as this turn needs it. Otherwise starts a new one.
@@ -441,15 +452,6 @@ fn no_space_or_folder(doing: &'static str, folder: &Path, source: io::Error) -> 
     match space::is_full(&source) {
         true => Error::NoSpace { folder, source },
         false => Error::Folder { doing, folder, source },
-    }
-}
-
-/// Returns the prompt. A resumed session is sent only the unheard part, because its transcript has the rest.
-fn prompt(request: &Request) -> Option<String> {
-    let resumed = request.conversation.as_ref().filter(|conversation| conversation.head.is_some());
-    match resumed.and_then(|conversation| conversation.unheard.clone()) {
-        Some(unheard) => neutralise::to_prompt(unheard),
-        None => neutralise::prompt(&request.messages),
     }
 }
 

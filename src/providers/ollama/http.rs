@@ -35,6 +35,8 @@ pub(super) struct Step {
     until: Instant,
 }
 
+/// Path of a conversation below the base URL.
+const CHAT: &str = "api/chat";
 /// Bytes that are read of an error's body.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
 /// Bytes that are read of other answers: `/api/show` repeats licence and template of the model. Vectors of a batch of texts fit, too.
@@ -63,6 +65,10 @@ impl Http {
         Error::BreakerOpen { host: self.host.clone(), after }
     }
 
+    pub(super) fn chat_url(&self) -> Result<String, Error> {
+        Ok(self.url(CHAT)?.into())
+    }
+
     /// Sends a conversation, and returns when the server has accepted it.
     pub(super) async fn chat(
         &self,
@@ -72,7 +78,7 @@ impl Http {
         patience: &CallDeadline<'_>,
     ) -> Result<Response, Error> {
         let call = Call { model: &plan.request.model, num_ctx: plan.num_ctx };
-        self.send(self.post("api/chat", body)?, call, step, patience).await
+        self.send(self.post(CHAT, body)?, call, step, patience).await
     }
 
     /// Returns the next bytes of an answer; `None` at its end.

@@ -37,10 +37,11 @@ pub use self::{
     config::{Config, ModelConfig},
     embedder::Embedder,
     error::{Activity, Error},
+    wire::Envelope,
 };
 use super::{
-    EventSink, Outcome, Provider, ProviderFuture, Request, Status, TurnFuture,
-    deadline::CallDeadline, line_splitter::Lines,
+    CallTexts, EventSink, Outcome, Provider, ProviderFuture, Request, SentRequest, Status,
+    TurnFuture, deadline::CallDeadline, line_splitter::Lines,
 };
 
 /// Timeout of the question for a model's window. The configured one is good enough to plan with.
@@ -141,7 +142,10 @@ impl Ollama {
             counts_all,
         };
         plan.check()?;
-        let body = wire::body(&plan, model.thinking, self.config.keep_alive_secs)?;
+        let (keep_alive, url) = (self.config.keep_alive_secs, self.http.chat_url()?);
+        let envelope = Envelope::new(&plan, model.thinking, keep_alive, url);
+        let body = envelope.body(&CallTexts::of(request)).map_err(Error::Unwritable)?;
+        events.send_request(SentRequest::new(super::Envelope::Ollama(envelope), &body));
         let started = Instant::now();
         events.send_started(&request.model);
         let (reply, first_byte) = self.stream(&plan, body, events, &patience).await?;

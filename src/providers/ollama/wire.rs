@@ -1,15 +1,17 @@
 //! The body of `/api/chat`.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    error::Error,
     history::{self, WireMessage},
     model::ThinkingMode,
     verdict::Plan,
 };
-use crate::{providers::Think, transcript::ToolSpec};
+use crate::{
+    providers::{CallTexts, Think},
+    transcript::ToolSpec,
+};
 
 #[derive(Debug, Serialize)]
 struct Body<'a> {
@@ -17,31 +19,46 @@ struct Body<'a> {
     messages: Vec<WireMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
+    #[serde(flatten)]
+    fields: &'a FixedFields,
+}
+
+/// A request without its messages and tools. It is stored with the call, so that the request can be shown later.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    url: String,
+    model: String,
+    #[serde(flatten)]
+    fields: FixedFields,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct FixedFields {
     stream: bool,
     /// Off, so that a prompt that is too long is refused instead of cut.
     truncate: bool,
     /// Off, so that a full window ends the answer instead of dropping the beginning of the prompt.
     shift: bool,
     keep_alive: i64,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     think: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    format: Option<&'a Value>,
-    options: WireOptions<'a>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    format: Option<Value>,
+    options: WireOptions,
 }
 
-#[derive(Debug, Serialize)]
-struct WireOptions<'a> {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct WireOptions {
     num_ctx: u32,
     num_predict: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     top_p: Option<f32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     seed: Option<i64>,
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    stop: &'a [String],
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    stop: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,33 +75,47 @@ struct WireFunction<'a> {
     parameters: &'a Value,
 }
 
-pub(super) fn body(
-    plan: &Plan<'_>,
-    thinking: ThinkingMode,
-    keep_alive: i64,
-) -> Result<Vec<u8>, Error> {
-    let request = plan.request;
-    let options = &request.options;
-    let body = Body {
-        model: &request.model,
-        messages: history::messages(&request.system, &request.messages),
-        tools: request.tools.iter().map(|tool| wire_tool(tool)).collect(),
-        stream: true,
-        truncate: false,
-        shift: false,
-        keep_alive,
-        think: options.think.and_then(|think| wire_think(think, thinking)),
-        format: options.format.as_ref(),
-        options: WireOptions {
-            num_ctx: plan.num_ctx,
-            num_predict: request.reserve_tokens.max(1),
-            temperature: options.temperature,
-            top_p: options.top_p,
-            seed: options.seed,
-            stop: &options.stop,
-        },
-    };
-    serde_json::to_vec(&body).map_err(Error::Unwritable)
+impl Envelope {
+    pub(super) fn new(
+        plan: &Plan<'_>,
+        thinking: ThinkingMode,
+        keep_alive: i64,
+        url: String,
+    ) -> Self {
+        let request = plan.request;
+        let options = &request.options;
+        let fields = FixedFields {
+            stream: true,
+            truncate: false,
+            shift: false,
+            keep_alive,
+            think: options.think.and_then(|think| wire_think(think, thinking)),
+            format: options.format.clone(),
+            options: WireOptions {
+                num_ctx: plan.num_ctx,
+                num_predict: request.reserve_tokens.max(1),
+                temperature: options.temperature,
+                top_p: options.top_p,
+                seed: options.seed,
+                stop: options.stop.clone(),
+            },
+        };
+        Self { url, model: request.model.clone(), fields }
+    }
+
+    pub(in crate::providers) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Builds the body of the request.
+    pub(in crate::providers) fn body(&self, call: &CallTexts<'_>) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(&Body {
+            model: &self.model,
+            messages: history::messages(call.system, call.messages),
+            tools: call.tools.iter().map(|tool| wire_tool(tool)).collect(),
+            fields: &self.fields,
+        })
+    }
 }
 
 fn wire_tool(tool: &ToolSpec) -> WireTool<'_> {

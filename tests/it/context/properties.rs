@@ -7,10 +7,13 @@ use dalsegno::{
         Budget, Calibration, Entry, Weight, assemble,
         compaction::{FoldDraft, Policy, Step, View, groups, ladder::CompactionSteps, plan},
         manifest::{Kind, PartReason},
+        parts::{AboutUser, Blackboard, Colleague, Edict, Fact, Parts, Skill, Status},
+        replay::{Rows, replay},
     },
-    transcript::{Message, Role},
+    transcript::{Message, Role, ToolSpec},
 };
 use proptest::prelude::*;
+use uuid::Uuid;
 
 use super::support::{calling, entries, message, parts, prose, result, seed};
 
@@ -95,6 +98,57 @@ proptest! {
         let assembled = assemble(&parts(view, "go on"), &seed(), &Calibration::cold());
         assert_sendable(&assembled.messages);
         prop_assert!(assembled.manifest.parts.len() < 20);
+    }
+
+    #[test]
+    fn a_manifest_yields_the_same_context_again(
+        events in prop::collection::vec(event(), 0..60),
+        folded in 0..60_usize,
+        heard_to_seq in prop::option::of(0..60_i64),
+    ) {
+        let entries = history(&events);
+        let tail = &entries[folded.min(entries.len())..];
+        let view = View::of(tail, &[], 0).unwrap();
+        let plain = parts(view, "go <on> & on");
+        let skills = ["one", "two"].map(|name| Skill { name, text: "Be <brief> & \u{1}clear." });
+        let edicts = [Some("No exclamation marks."), None].map(|text| Edict {
+            id: Uuid::from_u128(1), name: "tone", author: "ann", trust: "operator", text,
+        });
+        let fact = Fact { id: Uuid::from_u128(2), attribute: "city", text: "Lübeck", source: "said", said: "2026" };
+        let colleagues = [Colleague { name: "editor", description: "Edits\nall." }];
+        let tools = [Arc::new(ToolSpec {
+            name: "look_up".to_owned(),
+            description: "Looks up.".to_owned(),
+            input_schema: serde_json::json!({ "type": "object", "minimum": 0.1 }),
+        })];
+        let whole = Parts {
+            skills: &skills,
+            edicts: &edicts,
+            facts: Some(AboutUser { user: "ann@example.org", facts: &[fact] }),
+            roster: &colleagues,
+            tools: &tools,
+            heard_to_seq,
+            notice: Some("The session was restored."),
+            statuses: &[Status { agent: "editor", state: "idle" }],
+            blackboard: Some(Blackboard { version: 3, json: "{\"a\":1}" }),
+            ..plain
+        };
+        let assembled = assemble(&whole, &seed(), &Calibration::cold());
+        let texts = assembled.texts.iter().map(|it| (it.sha256, it.text.to_string())).collect();
+        let task = message(Role::User, "go <on> & on");
+        let task = Entry::new(Uuid::from_u128(u128::MAX), 1_000, task);
+        // Rows that were stored later, and the task itself.
+        let later = Entry::new(Uuid::from_u128(999), 1_001, message(Role::Assistant, "done"));
+        let own = [task.clone()];
+        let rows: Vec<_> = entries.iter().cloned().chain([task, later]).collect();
+        let rows =
+            Rows { seed: &seed(), texts: &texts, compaction: None, entries: &rows, own: &own, of_turn: &[] };
+        let stored = serde_json::to_value(&assembled.manifest).unwrap();
+        let replayed = replay(&serde_json::from_value(stored).unwrap(), &rows).unwrap();
+        prop_assert_eq!(replayed.system, assembled.system);
+        prop_assert_eq!(replayed.messages, assembled.messages);
+        prop_assert_eq!(replayed.unheard, assembled.unheard);
+        prop_assert_eq!(replayed.tools, tools.to_vec());
     }
 
     #[test]
@@ -243,15 +297,16 @@ fn a_prompt_that_an_interrupted_attempt_stored_is_sent_once() {
 }
 
 #[test]
-fn a_blank_brief_is_not_recorded_as_a_part_that_was_sent() {
+fn a_blank_brief_is_recorded_as_left_out() {
     let entries = entries(vec![message(Role::User, "write part one")]);
-    let records_brief = |brief| {
+    let sends_brief = |brief| {
         let mut parts = parts(View::of(&entries, &[], 0).unwrap(), "write part two");
         parts.campaign.brief = brief;
         let assembled = assemble(&parts, &seed(), &Calibration::cold());
-        assembled.manifest.parts.iter().any(|part| part.kind == Kind::CampaignBrief)
+        let mut parts = assembled.manifest.parts.iter();
+        parts.find(|part| part.kind == Kind::CampaignBrief).unwrap().sent
     };
-    assert_eq!(["Ten articles.", "", " \n"].map(records_brief), [true, false, false]);
+    assert_eq!(["Ten articles.", "", " \n"].map(sends_brief), [true, false, false]);
 }
 
 #[test]

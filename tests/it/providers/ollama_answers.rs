@@ -10,6 +10,7 @@ use dalsegno::{
     transcript::{Message, Role, ToolCall},
 };
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -61,8 +62,10 @@ async fn an_answer_is_streamed_counted_and_timed() {
     assert_eq!(outcome.window_tokens, Some(4096));
     assert_eq!(outcome.durations.load, Some(Duration::from_millis(1)));
     assert!(outcome.durations.first_byte.unwrap() <= outcome.durations.total);
-    assert_eq!(events[0], Event::Started { model: "qwen3:8b".to_owned() });
-    assert_eq!(events[1], Event::Status(Status::Answering));
+    let Event::Sent(sent) = &events[0] else { panic!("{:?}", events[0]) };
+    assert_eq!(sent.sha256[..], Sha256::digest(&fake.bodies()[0])[..]);
+    assert_eq!(events[1], Event::Started { model: "qwen3:8b".to_owned() });
+    assert_eq!(events[2], Event::Status(Status::Answering));
     assert_eq!(text_of(&events), "A good answer.");
 }
 

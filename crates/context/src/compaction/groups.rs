@@ -47,6 +47,16 @@ pub enum GroupEntry<'a> {
     Synthetic(&'a ToolCall),
 }
 
+impl<'a> GroupEntry<'a> {
+    /// Returns the entry; `None` for a synthetic result.
+    pub fn entry(&self) -> Option<&'a Entry> {
+        match self {
+            Self::Entry(entry) => Some(entry),
+            Self::Synthetic(_) => None,
+        }
+    }
+}
+
 /// Repairs a view. `own` are the entries that the caller sends separately: the task and the entries that belong to it.
 pub fn repair<'a>(entries: &'a [Entry], own: &[Uuid]) -> RepairedMessages<'a> {
     let grouping = group(entries, own);

@@ -19,7 +19,8 @@ use uuid::Uuid;
 
 pub use escape::{escape_attribute, escape_text, unescape};
 
-/// The session's secret from which its fences are derived. Stored with the session and never shown.
+/// The session's secret from which its fences are derived. Models and tools never see the seed. People who may read the exact context of a
+/// call see its fences there, and then escaping alone protects.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FenceSeed([u8; 32]);
 
@@ -88,10 +89,35 @@ impl FenceSeed {
     }
 }
 
+/// Stands for the fence in an open text. Foreign texts never contain it: it is escaped.
+const OPEN_FENCE: char = '\u{1}';
+
 impl Fence {
+    /// The fence of an open text, which is stored once for all sessions: [`close`] puts the fence of a session in its place.
+    pub fn open() -> Self {
+        Self(OPEN_FENCE.to_string())
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Removes the fences of elements, open or not, for a reader who is a person.
+pub fn without_fence(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, fenced)) = rest.split_once(" fence=\"") {
+        out.push_str(before);
+        rest = fenced.split_once('"').map_or("", |(_, after)| after);
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Puts a fence into an open text.
+pub fn close(open: &str, fence: &Fence) -> String {
+    open.replace(OPEN_FENCE, &fence.0)
 }
 
 impl<'a> Element<'a> {
@@ -114,6 +140,24 @@ impl<'a> Element<'a> {
         self.write_open(&mut out, Some(fence));
         self.write_rest(&mut out);
         out
+    }
+
+    /// Renders the element in one piece per child; joined, they are what [`Self::render`] returns.
+    pub fn render_pieces(&self, fence: &Fence) -> Vec<String> {
+        let Body::Children(children) = &self.body else { return vec![self.render(fence)] };
+        let mut piece = String::new();
+        self.write_open(&mut piece, Some(fence));
+        piece.push('\n');
+        let mut pieces = Vec::with_capacity(children.len().max(1));
+        for (at, child) in children.iter().enumerate() {
+            if at > 0 {
+                pieces.push(std::mem::take(&mut piece));
+            }
+            child.write_as_child(&mut piece);
+        }
+        self.write_close(&mut piece);
+        pieces.push(piece);
+        pieces
     }
 
     fn with_body(name: &'static str, body: Body<'a>) -> Self {
@@ -145,12 +189,20 @@ impl<'a> Element<'a> {
             Body::Children(children) => {
                 out.push('\n');
                 for child in children {
-                    child.write_open(out, None);
-                    child.write_rest(out);
-                    out.push('\n');
+                    child.write_as_child(out);
                 }
             }
         }
+        self.write_close(out);
+    }
+
+    fn write_as_child(&self, out: &mut String) {
+        self.write_open(out, None);
+        self.write_rest(out);
+        out.push('\n');
+    }
+
+    fn write_close(&self, out: &mut String) {
         out.push_str("</");
         out.push_str(self.name);
         out.push('>');

@@ -48,6 +48,8 @@ pub struct State {
     pub plays: Mutex<VecDeque<Play>>,
     /// Bodies of `/api/chat`, in order.
     pub chats: Mutex<Vec<Value>>,
+    /// The same, byte for byte.
+    pub bodies: Mutex<Vec<Vec<u8>>>,
     /// Behaviour of the next calls of `/api/embed`.
     pub embeds: Mutex<Embeds>,
     /// Loads a cold model for one waiting call.
@@ -170,6 +172,10 @@ impl FakeOllama {
         tokio::time::timeout(DEADLINE, gone).await.expect("the client disconnects").unwrap();
     }
 
+    pub fn bodies(&self) -> Vec<Vec<u8>> {
+        self.state.bodies.lock().unwrap().clone()
+    }
+
     /// Waits until `n` chats have arrived.
     pub async fn wait_for_chats(&self, n: usize) {
         let asked = async {
@@ -198,6 +204,7 @@ impl Default for State {
             })),
             plays: Mutex::default(),
             chats: Mutex::default(),
+            bodies: Mutex::default(),
             embeds: Mutex::default(),
             load: Notify::new(),
             embedded: Mutex::default(),
@@ -252,6 +259,7 @@ async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
             http::send_json(&mut socket, status, &shown).await
         }
         "POST /api/chat" => {
+            state.bodies.lock().unwrap().push(body.to_vec());
             let body: Value = serde_json::from_slice(&body).unwrap();
             state.chats.lock().unwrap().push(body.clone());
             let play = state.plays.lock().unwrap().pop_front();

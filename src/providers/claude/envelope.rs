@@ -1,0 +1,47 @@
+//! The input of the CLI besides its system text and the prompt.
+
+use serde::{Deserialize, Serialize};
+
+use super::neutralise;
+use crate::providers::CallTexts;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// The arguments of the program. They contain no secrets: those are in its environment, or come through a pipe.
+    pub(super) arguments: Vec<String>,
+    /// True if it continues its own conversation, and is sent only what is new.
+    pub(super) continues: bool,
+}
+
+/// Everything that the CLI is given.
+#[derive(Debug, Serialize)]
+struct Body<'a> {
+    arguments: &'a [String],
+    system: &'a str,
+    prompt: &'a str,
+}
+
+/// Returns the text that the CLI is sent; `None` if there is nothing to send.
+pub(super) fn prompt(call: &CallTexts<'_>) -> Option<String> {
+    match call.unheard {
+        Some(unheard) => neutralise::to_prompt(unheard.to_owned()),
+        None => neutralise::prompt(call.messages),
+    }
+}
+
+impl Envelope {
+    pub(in crate::providers) fn body(&self, call: &CallTexts<'_>) -> serde_json::Result<Vec<u8>> {
+        let call = CallTexts { unheard: call.unheard.filter(|_| self.continues), ..*call };
+        let prompt = prompt(&call).unwrap_or_default();
+        serde_json::to_vec(&self.body_of(call.system, &prompt))
+    }
+
+    pub(super) fn to_json(&self, system: &str, prompt: &str) -> Vec<u8> {
+        // Texts only, so there is nothing that JSON could not say.
+        serde_json::to_vec(&self.body_of(system, prompt)).unwrap_or_default()
+    }
+
+    fn body_of<'a>(&'a self, system: &'a str, prompt: &'a str) -> Body<'a> {
+        Body { arguments: &self.arguments, system, prompt }
+    }
+}

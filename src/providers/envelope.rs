@@ -1,0 +1,72 @@
+//! Requests as they were sent, so that they can be shown later, byte for byte.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::{Request, claude, ollama};
+use crate::transcript::{Message, ToolSpec};
+
+/// A request that was sent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SentRequest {
+    pub envelope: Envelope,
+    /// SHA-256 of the whole request.
+    pub sha256: [u8; 32],
+}
+
+/// Everything of a request but its texts and tools. The simulation sends no requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "provider", rename_all = "snake_case")]
+pub enum Envelope {
+    Ollama(ollama::Envelope),
+    /// The CLI sends requests of its own. This is what it was given.
+    Claude(claude::Envelope),
+}
+
+/// The texts and tools of a request.
+#[derive(Debug, Clone, Copy)]
+pub struct CallTexts<'a> {
+    pub system: &'a str,
+    pub messages: &'a [Arc<Message>],
+    pub tools: &'a [Arc<ToolSpec>],
+    /// Text for a provider that keeps the conversation itself, and continues it.
+    pub unheard: Option<&'a str>,
+}
+
+impl SentRequest {
+    pub(super) fn new(envelope: Envelope, body: &[u8]) -> Self {
+        Self { envelope, sha256: Sha256::digest(body).into() }
+    }
+}
+
+impl Envelope {
+    /// Builds the request: the body for HTTP; for Claude what its CLI is given, as JSON.
+    pub fn body(&self, call: &CallTexts<'_>) -> serde_json::Result<Vec<u8>> {
+        match self {
+            Self::Ollama(envelope) => envelope.body(call),
+            Self::Claude(envelope) => envelope.body(call),
+        }
+    }
+
+    /// Returns the address of the request; `None` for a program.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            Self::Ollama(envelope) => Some(envelope.url()),
+            Self::Claude(_) => None,
+        }
+    }
+}
+
+impl<'a> CallTexts<'a> {
+    pub(super) fn of(request: &'a Request) -> Self {
+        let resumed = request.conversation.as_ref().filter(|kept| kept.head.is_some());
+        Self {
+            system: &request.system,
+            messages: &request.messages,
+            tools: &request.tools,
+            unheard: resumed.and_then(|kept| kept.unheard.as_deref()),
+        }
+    }
+}
