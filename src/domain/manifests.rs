@@ -34,6 +34,14 @@ pub struct Manifest {
     pub manifest: Value,
 }
 
+impl Manifest {
+    /// Returns its parts as the API shows them.
+    pub fn parts(&self) -> Vec<Part> {
+        let stored = StoredManifest::deserialize(&self.manifest).unwrap_or_default();
+        stored.parts.into_iter().map(Part::from).collect()
+    }
+}
+
 /// The context of a call, as its manifest records it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CallContext {
@@ -82,7 +90,7 @@ pub struct Span {
 }
 
 /// The stored form of a manifest.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 struct StoredManifest {
     #[serde(default)]
     parts: Vec<StoredPart>,
@@ -172,6 +180,79 @@ pub async fn list(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("read the manifests of a session"))
+}
+
+/// Manifests of consecutive turns.
+#[derive(Debug)]
+pub struct Page {
+    /// In order, each turn with all of its calls.
+    pub stored: Vec<Manifest>,
+    pub has_more: bool,
+}
+
+/// Lists the manifests of up to `limit` turns after a turn.
+pub async fn page(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    after_turn: i32,
+    limit: i64,
+) -> Result<Page, StatementError> {
+    let rows = sqlx::query!(
+        r#"with next as (
+             select distinct turn from dalsegno.manifests where session_id = $1 and turn > $2 order by turn limit $3::bigint + 1),
+           page as (select turn from next order by turn limit $3)
+           select m.turn, m.call, m.created_at, m.estimated_tokens, m.real_tokens, m.manifest,
+                  (select count(*) from next) > $3 as "has_more!"
+             from dalsegno.manifests as m where m.session_id = $1 and m.turn in (select turn from page) order by m.turn, m.call"#,
+        session_id,
+        after_turn,
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("read a page of manifests"))?;
+    let has_more = rows.first().is_some_and(|row| row.has_more);
+    let stored = rows.into_iter().map(|row| Manifest {
+        turn: row.turn,
+        call: row.call,
+        created_at: row.created_at,
+        estimated_tokens: row.estimated_tokens,
+        real_tokens: row.real_tokens,
+        manifest: row.manifest,
+    });
+    Ok(Page { stored: stored.collect(), has_more })
+}
+
+/// Returns the newest turn of a session with a manifest.
+pub async fn newest_turn(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+) -> Result<Option<i32>, StatementError> {
+    sqlx::query_scalar!(
+        "select turn from dalsegno.manifests where session_id = $1 order by turn desc limit 1",
+        session_id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(StatementError::to("find the newest context of a session"))
+}
+
+/// Lists the manifests of a turn's calls, in order.
+pub async fn stored_of_turn(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    turn: i32,
+) -> Result<Vec<Manifest>, StatementError> {
+    sqlx::query_as!(
+        Manifest,
+        "select turn, call, created_at, estimated_tokens, real_tokens, manifest
+           from dalsegno.manifests where session_id = $1 and turn = $2 order by call",
+        session_id,
+        turn,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("read the manifests of a turn"))
 }
 
 /// Lists the contexts of a turn's calls, in order.

@@ -87,13 +87,41 @@ pub fn make_json_storable(value: &mut serde_json::Value) {
                 (make_storable(key), value)
             }));
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        Value::Number(number) => make_number_storable(number),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+/// Writes a number as Postgres returns it: `1e18` as an integer, and -0.0 without its sign. Otherwise a message would be sent in one way
+/// before it is stored, and in another one after it.
+fn make_number_storable(number: &mut serde_json::Number) {
+    /// Floats from here on are written with an exponent, and integers up to here are not.
+    const EXPONENT: f64 = 1e16;
+    let Some(float) = number.as_f64().filter(|_| number.is_f64()) else { return };
+    let stored = match float {
+        0.0 => serde_json::Number::from_f64(0.0),
+        EXPONENT..=1.8e19 => Some((float as u64).into()),
+        -9.2e18..=-1e16 => Some((float as i64).into()),
+        _ => None,
+    };
+    if let Some(stored) = stored {
+        *number = stored;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_written_as_postgres_returns_them() {
+        let mut value = serde_json::json!([1e18, -1e17, -0.0, 0.1, 1e300, 5, 2.0]);
+        make_json_storable(&mut value);
+        assert_eq!(
+            value.to_string(),
+            "[1000000000000000000,-100000000000000000,0.0,0.1,1e+300,5,2.0]"
+        );
+    }
 
     #[test]
     fn one_thing_has_no_plural() {

@@ -11,6 +11,7 @@ use super::{
     histories::Histories,
     pool,
     run_turn::{crash_points::CrashPoints, metrics},
+    stored_texts::StoredTexts,
 };
 use crate::{
     clock::Clock,
@@ -83,6 +84,7 @@ pub struct Services {
     pub calibrations: Calibrations,
     pub(super) webhooks: deliver_webhook::Sender,
     pub(super) histories: Histories,
+    pub(super) stored_texts: StoredTexts,
     pub clock: Arc<dyn Clock>,
     pub traces: Traces,
     /// The environment, in which variables that agents' files name are looked up.
@@ -144,6 +146,7 @@ impl Services {
             calibrations: Calibrations::default(),
             webhooks: deliver_webhook::Sender::new(&config.webhooks),
             histories: Histories::new(config.worker.histories_mb),
+            stored_texts: StoredTexts::default(),
             clock,
             traces,
             environment: config.environment,

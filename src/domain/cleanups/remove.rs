@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{KeepReason, RemovedCount, Walk, group, walk};
 use crate::domain::{
-    StatementError, compactions, facts, failovers, feed, memory,
+    StatementError, compactions, context_texts, facts, failovers, feed, memory,
     messages::{self, Size},
     nodes, session_summaries,
     sessions::{self, DueSession},
@@ -90,7 +90,7 @@ pub async fn remove_summaries(
 pub struct RemovedMemory {
     /// Items and facts.
     pub items: i64,
-    /// Records of what was shown and read. They have no further use, and are left out of all statistics.
+    /// Records of what was shown and read, and texts of contexts that two removals at once have left. They have no further use, and are left out of all statistics.
     pub records: i64,
 }
 
@@ -102,8 +102,9 @@ pub async fn remove_memory(
     limit: i64,
 ) -> Result<RemovedMemory, StatementError> {
     let n_items = memory::remove_ended(&mut *conn, walk.memory_until, limit).await?;
-    let (n_facts, records) = facts::remove_ended(conn, walk.memory_until, limit).await?;
-    Ok(RemovedMemory { items: n_items + n_facts, records })
+    let (n_facts, n_records) = facts::remove_ended(&mut *conn, walk.memory_until, limit).await?;
+    let n_texts = context_texts::remove_unused(conn, limit).await?;
+    Ok(RemovedMemory { items: n_items + n_facts, records: n_records + n_texts })
 }
 
 /// Removes these sessions with all that belongs to them. Returns the size of their messages and transcripts.
@@ -112,6 +113,7 @@ pub(in crate::domain) async fn remove_sessions(
     ids: &[Uuid],
 ) -> Result<Size, StatementError> {
     let size = messages::remove_all(&mut *conn, ids).await?;
+    context_texts::remove_all(&mut *conn, ids).await?;
     turns::remove_all(&mut *conn, ids).await?;
     compactions::remove_all(&mut *conn, ids).await?;
     nodes::remove_all(&mut *conn, ids).await?;

@@ -25,6 +25,8 @@ pub enum Error {
         "session {session_id} has no archive {number}: `dalsegno session archives {session_id}` lists them"
     )]
     NoArchive { session_id: Uuid, number: i32 },
+    #[error("the stored {what} of compaction {generation} of session {session_id} cannot be read")]
+    Invalid { session_id: Uuid, generation: i32, what: &'static str, source: serde_json::Error },
     #[error("cannot enqueue the compaction of session {session_id}")]
     Enqueue { session_id: Uuid, source: queue::Error },
     #[error("cannot read the result of job {job_id}, which compacts a session")]
@@ -46,6 +48,7 @@ impl Classify for Error {
         match self {
             Self::Unknown { .. } => Self::UNKNOWN,
             Self::NoArchive { .. } => Self::NO_ARCHIVE,
+            Self::Invalid { .. } => Class::of(Kind::Internal, "internal"),
             Self::NothingToUndo(_) => Self::NOTHING_TO_UNDO,
             Self::Enqueue { source, .. } | Self::Job { source, .. } => source.class(),
             Self::Session(error) => error.class(),

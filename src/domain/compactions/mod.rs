@@ -10,6 +10,7 @@ mod archives;
 mod config;
 mod error;
 mod kept_prompts;
+mod read;
 mod request;
 mod show;
 
@@ -25,6 +26,7 @@ pub use self::{
     config::Config,
     error::Error,
     kept_prompts::KeptPrompts,
+    read::read,
     request::{CompactSession, lane, request},
     show::{ShowOutcome, apply, apply_newest, newest_prepared, undo},
 };

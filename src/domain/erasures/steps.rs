@@ -13,6 +13,7 @@ use crate::{
     domain::{
         StatementError, agent_pauses, audit, blackboard, bulk_actions, campaigns, cleanups,
         compactions::{self, CompactSession},
+        context_texts,
         facts::{self, ExtractFacts},
         failovers, feed, flows, memory, operation_keys, posts, session_summaries, sessions,
         tasks::{self, AddTask},
@@ -291,6 +292,8 @@ pub async fn finish(
 ) -> Result<(), Error> {
     // A cleanup may have stored a summary since, of a session that it had locked when the others were removed.
     while session_summaries::remove_some(&mut *conn, campaign_id, ROWS).await? == ROWS {}
+    // Two removals at once may have left a text that both of them used.
+    while context_texts::remove_unused(&mut *conn, ROWS).await? == ROWS {}
     let actions = bulk_actions::erase_texts(&mut *conn, campaign_id).await?;
     let mut subjects: Vec<_> = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect();
     subjects.extend(audit::subjects_below(&mut *conn, &tasks::lanes_of(campaign_id)).await?);

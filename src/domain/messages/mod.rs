@@ -25,6 +25,7 @@ pub use self::{
     search::{MessageHit, Search, search},
 };
 use super::StatementError;
+use crate::context::{Digest, Entry, Weight};
 use crate::transcript::{Message, Role, ToolCall};
 
 /// One row of a transcript.
@@ -48,6 +49,16 @@ pub struct StoredMessage {
     /// SHA-256.
     #[serde(skip)]
     pub digest: [u8; 32],
+}
+
+impl StoredMessage {
+    /// Uses the weight and digest that were measured when the message was written.
+    pub fn into_entry(self) -> Entry {
+        let weight = Weight::from_millitokens(u64::try_from(self.weight).unwrap_or(0));
+        let digest = Digest::from_bytes(self.digest);
+        Entry::from_measured(self.id, self.seq, self.message, weight, digest)
+            .with_partial(self.partial)
+    }
 }
 
 /// A range of a transcript.
@@ -87,6 +98,50 @@ pub async fn list(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("read a transcript"))?;
+    rows.into_iter().map(StoredMessage::try_from).collect()
+}
+
+/// Lists the messages after a place, up to the end of a turn.
+pub async fn list_up_to_turn(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    after_seq: i64,
+    turn: i32,
+) -> Result<Vec<StoredMessage>, StatementError> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
+                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
+             from dalsegno.messages
+            where session_id = $1 and seq > $2 and turn <= $3 order by seq"#,
+        session_id,
+        after_seq,
+        turn,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("read the messages of a context"))?;
+    rows.into_iter().map(StoredMessage::try_from).collect()
+}
+
+/// Lists messages of a session by their ids.
+pub async fn list_by_ids(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    ids: &[Uuid],
+) -> Result<Vec<StoredMessage>, StatementError> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
+                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
+             from dalsegno.messages
+            where session_id = $1 and id = any($2) order by seq"#,
+        session_id,
+        ids,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find the prompt of a context"))?;
     rows.into_iter().map(StoredMessage::try_from).collect()
 }
 

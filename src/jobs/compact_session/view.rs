@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Error;
 use crate::{
     context::{
-        Digest, Entry, Weight,
+        Entry,
         compaction::{Compaction, View},
     },
     domain::{
@@ -78,11 +78,11 @@ impl LoadedView {
         let session_id = session.id;
         let mut compactions = Vec::new();
         if generation > 0 {
-            let shown = compaction(&mut *conn, session_id, generation).await?;
+            let shown = compactions::read(&mut *conn, session_id, generation).await?;
             let parent = i32::try_from(shown.parent).unwrap_or(0);
             compactions.push(shown);
             if parent > 0 {
-                compactions.push(compaction(&mut *conn, session_id, parent).await?);
+                compactions.push(compactions::read(&mut *conn, session_id, parent).await?);
             }
         }
         Ok(Self {
@@ -106,7 +106,7 @@ impl LoadedView {
         // Later messages were added since the row was read, and may be incomplete.
         let stored = stored.into_iter().take_while(|stored| stored.seq <= last_seq);
         let sent = stored.filter(|stored| !self.without_turns.contains(&stored.turn));
-        self.entries.extend(sent.map(entry));
+        self.entries.extend(sent.map(StoredMessage::into_entry));
         self.known_to_seq = last_seq;
         Ok(())
     }
@@ -156,50 +156,6 @@ impl LoadedView {
         View::of(&self.entries, &self.compactions, self.generation)
             .map_err(|source| Error::View { session_id, source })
     }
-}
-
-/// Uses the weight and digest that were measured when the message was written.
-fn entry(stored: StoredMessage) -> Entry {
-    Entry::from_measured(
-        stored.id,
-        stored.seq,
-        stored.message,
-        Weight::from_millitokens(u64::try_from(stored.weight).unwrap_or(0)),
-        Digest::from_bytes(stored.digest),
-    )
-    .with_partial(stored.partial)
-}
-
-async fn compaction(
-    conn: &mut PgConnection,
-    session_id: Uuid,
-    generation: i32,
-) -> Result<Compaction, Error> {
-    let unknown = || compactions::Error::Unknown { session_id, generation };
-    let row = compactions::get(conn, session_id, generation).await?.ok_or_else(unknown)?;
-    let pins = serde_json::from_value(row.pins).map_err(|source| Error::Stored {
-        session_id,
-        what: "the pins",
-        source,
-    })?;
-    let stored = row.flow.map(serde_json::from_value).transpose();
-    let flow =
-        stored.map_err(|source| Error::Stored { session_id, what: "the current node", source })?;
-    let stored = row.prompts.map(serde_json::from_value).transpose();
-    let prompts =
-        stored.map_err(|source| Error::Stored { session_id, what: "the kept prompts", source })?;
-    Ok(Compaction {
-        prompts: prompts.unwrap_or_default(),
-        flow,
-        generation: unsigned(row.generation),
-        parent: unsigned(row.parent),
-        from_seq: row.from_seq,
-        to_seq: row.to_seq,
-        summary: row.summary.ok_or_else(unknown)?,
-        pins,
-        tokens_before: u64::try_from(row.tokens_before).unwrap_or(0),
-        tokens_after: row.tokens_after.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or(0),
-    })
 }
 
 fn unsigned(number: i32) -> u32 {

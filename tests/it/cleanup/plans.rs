@@ -24,6 +24,16 @@ async fn no_statement_of_a_cleanup_scans_all_sessions() {
     let live = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, instance, prompt)
                 select gen_random_uuid(), $1, -n, 'young', 'i' || n, 'Wait.' from generate_series(1, 20000) as n";
     sqlx::query(live).bind(campaign).execute(pool).await.unwrap();
+    // Texts of contexts: one that all sessions use, and one of each.
+    let texts = "with shared as (
+                   insert into dalsegno.context_texts (kind, sha256, content) values ('skill', sha256('all'), 'all') returning sha256),
+                 own as (
+                   insert into dalsegno.context_texts (kind, sha256, content)
+                   select 'notice', sha256(id::text::bytea), id::text from dalsegno.sessions returning sha256, content)
+                 insert into dalsegno.context_text_uses (session_id, sha256)
+                 select s.id, shared.sha256 from dalsegno.sessions as s, shared
+                 union all select content::uuid, sha256 from own";
+    sqlx::query(texts).execute(pool).await.unwrap();
     world.add_new(&tasks::New { instance: "i3", ..world.ask("Wait.") }).await.unwrap();
     let url = world.url();
     let mut conn = PgConnection::connect(&url).await.unwrap();

@@ -3,7 +3,7 @@
 mod extraction;
 mod loops;
 mod providers;
-mod setup;
+pub mod setup;
 mod store;
 
 use chrono::{DateTime, Utc};

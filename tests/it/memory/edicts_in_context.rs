@@ -5,7 +5,6 @@ use dalsegno::domain::{
     tasks::Task,
 };
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::{OPERATOR, config, new};
 use crate::{
@@ -14,7 +13,7 @@ use crate::{
     turns::{claude::Setup, fixture::Fixture},
 };
 
-async fn publish(fixture: &Fixture, name: &str, body: &str) {
+pub async fn publish(fixture: &Fixture, name: &str, body: &str) {
     publish_as(OPERATOR, fixture, name, body).await;
 }
 
@@ -37,25 +36,19 @@ fn system(chat: &Value) -> &str {
     chat["messages"][0]["content"].as_str().unwrap()
 }
 
-/// Returns the manifest's lines about edicts of a task's turn: sent or not, the reason, the digest.
-async fn manifest_lines(fixture: &Fixture, task: &Task) -> Vec<(bool, String, Value)> {
+/// Returns the manifest's lines about edicts of a task's turn: sent or not, the reason, the stored text.
+async fn manifest_lines(fixture: &Fixture, task: &Task) -> Vec<(bool, String, String)> {
     let manifests = fixture.manifests(task.session_id.unwrap()).await;
     let manifest = manifests.into_iter().rfind(|it| Some(it.turn) == task.turn).unwrap().manifest;
     let parts = manifest["parts"].as_array().unwrap().iter();
-    let edicts = parts.filter(|part| part["kind"] == "edict");
-    edicts
-        .map(|part| {
-            (part["sent"] == true, part["why"].as_str().unwrap().to_owned(), part["sha256"].clone())
-        })
-        .collect()
-}
-
-fn digest(text: &str) -> Value {
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect::<String>()
-        .into()
+    let mut lines = Vec::new();
+    for part in parts.filter(|part| part["kind"] == "edict") {
+        let stored = "select content from dalsegno.context_texts where sha256 = decode($1, 'hex')";
+        let stored = sqlx::query_scalar(stored).bind(part["sha256"].as_str().unwrap());
+        let text: String = stored.fetch_one(&fixture.pool).await.unwrap();
+        lines.push((part["sent"] == true, part["why"].as_str().unwrap().to_owned(), text));
+    }
+    lines
 }
 
 #[tokio::test]
@@ -89,12 +82,14 @@ async fn an_edict_applies_from_the_next_call_and_rebuilds_no_session() {
     assert!(!system(&chats[2]).contains("short"));
     assert_eq!(system(&chats[3]), system(&chats[0]), "without edicts the system part has none");
     assert_eq!(manifest_lines(&board_setup.fixture, &first).await, []);
-    let sent = |text: &str| vec![(true, "every_call".to_owned(), digest(text))];
-    assert_eq!(
-        manifest_lines(&board_setup.fixture, &second).await,
-        sent("Write <short> sentences.")
-    );
-    assert_eq!(manifest_lines(&board_setup.fixture, &third).await, sent("Write long sentences."));
+    for (task, text) in
+        [(&second, "Write &lt;short&gt; sentences."), (&third, "Write long sentences.")]
+    {
+        let [(true, why, stored)] = &manifest_lines(&board_setup.fixture, task).await[..] else {
+            panic!("one edict");
+        };
+        assert!(why == "every_call" && stored.contains(text), "{stored}");
+    }
 }
 
 /// A model must not be able to pass for the operator.

@@ -1,7 +1,7 @@
 //! The memory of a campaign: edicts, records and journals.
 
 mod access;
-mod edicts_in_context;
+pub mod edicts_in_context;
 mod embeddings;
 mod figures;
 mod import;

@@ -1,7 +1,9 @@
 //! A turn that has begun, and the results of a begin.
 
+use std::sync::Arc;
+
 use crate::{
-    context::{Budget, Calibration, Manifest, Pressure, Weight},
+    context::{Budget, Calibration, Manifest, Pressure, Weight, manifest::ContextText},
     domain::{sessions::SessionRow, turn_phases::StartedTurn},
     jobs::{
         compact_session::setup::FixedWeight,
@@ -9,13 +11,15 @@ use crate::{
     },
     providers::Request,
     traces::Context,
+    transcript::Message,
 };
 
 /// A turn that has begun.
 pub struct OpenTurn {
     pub begun: StartedTurn,
     pub session: SessionRow,
-    pub manifest: Manifest,
+    /// The context of the current call.
+    pub context: CallRecord,
     /// Weight of everything that is sent.
     pub weight: Weight,
     pub around: FixedWeight,
@@ -33,6 +37,16 @@ pub struct OpenTurn {
     pub posts_seq: i64,
     /// Span of the previous turn, if traces are on.
     pub before: Option<Context>,
+}
+
+/// The context of a call, to be stored with the end of the turn.
+#[derive(Debug, Clone)]
+pub struct CallRecord {
+    pub manifest: Manifest,
+    /// Texts of the manifest that no row has.
+    pub texts: Vec<ContextText>,
+    /// Earlier calls of the turn and their results, as this call sent them.
+    pub rounds: Vec<Arc<Message>>,
 }
 
 /// The result of a begin.

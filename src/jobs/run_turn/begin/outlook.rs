@@ -74,7 +74,8 @@ pub fn build_outlook(
     let calibration = given.calibration;
     let view = loaded.view().map_err(Error::undone)?;
     let has_history = notices::has_history(&view, &assignment.own_entries());
-    let assembled = assemble_call(assignment, session, view, given)?;
+    let mut assembled = assemble_call(assignment, session, view, given)?;
+    assembled.manifest.without_turns.clone_from(&session.rejected_turns);
     let system_tokens = calibration.tokens(assembled.system_weight);
     Budget::new(route.model_window_tokens, route.reserve_tokens, system_tokens)
         .map_err(|error| Error::Refused(BeginRefusal::for_good(error.to_string())))?;

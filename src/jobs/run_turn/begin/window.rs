@@ -100,10 +100,7 @@ fn tokens_of(manifest: &Manifest, kind: Kind) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::context::{
-        Digest,
-        manifest::{Part, PartReason},
-    };
+    use crate::context::manifest::{Part, PartReason};
 
     #[test]
     fn only_settings_of_parts_that_are_sent_are_suggested() {
@@ -116,9 +113,7 @@ mod tests {
             sent,
             why: PartReason::EveryCall,
         };
-        let sha256 = Digest::of("");
-        let mut manifest =
-            Manifest { rendering: 2, parts: Vec::new(), estimated_tokens: 0, sha256 };
+        let mut manifest = Manifest::new(Vec::new(), 0);
         manifest.parts = vec![part(Kind::Posts, false)];
         assert!(!suggest_settings(&manifest).contains("history_window"));
         manifest.parts = vec![part(Kind::Posts, true), part(Kind::Posts, true)];

@@ -34,13 +34,14 @@ pub async fn call(
     let stop = run.cancel().child_token();
     let mut answer = assignment.route.provider.run(request, sink, stop.clone());
     let mut asking = interruption::StopCheck::new(run.pool(), assignment.task.id);
-    let mut is_stopped = false;
+    let (mut is_stopped, mut sent) = (false, None);
     progress.begin_call();
     let result = loop {
         tokio::select! {
             biased;
             result = &mut answer => break result,
             Some(event) = events.recv() => match event {
+                Event::Sent(request) => sent = Some(request),
                 Event::Returned => asking.start_check(),
                 Event::Used(used) => {
                     if let Some(budget) = &mut budget {
@@ -64,7 +65,10 @@ pub async fn call(
         }
     };
     while let Ok(event) = events.try_recv() {
-        progress.apply_event(event);
+        match event {
+            Event::Sent(request) => sent = Some(request),
+            event => progress.apply_event(event),
+        }
     }
     if let Some(budget) = budget {
         budget.finish().await;
@@ -72,6 +76,7 @@ pub async fn call(
     CallReport {
         result,
         arrived: progress.arrived.clone(),
+        sent,
         called_at,
         took: began.elapsed(),
         is_doubted: false,

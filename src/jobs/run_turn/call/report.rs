@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     jobs::run_turn::call::rounds::record::Rounds,
-    providers::{self, Outcome, Usage},
+    providers::{self, Outcome, SentRequest, Usage},
 };
 
 /// The result of a call.
@@ -14,6 +14,8 @@ pub struct CallReport {
     pub result: Result<Outcome, providers::Error>,
     /// Part of the answer that had arrived.
     pub arrived: String,
+    /// The request; `None` if none was sent.
+    pub sent: Option<Box<SentRequest>>,
     pub called_at: DateTime<Utc>,
     pub took: Duration,
     /// True if the model's token counts suggest that it did not see its history.
@@ -30,6 +32,7 @@ impl CallReport {
         Self {
             result: Err(error.before_call()),
             arrived: String::new(),
+            sent: None,
             called_at: at,
             took: Duration::ZERO,
             is_doubted: false,

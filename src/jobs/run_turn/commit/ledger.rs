@@ -1,7 +1,5 @@
 //! The ledger lines of a turn, and the manifests of its calls.
 
-use serde_json::Value;
-
 use crate::{
     domain::{manifests, usage},
     jobs::{
@@ -11,9 +9,9 @@ use crate::{
             call::{
                 ledger::{lines, lines_of_rounds},
                 report::CallReport,
-                rounds::record::{ModelCall, Rounds},
+                rounds::record::ModelCall,
             },
-            commit::fate::Fate,
+            commit::{contexts::ManifestRecord, fate::Fate},
             load::assignment::Assignment,
         },
     },
@@ -50,7 +48,7 @@ pub fn all_lines<'a>(
 pub fn manifest<'a>(
     opened: &OpenTurn,
     called: &CallReport,
-    manifest: &'a Value,
+    record: &'a ManifestRecord,
 ) -> manifests::New<'a> {
     let counted = match &called.result {
         Ok(outcome) => outcome.prompt_tokens(),
@@ -60,30 +58,25 @@ pub fn manifest<'a>(
         session_id: opened.begun.session_id,
         turn: opened.begun.turn,
         call: place(called.rounds.calls.len()),
-        manifest,
-        sha256: *opened.manifest.sha256.as_bytes(),
+        manifest: &record.manifest,
+        sha256: *record.sha256.as_bytes(),
         estimated_tokens: i64::try_from(opened.estimated_tokens).unwrap_or(i64::MAX),
         real_tokens: counted.and_then(|n| i64::try_from(n).ok()),
     }
 }
 
-/// Encodes the manifests of the calls before the last one.
-pub fn manifests_of_rounds(rounds: &Rounds) -> serde_json::Result<Vec<Value>> {
-    rounds.calls.iter().map(|asked| serde_json::to_value(&asked.manifest)).collect()
-}
-
-/// Builds the row of one of these manifests.
+/// Builds the row of the manifest of a call before the last one.
 pub fn manifest_of_round<'a>(
     opened: &OpenTurn,
     (at, asked): (usize, &ModelCall),
-    manifest: &'a Value,
+    record: &'a ManifestRecord,
 ) -> manifests::New<'a> {
     manifests::New {
         session_id: opened.begun.session_id,
         turn: opened.begun.turn,
         call: place(at),
-        manifest,
-        sha256: *asked.manifest.sha256.as_bytes(),
+        manifest: &record.manifest,
+        sha256: *record.sha256.as_bytes(),
         estimated_tokens: i64::try_from(asked.estimated_tokens).unwrap_or(i64::MAX),
         real_tokens: asked.usage.prompt().and_then(|n| i64::try_from(n).ok()),
     }

@@ -3,6 +3,7 @@
 pub mod busy;
 pub mod calibration;
 pub mod cancellation;
+pub mod contexts;
 pub mod decision;
 pub mod entries;
 pub mod failover;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     causes::causes,
@@ -12,6 +12,7 @@ use crate::{
     domain::{
         busy_models,
         compactions::{self, Cause},
+        context_texts::StoringTurn,
         credentials::{self, PausedCredential},
         manifests,
         mentions::{self, AgentAnswer, HandedOn},
@@ -25,6 +26,7 @@ use crate::{
         commit::{
             busy,
             calibration::{self, Lesson},
+            contexts::Contexts,
             entries, failover,
             fate::Fate,
             feed_event::{self, INTERRUPTED_BY_CANCEL, INTERRUPTED_BY_DRAIN},
@@ -45,15 +47,19 @@ use crate::{
 const N_TRIES: u32 = 3;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const MAX_WAIT: Duration = Duration::from_secs(2);
+/// Longest wait for the texts of contexts.
+const TEXTS_WAIT: Duration = Duration::from_secs(2);
 
 impl Turn<'_> {
     /// Writes the end of the turn. `None`: the turn has ended, and its job continues in this run.
     pub async fn end(&self, fate: &Fate) -> Result<Option<End>, Error> {
         let new = entries::entries(self, fate);
         let learnt = calibration::learn(self);
+        let contexts = Contexts::of(self, fate, &new).map_err(Error::undone)?;
+        self.store_texts(&contexts).await;
         let (mut n_tries, mut wait) = (1, FIRST_WAIT);
         loop {
-            match self.try_end(fate, &new, &learnt).await {
+            match self.try_end(fate, (&new, &contexts), &learnt).await {
                 Err(error) if error.can_retry_write(self.run, n_tries < N_TRIES) => {
                     tracing::warn!(
                         error = causes(&error),
@@ -67,14 +73,34 @@ impl Turn<'_> {
         }
     }
 
+    /// Stores the texts of the contexts. An answer that was paid for counts more than its record: a failure is only logged, and the answer
+    /// waits for a moment only.
+    async fn store_texts(&self, contexts: &Contexts) {
+        let (pool, begun) = (self.run.pool(), &self.opened.begun);
+        let (session_id, turn, lease) = (begun.session_id, begun.turn, begun.lease);
+        let storing = StoringTurn { session_id, turn, lease };
+        let stored = self.services.stored_texts.store(pool, &storing, &contexts.texts);
+        let error = match timeout(TEXTS_WAIT, stored).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => causes(&error),
+            Err(_) => format!("the database did not answer within {} s", TEXTS_WAIT.as_secs()),
+        };
+        tracing::warn!(
+            session.id = %session_id,
+            turn,
+            error,
+            "cannot store the context of a turn, so it cannot be shown later"
+        );
+    }
+
     async fn try_end(
         &self,
         fate: &Fate,
-        new: &[messages::New],
+        stored: (&[messages::New], &Contexts),
         learnt: &Lesson,
     ) -> Result<Option<End>, Error> {
         let mut tx = self.run.pool().begin().await.map_err(Error::undone)?;
-        if let Err(error) = self.write(&mut tx, fate, new, learnt).await {
+        if let Err(error) = self.write(&mut tx, fate, stored, learnt).await {
             tx.rollback().await.map_err(Error::undone)?;
             return Err(error);
         }
@@ -110,19 +136,16 @@ impl Turn<'_> {
         &self,
         conn: &mut PgConnection,
         fate: &Fate,
-        new: &[messages::New],
+        (new, contexts): (&[messages::New], &Contexts),
         learnt: &Lesson,
     ) -> Result<(), Error> {
         let now = self.services.clock.now();
         let lines =
             ledger::all_lines(self.services, self.assignment, self.opened, self.called, fate);
-        let is_made = ledger::outcome(fate, &self.called.result).is_some();
-        let manifest = serde_json::to_value(&self.opened.manifest).map_err(Error::undone)?;
-        let manifest = ledger::manifest(self.opened, self.called, &manifest);
-        let record = Record {
-            manifest: is_made.then_some(&manifest),
-            events: &[feed_event::event(self, fate)],
-        };
+        let last = contexts.last.as_ref();
+        let manifest = last.map(|record| ledger::manifest(self.opened, self.called, record));
+        let record =
+            Record { manifest: manifest.as_ref(), events: &[feed_event::event(self, fate)] };
         if let Some(paused) = self.paused_credential(fate, now) {
             credentials::pause(&mut *conn, &self.assignment.route.provider_name, &paused).await?;
         }
@@ -132,7 +155,7 @@ impl Turn<'_> {
             TurnEnd { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
         self.end_turn(&mut *conn, &ending, fate, (learnt, handed_on.as_ref())).await?;
         self.note_wait(&mut *conn, fate, now).await?;
-        self.record_rounds(&mut *conn, now).await?;
+        self.record_rounds(&mut *conn, contexts, now).await?;
         self.prepare_ahead(&mut *conn, fate, learnt).await?;
         self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)
     }
@@ -169,12 +192,12 @@ impl Turn<'_> {
     async fn record_rounds(
         &self,
         conn: &mut PgConnection,
+        contexts: &Contexts,
         now: DateTime<Utc>,
     ) -> Result<(), Error> {
-        let rounds = &self.called.rounds;
-        let all = ledger::manifests_of_rounds(rounds).map_err(Error::undone)?;
-        for (asked, manifest) in rounds.calls.iter().enumerate().zip(&all) {
-            let new = ledger::manifest_of_round(self.opened, asked, manifest);
+        let calls = self.called.rounds.calls.iter().enumerate();
+        for (asked, record) in calls.zip(&contexts.rounds) {
+            let new = ledger::manifest_of_round(self.opened, asked, record);
             manifests::insert(&mut *conn, &new, now).await.map_err(Error::undone)?;
         }
         Ok(())

@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::{context::Manifest, domain::messages, providers::Usage};
+use crate::{
+    domain::messages,
+    jobs::run_turn::begin::open_turn::CallRecord,
+    providers::{SentRequest, Usage},
+};
 
 #[derive(Default)]
 pub struct Rounds {
@@ -19,8 +23,9 @@ pub struct Rounds {
 
 /// A call of the model that was answered with calls of tools.
 pub struct ModelCall {
-    /// Manifest of this call.
-    pub manifest: Manifest,
+    pub context: CallRecord,
+    /// The request; `None` if none was sent.
+    pub sent: Option<Box<SentRequest>>,
     pub estimated_tokens: u64,
     pub usage: Usage,
     pub provider_message_id: Option<String>,

@@ -102,14 +102,15 @@ impl<'a> Steps<'a> {
         called: CallReport,
         progress: &mut Progress<'_>,
     ) -> Next {
-        let (called_at, took) = (called.called_at, called.took);
-        let outcome = match called.result {
-            Ok(outcome) => outcome,
+        let CallReport { called_at, took, .. } = called;
+        let (outcome, sent) = match called.result {
+            Ok(outcome) => (outcome, called.sent),
             Err(_) => return Next::End(Box::new(called)),
         };
         self.learn(outcome.usage);
         self.rounds.calls.push(ModelCall {
-            manifest: self.opened.manifest.clone(),
+            context: self.opened.context.clone(),
+            sent,
             estimated_tokens: self.opened.estimated_tokens,
             usage: outcome.usage,
             provider_message_id: outcome.provider_message_id,

@@ -28,7 +28,7 @@ use crate::{
         run_turn::{
             begin::{
                 make_space::{self, SpaceRequest},
-                open_turn::OpenTurn,
+                open_turn::{CallRecord, OpenTurn},
                 outlook::{self, Additions},
                 request,
                 window::{describe_size, suggest_settings},
@@ -77,7 +77,8 @@ impl Window {
         Self {
             first: FirstCall {
                 messages: request.messages.clone(),
-                manifest: opened.manifest.clone(),
+                manifest: opened.context.manifest.clone(),
+                texts: opened.context.texts.clone(),
                 weight: opened.weight,
             },
             template: Request { messages: Vec::new(), ..request.clone() },
@@ -135,7 +136,12 @@ impl Window {
             };
             if fits {
                 self.stage = stage;
-                (opened.manifest, opened.weight) = (sent.manifest, sent.weight);
+                opened.weight = sent.weight;
+                opened.context = CallRecord {
+                    manifest: sent.manifest,
+                    texts: self.first.texts.iter().cloned().chain(sent.texts).collect(),
+                    rounds: sent.entries,
+                };
                 return Ok(self.request(opened, sent.messages, is_last));
             }
             stage = stage.next().ok_or_else(|| no_space_error(opened, assignment))?;
@@ -295,8 +301,8 @@ fn seed(opened: &OpenTurn) -> Result<FenceSeed, providers::Error> {
 fn no_space_error(opened: &OpenTurn, assignment: &Assignment<'_>) -> providers::Error {
     let why = format!(
         "the calls and results of the turn no longer fit: {}; ask for less at a time, or {}",
-        describe_size(&opened.manifest, &assignment.route, opened.estimated_tokens),
-        suggest_settings(&opened.manifest),
+        describe_size(&opened.context.manifest, &assignment.route, opened.estimated_tokens),
+        suggest_settings(&opened.context.manifest),
     );
     providers::Error::new(NO_ROOM, Class::Fail, why).before_call()
 }

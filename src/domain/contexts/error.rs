@@ -1,0 +1,58 @@
+//! Errors of contexts, and their classes.
+
+use uuid::Uuid;
+
+use crate::domain::{
+    StatementError,
+    class::{Class, Classify, Kind},
+    compactions, sessions, turns,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "session {0} has no stored context yet: a context is stored with the end of its turn; `dalsegno turn ls {0}` lists the turns"
+    )]
+    NoneStored(Uuid),
+    #[error(
+        "turn {turn} of session {session_id} has no stored context: it is running, its call was not made, or its worker was lost; `dalsegno turn show {session_id} {turn}` shows its state"
+    )]
+    NotStored { session_id: Uuid, turn: i32 },
+    #[error(
+        "turn {turn} of session {session_id} has {calls} calls with a stored context, and none with the number {call}: `dalsegno turn show {session_id} {turn}` lists them"
+    )]
+    UnknownCall { session_id: Uuid, turn: i32, call: i32, calls: i32 },
+    #[error(
+        "the envelope of turn {turn} of session {session_id} cannot be read or written as JSON"
+    )]
+    Envelope { session_id: Uuid, turn: i32, source: serde_json::Error },
+    #[error("the fence seed of session {0} does not have 32 bytes")]
+    FenceSeed(Uuid),
+    #[error(transparent)]
+    Compaction(#[from] compactions::Error),
+    #[error(transparent)]
+    Turn(#[from] turns::Error),
+    #[error(transparent)]
+    Session(#[from] sessions::Error),
+    #[error(transparent)]
+    Database(#[from] StatementError),
+}
+
+impl Error {
+    pub const NOT_STORED: Class = Class::of(Kind::NotFound, "context_not_stored");
+    pub const UNKNOWN_CALL: Class = Class::of(Kind::NotFound, "unknown_call");
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::NoneStored(_) | Self::NotStored { .. } => Self::NOT_STORED,
+            Self::UnknownCall { .. } => Self::UNKNOWN_CALL,
+            Self::Envelope { .. } | Self::FenceSeed(_) => Class::of(Kind::Internal, "internal"),
+            Self::Compaction(error) => error.class(),
+            Self::Turn(error) => error.class(),
+            Self::Session(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
