@@ -15,6 +15,7 @@ mod bare;
 mod capture;
 #[path = "../common/mod.rs"]
 mod common;
+mod contexts;
 mod fixture;
 mod many_sessions;
 mod memory;
@@ -48,11 +49,12 @@ async fn main() -> anyhow::Result<()> {
     server.stop().await
 }
 
-fn scenarios() -> [(&'static str, Scenario); 4] {
+fn scenarios() -> [(&'static str, Scenario); 5] {
     [
         ("one_session", |ground| Box::pin(one_session::millis(ground))),
         ("bytes_written", |ground| Box::pin(one_session::bytes(ground))),
         ("many_sessions", |ground| Box::pin(many_sessions::rate(ground))),
+        ("show_context", |ground| Box::pin(contexts::show(ground))),
         ("memory", |ground| Box::pin(memory::peak(ground))),
     ]
 }

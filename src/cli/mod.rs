@@ -35,6 +35,7 @@ mod reference;
 mod remote;
 mod remotes;
 mod schedule;
+mod sent_context;
 mod serve;
 mod server;
 mod session;
@@ -147,6 +148,9 @@ enum Command {
     /// Lists the turns of a session, and shows what each call was sent.
     #[command(subcommand)]
     Turn(turn::TurnCommand),
+    /// Shows what calls were sent, byte for byte.
+    #[command(subcommand)]
+    Context(sent_context::ContextCommand),
     /// Shows and changes the JSON document that a campaign shares.
     #[command(subcommand)]
     Blackboard(blackboard::BlackboardCommand),
@@ -298,6 +302,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Memory(command) => block_on(memory::run(&command, context)),
         Command::Session(command) => block_on(session::run(&command, context)),
         Command::Turn(command) => block_on(turn::run(&command, context)),
+        Command::Context(command) => block_on(sent_context::run(&command, context)),
         Command::Blackboard(command) => block_on(blackboard::run(&command, context)),
         Command::Serve => block_on(serve::run(context)),
         Command::Demo => block_on(demo::run(context)),

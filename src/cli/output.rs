@@ -48,6 +48,11 @@ impl Output {
         let _ = writeln!(out, "{shown}");
     }
 
+    /// Prints bytes as they are, without a newline at the end.
+    pub(super) fn print_bytes(self, bytes: &[u8]) {
+        let _ = std::io::stdout().write_all(bytes);
+    }
+
     /// Prints the result of a command; an empty text prints nothing.
     pub(super) fn print_result(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         match self.json {

@@ -25,7 +25,12 @@ use crate::{
 /// answers are filtered, or the same for all keys.
 pub const FOR_BOUND_KEYS: &[(&str, &str)] = &[("GET", "/v1/openapi.json")];
 /// Routes about a campaign that reach beyond it. The facts of a user belong to all campaigns that work for the user.
-const NOT_FOR_BOUND_KEYS: &[(&str, &str)] = &[("PUT", "/v1/campaigns/{id}/user")];
+const NOT_FOR_BOUND_KEYS: &[(&str, &str)] = &[
+    ("PUT", "/v1/campaigns/{id}/user"),
+    // They contain facts of the user, and the files of agents.
+    ("GET", "/v1/sessions/{id}/context"),
+    ("GET", "/v1/sessions/{id}/context-diff"),
+];
 /// Beginnings of paths with the kind of their `{id}`.
 const SUBJECTS: &[(&str, Subject)] = &[
     ("/mcp/{id}", Subject::Campaign),

@@ -25,6 +25,8 @@ mod campaign_users;
 mod campaigns;
 mod child_tasks;
 mod cleanups;
+mod context_diffs;
+mod contexts;
 mod credentials;
 mod deliveries;
 mod event_stream;
@@ -78,6 +80,13 @@ pub use self::{
     },
     child_tasks::{Continuation, HandOut, HandedOut},
     cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
+    context_diffs::{
+        CompareContexts, ComparedContext, ContextDiff, PartChange, PartDiff, WordChange,
+        WordChangeKind,
+    },
+    contexts::{
+        ContextState, ProviderRequest, SentContext, ShowContext, VerifiedCall, VerifyContexts,
+    },
     credentials::{ListCredentials, ResumeCredential},
     deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
     event_stream::{EventStream, Events, StreamEvent},
@@ -208,6 +217,9 @@ pub const ALL: &[Entry] = &[
     entry::<ReadArchive>(),
     entry::<ListTurns>(),
     entry::<ShowTurn>(),
+    entry::<ShowContext>(),
+    entry::<VerifyContexts>(),
+    entry::<CompareContexts>(),
     entry::<ResetSession>(),
     entry::<CompactSession>(),
     entry::<ShowCompaction>(),

@@ -314,7 +314,7 @@ async fn invalid_node_and_flow_template_files_are_reported() {
     let flow = "---\nname: one\ndescription: d\nsteps:\n  - step: a\n    agent: writer\n---\n## a\n\nGo.\n";
     std::fs::write(folders[1].join("one.md"), flow).unwrap();
     let (status, words) = about("agents").await;
-    assert!(status == Status::Ok && words.contains("1 node,"), "{words}");
+    assert!(status == Status::Ok && words.contains("1 node in "), "{words}");
     let (status, words) = about("flow templates").await;
     assert!(status == Status::Ok && words.contains(&format!("1 template, in {flows}")), "{words}");
 

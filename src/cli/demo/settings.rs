@@ -35,7 +35,7 @@ const SETTINGS: [(&str, &str); 19] = [
     ("sim.chunk_delay_ms", "20"),
     ("sim.directives", "true"),
     ("sim.latency_ms", "150"),
-    ("sim.window_tokens", "9600"),
+    ("sim.window_tokens", "11200"),
     // One slot less than there are writers, so that two workers share them.
     ("worker.turns_slots", "2"),
 ];

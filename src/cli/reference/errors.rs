@@ -36,7 +36,7 @@ Requests to paths without a route get `not_found` (404), requests with a method 
 ";
 
 /// The meaning of each code.
-const MEANINGS: [(&str, &str); 134] = [
+const MEANINGS: [(&str, &str); 136] = [
     ("agent_not_paused", "The agent is not paused, so there is nothing to resume."),
     (
         "ambiguous_credential",
@@ -113,6 +113,10 @@ const MEANINGS: [(&str, &str); 134] = [
     (
         "conflict",
         "The job is in a state that does not allow this change. `detail` names the state.",
+    ),
+    (
+        "context_not_stored",
+        "The turn has no stored context: it runs, its call was not made, or its worker was lost.",
     ),
     (
         "count_differs",
@@ -238,6 +242,7 @@ const MEANINGS: [(&str, &str); 134] = [
     ("unknown_agent", "No agent has this name. `detail` has the closest match."),
     ("unknown_archive", "The session has no such archive."),
     ("unknown_bulk_action", "The bulk action does not exist."),
+    ("unknown_call", "The turn has no call of this number with a stored context."),
     ("unknown_campaign", "The campaign does not exist."),
     ("unknown_compaction", "The compaction does not exist."),
     ("unknown_delivery", "The delivery does not exist."),

@@ -57,7 +57,7 @@ async fn problems_of_flow_templates_are_listed_with_an_exit_code() {
     std::fs::write(flows.join("one.md"), one).unwrap();
     for arguments in [&["flow", "check"][..], &["flow", "check", "config"]] {
         let output = fixture.run(arguments).await;
-        let is_named = output.stdout.contains("one.md:5: agent: there is no agent `copywritter`");
+        let is_named = output.stdout.contains("one.md:6: agent: there is no agent `copywritter`");
         assert_eq!((output.code, is_named), (2, true), "{output:?}");
     }
     std::fs::write(flows.join("one.md"), one.replace("copywritter", "copywriter")).unwrap();

@@ -37,6 +37,7 @@ use crate::{
     embedded::support::wait_for,
     leases,
     service::command,
+    turns::contexts,
     volume::{self, Volume},
 };
 
@@ -77,6 +78,7 @@ pub struct Fixture {
 pub struct Worker {
     shutdown: Shutdown,
     work: JoinHandle<Result<(), worker::Error>>,
+    pool: PgPool,
 }
 
 /// A process of `worker-turns`. Killed when dropped.
@@ -228,11 +230,19 @@ impl Fixture {
     ) -> Worker {
         let config = self.config_with(settings);
         let (shutdown, database) = (Shutdown::new(), self.database.pool().await);
+        let kept = database.clone();
         let stop = shutdown.clone();
         let work = tokio::spawn(async move {
             worker::run_pool(&config, services, &database.into(), stop, pool).await
         });
-        Worker { shutdown, work }
+        Worker { shutdown, work, pool: kept }
+    }
+
+    /// Runs `dalsegno` with these arguments.
+    pub async fn run_command(&self, arguments: &[&str]) -> std::process::Output {
+        let mut command = crate::service::dalsegno(self.folder.path());
+        command.args(arguments).env("DATABASE_URL", self.database.url());
+        command.output().await.unwrap()
     }
 
     /// Starts a `worker-turns`.
@@ -628,8 +638,15 @@ impl Fixture {
 }
 
 impl Worker {
-    /// Asks the worker to stop, and waits until it has.
+    /// Asks the worker to stop, and waits until it has. All calls that were stored until then can be assembled again.
     pub async fn stop(self) {
+        let pool = self.pool.clone();
+        self.stop_only().await;
+        contexts::assert_exact(&pool).await;
+    }
+
+    /// Stops the worker of a test that changes or removes rows of contexts.
+    pub async fn stop_only(self) {
         self.shutdown.soft.cancel();
         tokio::time::timeout(SOON, self.work).await.unwrap().unwrap().unwrap();
     }

@@ -2,6 +2,7 @@
 
 mod busy;
 pub mod claude;
+pub mod contexts;
 mod crashes;
 mod dead_letters;
 mod failover;
@@ -16,6 +17,7 @@ mod ollama;
 mod ollama_rounds;
 mod partial_output;
 mod pressure;
+mod random_contexts;
 mod rejected;
 mod roles;
 mod rollover;

@@ -104,7 +104,12 @@ async fn a_bound_key_reaches_only_its_campaign_on_every_route() {
             continue;
         };
         let (reply, nothing) = (ask(their).await, ask(unknown).await);
-        if (method, template) == ("PUT", "/v1/campaigns/{id}/user") {
+        let not_for_bound = [
+            ("PUT", "/v1/campaigns/{id}/user"),
+            ("GET", "/v1/sessions/{id}/context"),
+            ("GET", "/v1/sessions/{id}/context-diff"),
+        ];
+        if not_for_bound.contains(&(method, template)) {
             reply.problem(403, "key_is_bound");
             continue;
         }

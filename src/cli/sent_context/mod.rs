@@ -1,0 +1,141 @@
+//! `dalsegno context`: what calls were sent.
+
+mod diff;
+mod show;
+
+use clap::{Args, Subcommand};
+
+use super::{
+    Context, Exit, Failure,
+    output::Output,
+    server::{Server, with_server},
+};
+use crate::{
+    domain::{class::Kind, ids::PartialId},
+    operations::{
+        CompareContexts, ContextState, Noun, ProviderRequest, Refusal, SentContext, ShowContext,
+        VerifiedCall, VerifyContexts,
+    },
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ContextCommand {
+    /// Shows what a call of a turn was sent, byte for byte.
+    Show(Show),
+    /// Compares what two turns were sent, word by word.
+    Diff(Diff),
+    /// Assembles the stored calls of a session again, and compares them with what was sent.
+    Verify(Verify),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    #[command(flatten)]
+    session: InSession,
+    /// The turn: `dalsegno turn ls` lists them. By default the newest one with a stored context.
+    #[arg(long, value_name = "TURN")]
+    turn: Option<i32>,
+    /// The call of the turn, from 1.
+    #[arg(long, value_name = "CALL", default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..))]
+    call: i32,
+    /// Prints the body of the request and nothing else: the bytes that were sent.
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
+    /// Prints a command that sends the same request again.
+    #[arg(long, conflicts_with_all = ["json", "raw"])]
+    curl: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Diff {
+    #[command(flatten)]
+    session: InSession,
+    /// The earlier turn.
+    #[arg(value_name = "TURN")]
+    from: i32,
+    /// The later turn.
+    #[arg(value_name = "TURN")]
+    to: i32,
+    /// The session of the second turn, if it is another one.
+    #[arg(long, value_name = "SESSION")]
+    with: Option<PartialId>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Verify {
+    #[command(flatten)]
+    session: InSession,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InSession {
+    /// The session: its id, or a unique beginning or end of it. An end has at least 8 digits.
+    #[arg(value_name = "SESSION")]
+    session: PartialId,
+}
+
+pub(super) async fn run(command: &ContextCommand, context: &Context) -> Result<Exit, Failure> {
+    with_server(context, async |server| {
+        let output = context.output;
+        match command {
+            ContextCommand::Show(show) => run_show(show, output, server).await,
+            ContextCommand::Diff(diff) => run_diff(diff, output, server).await,
+            ContextCommand::Verify(verify) => run_verify(verify, output, server).await,
+        }
+    })
+    .await
+}
+
+async fn run_show(show: &Show, output: Output, server: &Server) -> Result<Exit, Failure> {
+    let id = server.id(Noun::Session, &show.session.session).await?;
+    let sent = server.call(ShowContext { id, turn: show.turn, call: Some(show.call) }).await?;
+    match (show.raw, show.curl) {
+        (true, _) => output.print_bytes(request(&sent)?.body.as_bytes()),
+        (_, true) => output.print_text(&show::format_curl(request(&sent)?)?),
+        _ => output.print_data(&sent, || show::format_context(&sent)),
+    }
+    Ok(exit(sent.state))
+}
+
+async fn run_diff(diff: &Diff, output: Output, server: &Server) -> Result<Exit, Failure> {
+    let id = server.id(Noun::Session, &diff.session.session).await?;
+    let to_session = match &diff.with {
+        Some(session) => Some(server.id(Noun::Session, session).await?),
+        None => None,
+    };
+    let compared =
+        server.call(CompareContexts { id, from: diff.from, to: diff.to, to_session }).await?;
+    output.print_data(&compared, || diff::format_diff(&compared));
+    Ok(Exit::Ok)
+}
+
+async fn run_verify(verify: &Verify, output: Output, server: &Server) -> Result<Exit, Failure> {
+    let id = server.id(Noun::Session, &verify.session.session).await?;
+    let page = |cursor: Option<String>, limit| VerifyContexts {
+        id,
+        cursor: cursor.and_then(|cursor| cursor.parse().ok()),
+        limit: Some(limit),
+    };
+    let calls: Vec<VerifiedCall> = server.items(i64::MAX, page).await?;
+    output.print_data(&calls, || show::format_verified(&calls));
+    let differs = calls.iter().any(|call| call.state == ContextState::Differs);
+    Ok(if differs { Exit::ProblemsFound } else { Exit::Ok })
+}
+
+fn exit(state: ContextState) -> Exit {
+    match state {
+        ContextState::Exact | ContextState::NoRequest | ContextState::Erased => Exit::Ok,
+        ContextState::Differs | ContextState::UnknownVersion => Exit::ProblemsFound,
+    }
+}
+
+fn request(sent: &SentContext) -> Result<&ProviderRequest, Failure> {
+    sent.request.as_ref().ok_or_else(|| {
+        let why = match &sent.problem {
+            Some(problem) => format!("the request cannot be assembled: {problem}"),
+            None => "this call sent no request, because its model is simulated or it failed before: omit --raw and --curl to see the texts"
+                .to_owned(),
+        };
+        Refusal::new(Kind::NotFound, "no_request", why).into()
+    })
+}

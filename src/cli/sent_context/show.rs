@@ -1,0 +1,135 @@
+//! Text output of contexts. The texts themselves are printed as they were sent.
+
+use std::collections::BTreeMap;
+
+use crate::{
+    cli::{
+        Failure,
+        output::{format_table, format_wrapped, format_wrapped_fields},
+        words::time,
+    },
+    domain::class::Kind,
+    operations::{ContextState, ProviderRequest, Refusal, SentContext, VerifiedCall},
+    transcript::{Message, Role, ToolSpec},
+};
+
+pub(super) fn format_context(sent: &SentContext) -> String {
+    let mut text = format_wrapped_fields(&fields(sent));
+    if let Some(system) = &sent.system {
+        text.push_str(&section("system", system));
+    }
+    for message in &sent.messages {
+        text.push_str(&section(&title(message), &format_message(message)));
+    }
+    if !sent.tools.is_empty() {
+        let tools: Vec<_> = sent.tools.iter().map(format_tool).collect();
+        text.push_str(&section("tools", &tools.join("\n")));
+    }
+    text
+}
+
+fn fields(sent: &SentContext) -> Vec<(&'static str, String)> {
+    let calls = match sent.calls {
+        1 => String::new(),
+        n => format!(" of {n}"),
+    };
+    let counted = match sent.counted_tokens {
+        Some(n) => format!("{n} counted by the provider"),
+        None => "not counted by the provider".to_owned(),
+    };
+    let mut fields = vec![
+        ("session", sent.session_id.to_string()),
+        ("turn", format!("{}, call {}{calls}", sent.turn, sent.call)),
+        ("model", format!("{} on {}", sent.model, sent.provider)),
+        ("stored", time(sent.created_at)),
+        ("tokens", format!("{} estimated, {counted}", sent.estimated_tokens)),
+        ("state", state(sent.state).to_owned()),
+    ];
+    fields.extend(sent.problem.iter().map(|problem| ("problem", problem.clone())));
+    if let Some(ProviderRequest { url, sha256, body }) = &sent.request {
+        let to = url.as_ref().map(|url| format!("POST {url}, ")).unwrap_or_default();
+        fields.push(("request", format!("{to}{} bytes, SHA-256 {sha256}", body.len())));
+    }
+    fields
+}
+
+fn state(state: ContextState) -> &'static str {
+    match state {
+        ContextState::Exact => "exactly as sent, byte for byte",
+        ContextState::NoRequest => "complete; no request was sent",
+        ContextState::Erased => "not stored in full, so it cannot be shown",
+        ContextState::Differs => "not as it was sent",
+        ContextState::UnknownVersion => "stored by another version, so it cannot be shown",
+    }
+}
+
+fn section(title: &str, text: &str) -> String {
+    format!("\n──── {title} ────\n{text}\n")
+}
+
+fn title(message: &Message) -> String {
+    match (message.role, &message.tool_name) {
+        (Role::Tool, Some(tool)) => format!("result of {tool}"),
+        (role, _) => crate::cli::session::serialised_name(role),
+    }
+}
+
+fn format_message(message: &Message) -> String {
+    let calls = message.tool_calls.iter();
+    let calls = calls.map(|call| format!("[calls {} with {}]", call.name, call.arguments));
+    let text = Some(message.text.clone()).filter(|text| !text.is_empty());
+    text.into_iter().chain(calls).collect::<Vec<_>>().join("\n")
+}
+
+fn format_tool(tool: &ToolSpec) -> String {
+    format!("{}: {}\n{}", tool.name, tool.description, tool.input_schema)
+}
+
+pub(super) fn format_curl(request: &ProviderRequest) -> Result<String, Failure> {
+    let Some(url) = &request.url else {
+        let why = "this call ran a program instead of sending a request: --raw prints what the program was given";
+        return Err(Refusal::new(Kind::Conflict, "no_request", why).into());
+    };
+    // `printf` is a part of the shell, so the body may be longer than the arguments of a program.
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+    Ok(format!(
+        "printf %s {} |\n  curl -sS {} -H 'content-type: application/json' --data-binary @-",
+        quoted(&request.body),
+        quoted(url)
+    ))
+}
+
+pub(super) fn format_verified(calls: &[VerifiedCall]) -> String {
+    if calls.is_empty() {
+        return "No context of this session is stored yet.".to_owned();
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for call in calls {
+        *counts.entry(name(call.state)).or_default() += 1;
+    }
+    let counts: Vec<_> = counts.into_iter().map(|(name, n)| format!("{n} {name}")).collect();
+    let mut text = format_wrapped("", &format!("{} calls: {}", calls.len(), counts.join(", ")));
+    let bad: Vec<_> = calls.iter().filter(|call| call.problem.is_some()).collect();
+    if !bad.is_empty() {
+        let row = |call: &&VerifiedCall| {
+            [call.turn.to_string(), call.call.to_string(), name(call.state).to_owned()]
+        };
+        text.push('\n');
+        text.push_str(&format_table(&["TURN", "CALL", "STATE"], bad.iter().map(row)));
+        let problems: std::collections::BTreeSet<_> =
+            bad.iter().filter_map(|call| call.problem.as_deref()).collect();
+        text.push('\n');
+        text.extend(problems.into_iter().map(|problem| format_wrapped("", problem)));
+    }
+    text
+}
+
+fn name(state: ContextState) -> &'static str {
+    match state {
+        ContextState::Exact => "exactly as sent",
+        ContextState::NoRequest => "complete, without a request",
+        ContextState::Erased => "not stored in full",
+        ContextState::Differs => "not as sent",
+        ContextState::UnknownVersion => "of another version",
+    }
+}
