@@ -2,10 +2,17 @@
 
 use std::time::Duration;
 
+use sqlx::PgPool;
+use uuid::Uuid;
+
 use super::Finding;
 use crate::{
     db::Database,
-    queue::admin::{self, Health},
+    domain::{
+        agent_pauses::{self, Pause},
+        campaigns,
+    },
+    queue::admin::{self, Health, PauseScope},
 };
 
 const WHY_WORKERS: &str = "jobs of a queue without a worker wait forever";
@@ -23,6 +30,16 @@ const OLD_TRANSACTION_SECS: f64 = 600.0;
 /// Age of a writing transaction that is reported. Ours last milliseconds.
 const OLD_WRITER_SECS: f64 = 180.0;
 
+const HELD: &str = "held";
+/// Maximum number of paused agents that are described one by one.
+const MAX_AGENTS: usize = 5;
+
+/// A hold or pause that keeps jobs waiting, and the command that ends it.
+struct Hold {
+    what: String,
+    fix: String,
+}
+
 pub(super) async fn examine(database: &Database) -> Vec<Finding> {
     let health = match admin::health(&database.pool).await {
         Ok(health) => health,
@@ -35,7 +52,7 @@ pub(super) async fn examine(database: &Database) -> Vec<Finding> {
         workers(&health),
         notifications(database).await,
         dead(&health),
-        held(&health),
+        held(&database.pool, &health).await,
         transactions(&health),
         writers(&health),
     ]
@@ -81,16 +98,76 @@ fn dead(health: &Health) -> Finding {
     }
 }
 
-fn held(health: &Health) -> Finding {
-    match (&health.paused, health.held_lanes) {
-        (None, 0) => Finding::ok("held", "nothing is held or paused", WHY_HELD),
-        (paused, n_lanes) => {
-            let paused = paused.as_deref().unwrap_or("nothing");
-            let what = format!("lanes held: {n_lanes}; paused: {paused}");
-            let fix = "`dalsegno lane ls --held`, then `dalsegno lane release LANE`; `dalsegno queue resume NAME`; `dalsegno campaign resume ID` for a group with this id";
-            Finding::warn("held", what, WHY_HELD, fix)
+async fn held(pool: &PgPool, health: &Health) -> Finding {
+    let pauses = match agent_pauses::list_all(pool).await {
+        Ok(pauses) => pauses,
+        Err(error) => {
+            return Finding::warn(HELD, error.to_string(), WHY_HELD, "dalsegno migrate up");
         }
+    };
+    let mut holds = Vec::new();
+    for name in health.paused.iter().flat_map(|paused| paused.split(", ")) {
+        holds.push(describe_pause(pool, name).await);
     }
+    holds.extend(agent_holds(&pauses));
+    if health.held_lanes > 0 {
+        holds.push(Hold {
+            what: format!("lanes held: {}", health.held_lanes),
+            fix: "`dalsegno lane ls --held`, then `dalsegno lane release LANE`".to_owned(),
+        });
+    }
+    report_holds(&holds)
+}
+
+/// Describes a pause of the queue: `queue NAME` or `group NAME`. The group of a paused campaign is described by the campaign's name.
+async fn describe_pause(pool: &PgPool, scope_and_name: &str) -> Hold {
+    let Some(group) = scope_and_name.strip_prefix("group ") else {
+        let name = scope_and_name.strip_prefix("queue ").unwrap_or(scope_and_name);
+        let what = format!("queue `{name}` is paused");
+        return Hold { what, fix: format!("`dalsegno queue resume {name}`") };
+    };
+    let campaign = match group.parse::<Uuid>() {
+        Ok(id) => campaigns::get(pool, id).await.ok(),
+        Err(_) => None,
+    };
+    match campaign.filter(|campaign| campaign.status == campaigns::Status::Paused) {
+        Some(campaign) => {
+            let reason = admin::pause_reason(pool, PauseScope::Group, group).await.ok().flatten();
+            let reason = reason.filter(|reason| !reason.is_empty());
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            Hold {
+                what: format!("campaign `{}` is paused{reason}", campaign.name),
+                fix: format!("`dalsegno campaign resume {group}`"),
+            }
+        }
+        None => Hold {
+            what: format!("group `{group}` is paused"),
+            fix: format!("`dalsegno queue resume --group {group}`"),
+        },
+    }
+}
+
+fn agent_holds(pauses: &[Pause]) -> Vec<Hold> {
+    let mut holds: Vec<Hold> = pauses
+        .iter()
+        .take(MAX_AGENTS)
+        .map(|pause| Hold { what: pause.describe(), fix: pause.resume_command() })
+        .collect();
+    if pauses.len() > MAX_AGENTS {
+        holds.push(Hold {
+            what: format!("more pauses of agents: {}", pauses.len() - MAX_AGENTS),
+            fix: "`dalsegno agent status` for the others".to_owned(),
+        });
+    }
+    holds
+}
+
+fn report_holds(holds: &[Hold]) -> Finding {
+    if holds.is_empty() {
+        return Finding::ok(HELD, "nothing is held or paused", WHY_HELD);
+    }
+    let join = |text: fn(&Hold) -> &str| holds.iter().map(text).collect::<Vec<_>>().join("; ");
+    Finding::warn(HELD, join(|hold| &hold.what), WHY_HELD, join(|hold| &hold.fix))
 }
 
 fn transactions(health: &Health) -> Finding {

@@ -5,7 +5,7 @@ use std::{os::unix::fs::PermissionsExt as _, sync::Arc};
 use dalsegno::{
     clock::{Clock, ManualClock},
     doctor::{self, Finding, Status},
-    domain::{amount::Limit, campaigns},
+    domain::{agent_pauses, amount::Limit, campaign_control, campaigns},
     settings::{Environment, Flags},
 };
 
@@ -49,6 +49,41 @@ async fn a_newer_schema_is_a_warning() {
     let findings = examine(&database, &ManualClock::at(noon())).await;
     let schema = findings.iter().find(|finding| finding.check == "migrations").unwrap();
     assert_eq!(schema.status, Status::Warn, "{schema:?}");
+}
+
+#[tokio::test]
+async fn paused_campaigns_and_agents_are_named_with_the_commands_that_resume_them() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    let held = async || {
+        let findings = examine(&database, &ManualClock::at(noon())).await;
+        findings.into_iter().find(|finding| finding.check == "held").unwrap()
+    };
+    assert_eq!(held().await.status, Status::Ok);
+
+    let mut conn = pool.acquire().await.unwrap();
+    let limit = Limit::default();
+    let new = campaigns::New { name: "Harbour", brief: "", client_context: None, limit };
+    let campaign = campaigns::create(&mut conn, &new, noon()).await.unwrap();
+    let place = agent_pauses::PauseScope { campaign_id: None, agent: "writer" };
+    agent_pauses::pause(&mut conn, place, "too expensive", "cli:ann@host", noon()).await.unwrap();
+    let finding = held().await;
+    assert_eq!(finding.status, Status::Warn, "{finding:?}");
+    assert_eq!(
+        finding.what,
+        "agent `writer` is paused in all campaigns by cli:ann@host: too expensive"
+    );
+    assert_eq!(finding.fix, "`dalsegno agent resume writer --everywhere`");
+
+    campaign_control::pause(&mut conn, campaign.id, "client call").await.unwrap();
+    let finding = held().await;
+    assert!(
+        finding.what.starts_with("campaign `Harbour` is paused: client call; agent `writer` "),
+        "{finding:?}"
+    );
+    let resume = format!("`dalsegno campaign resume {}`; ", campaign.id);
+    assert!(finding.fix.starts_with(&resume), "{finding:?}");
+    assert!(!finding.fix.contains("lane ls"), "{finding:?}");
 }
 
 #[tokio::test]
