@@ -193,8 +193,14 @@ impl Refusal {
                 "raise the limit with `dalsegno campaign budget {id} --money {}`, or remove it with --no-money",
                 format_money(self.sufficient_limit())
             ),
-            (Owner::Task, _) => {
-                "add a new task with a larger budget: a retry keeps the budget".to_owned()
+            (Owner::Task, unit) => {
+                let key = match unit {
+                    Unit::Tokens => "task_budget_tokens",
+                    Unit::Money => "task_budget",
+                };
+                format!(
+                    "raise `{key}` in the agent's file if the budget comes from there, then add the task again with a larger budget (`dalsegno flow retry` for a step of a flow): a retry of the job keeps the budget"
+                )
             }
         };
         match self.may_pass_later() {
@@ -325,7 +331,8 @@ mod tests {
         );
         assert!(!is_of_task_budget(&words), "{words}");
         let words = limit.check(Owner::Task, spent, Amount::ZERO, needed).unwrap_err().to_string();
-        assert!(is_of_task_budget(&words) && words.contains("a retry keeps"), "{words}");
+        assert!(is_of_task_budget(&words) && words.contains("keeps the budget"), "{words}");
+        assert!(words.contains("raise `task_budget` in the agent's file"), "{words}");
     }
 
     #[test]

@@ -48,8 +48,11 @@ impl TaskFacts {
         let id = self.task.id;
         let error = self.task.error.as_deref().unwrap_or("no reason was stored");
         let next = match &self.flow {
-            _ if is_of_task_budget(error) => {
-                "Add the task again with a larger budget: a retry keeps the budget.".to_owned()
+            Some((flow, step)) if is_of_task_budget(error) => format!(
+                "Raise the budget in the agent's file, then run `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it. A retry of the task keeps the budget."
+            ),
+            None if is_of_task_budget(error) => {
+                "Raise the budget in the agent's file if it comes from there, then add the task again with a larger budget: a retry keeps the budget.".to_owned()
             }
             Some((flow, step)) => format!(
                 "Fix the cause, then run `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it."
@@ -507,6 +510,10 @@ mod tests {
                 .ends_with("It is the step `draft` of flow 00000000-0000-0000-0000-000000000005."),
             "{told:?}"
         );
+        assert!(told.next.contains(&retry), "{told:?}");
+        facts.task.error = Some("the budget of the task is used up: 9 of 9".to_owned());
+        let told = facts.explain();
+        assert!(told.next.starts_with("Raise the budget in the agent's file"), "{told:?}");
         assert!(told.next.contains(&retry), "{told:?}");
         facts.task.state = State::Cancelled;
         let told = facts.explain();
