@@ -235,6 +235,15 @@ mod tests {
     }
 
     #[test]
+    fn a_failed_job_that_has_left_the_queue_keeps_the_advice_of_its_error() {
+        let told = |outcome: &str| {
+            JobFacts { last_outcome: Some(outcome.into()), ..facts("ended") }.explain().next
+        };
+        assert_eq!(told("done"), "There is nothing to do. It has left the queue.");
+        assert_eq!(told("failed"), "It has left the queue, and does not run again.");
+    }
+
+    #[test]
     fn an_unknown_kind_is_distinguished_from_missing_workers() {
         let without = JobFacts { live_workers: 0, able_workers: 0, ..facts("ready") }.explain();
         let unable = JobFacts { live_workers: 2, able_workers: 0, ..facts("ready") }.explain();

@@ -263,7 +263,10 @@ impl JobFacts {
         let outcome = self.last_outcome.as_deref().unwrap_or("done");
         (
             format!("It ended{} as {outcome}{}.", self.when_last(), self.last_error_said()),
-            "There is nothing to do. It has left the queue.".to_owned(),
+            match outcome {
+                "done" => "There is nothing to do. It has left the queue.".to_owned(),
+                _ => "It has left the queue, and does not run again.".to_owned(),
+            },
         )
     }
 
