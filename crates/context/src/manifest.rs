@@ -150,7 +150,7 @@ pub enum PartReason {
     SystemInHistory,
     /// Neither text nor tool calls.
     Empty,
-    /// Stored by an earlier attempt of this turn, and sent as its task.
+    /// Sent separately: the stored request of an earlier attempt as the task, or stored results as its results.
     IsTheTask,
     /// The agent's own words, which the conversation holds as its answer.
     OwnAnswer,
@@ -298,7 +298,7 @@ impl PartReason {
             Self::OrphanedResult => "tool result without its call",
             Self::SystemInHistory => "system message, which each call has of its own",
             Self::Empty => "has no text",
-            Self::IsTheTask => "stored by an earlier attempt, sent as the task",
+            Self::IsTheTask => "sent separately: as the task or its results",
             Self::OwnAnswer => "post of the agent, which its conversation contains",
             Self::IsATask => "request to the agent, sent as a task",
             Self::ShownBefore => "shown in an earlier session of the conversation",
