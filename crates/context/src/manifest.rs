@@ -420,8 +420,9 @@ impl<'a> Ledger<'a> {
         self.texts.push(text);
     }
 
+    /// Records the messages that the summary covers. Transcripts begin at 1.
     pub(super) fn folded(&mut self, to_seq: i64, generation: u32) {
-        let span = Span { from_seq: 0, to_seq, count: None };
+        let span = Span { from_seq: 1, to_seq, count: None };
         self.parts.push(Part {
             kind: Kind::Transcript,
             id: Some(format!("generation {generation}")),

@@ -57,7 +57,7 @@ async fn a_turn_shows_each_part_of_its_contexts_with_the_reason() {
         part("posts", None, false, "beyond_window"),
         part("tools", Some("9 tools"), true, "every_call"),
     ];
-    first[4]["span"] = json!({ "from_seq": 0, "to_seq": 12345 });
+    first[4]["span"] = json!({ "from_seq": 1, "to_seq": 12345 });
     first[5]["span"] = json!({ "from_seq": 1, "to_seq": 5, "count": 5 });
     let mut second = first.clone();
     second.pop();
@@ -92,7 +92,7 @@ async fn a_turn_shows_each_part_of_its_contexts_with_the_reason() {
         "Sent besides the parts of call 1:",
         "No longer sent:",
         "000000000abc",
-        "generation 12, 0 to 12345",
+        "generation 12, 1 to 12345",
     ] {
         assert!(output.has(words), "{words}: {output:?}");
     }
