@@ -92,10 +92,12 @@ async fn run_on_server(
             output.print_data(&schedule, || format_schedule(&schedule));
         }
         ScheduleCommand::Add(add) => {
-            let schedule = server.call(new(add, context, server).await?).await?;
+            let new = new(add, context, server).await?;
+            let done = describe_put(&add.name, server).await;
+            let schedule = server.call(new).await?;
             output.print_data(&schedule, || {
                 let next = time_or_dash(schedule.next_slot);
-                format!("schedule `{}` is stored, next at {next} UTC", schedule.name)
+                format!("schedule `{}` is {done}, next at {next} UTC", schedule.name)
             });
         }
         ScheduleCommand::Rm(Name { name }) => {
@@ -127,6 +129,15 @@ async fn run_on_server(
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Returns the word for the effect of `schedule add`, which replaces an existing schedule. A failed read only makes the word less exact.
+async fn describe_put(name: &str, server: &Server) -> &'static str {
+    match server.call(ShowSchedule { name: name.to_owned() }).await {
+        Ok(_) => "changed",
+        Err(failure) if failure.exit == Exit::NotFound => "added",
+        Err(_) => "stored",
+    }
 }
 
 async fn new(add: &Add, context: &Context, server: &Server) -> Result<PutSchedule, Failure> {

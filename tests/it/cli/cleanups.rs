@@ -42,6 +42,8 @@ async fn a_recurring_task_is_added_and_removed() {
     let added = fixture.json(&fine).await;
     assert_eq!(added["payload"]["prompt"], "What is new?");
     assert!(fixture.run(&["schedule", "ls"]).await.stdout.contains("add_task"));
+    let changed = fixture.run(&fine).await;
+    assert!(changed.stdout.contains("schedule `news` is changed, next at"), "{changed:?}");
     let gone = fixture.run(&["schedule", "rm", "news"]).await;
     assert_eq!((gone.code, gone.stdout.trim()), (0, "schedule `news` is removed"));
     assert_eq!(fixture.run(&["schedule", "rm", "news"]).await.code, 3);
