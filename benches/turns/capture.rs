@@ -57,8 +57,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Statements {
         event.record(&mut sql);
         // Short statements are their own summary.
         let sql = if sql.statement.is_empty() { sql.summary } else { sql.statement };
-        // A connection asks once for each type that is new to it.
-        if !["BEGIN", "COMMIT"].contains(&sql.as_str()) && !sql.contains("pg_catalog.pg_type") {
+        // A connection asks once for each type that is new to it. A worker stores the texts of a session's contexts once.
+        let is_of_every_turn =
+            !sql.contains("pg_catalog.pg_type") && !sql.contains("dalsegno.context_texts");
+        if is_of_every_turn && !["BEGIN", "COMMIT"].contains(&sql.as_str()) {
             self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sql);
         }
     }
