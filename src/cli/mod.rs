@@ -19,6 +19,7 @@ mod erasure;
 mod execution_target;
 mod exit;
 mod feed;
+mod fidelity;
 mod flow;
 mod follow;
 mod health;
@@ -148,6 +149,9 @@ enum Command {
     /// Lists the turns of a session, and shows what each call was sent.
     #[command(subcommand)]
     Turn(turn::TurnCommand),
+    /// Reports if models saw the history of their conversations, and which summaries were rejected.
+    #[command(subcommand)]
+    Fidelity(fidelity::FidelityCommand),
     /// Shows what calls were sent, byte for byte.
     #[command(subcommand)]
     Context(sent_context::ContextCommand),
@@ -302,6 +306,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Memory(command) => block_on(memory::run(&command, context)),
         Command::Session(command) => block_on(session::run(&command, context)),
         Command::Turn(command) => block_on(turn::run(&command, context)),
+        Command::Fidelity(command) => block_on(fidelity::run(&command, context)),
         Command::Context(command) => block_on(sent_context::run(&command, context)),
         Command::Blackboard(command) => block_on(blackboard::run(&command, context)),
         Command::Serve => block_on(serve::run(context)),

@@ -383,6 +383,7 @@ pub const INTERNAL: &[&str] = &[
     "transcript_files_sha256_length",
     "transcript_files_size_not_negative",
     "transition_totals_pkey",
+    "turns_history_check_known",
     "turns_pkey",
     "turns_state_machine",
     "usage_pkey",

@@ -29,6 +29,7 @@ pub mod explanations;
 pub mod facts;
 pub mod failovers;
 pub mod feed;
+pub mod fidelity;
 pub mod files;
 pub mod flows;
 pub mod ids;

@@ -31,6 +31,7 @@ mod credentials;
 mod deliveries;
 mod event_stream;
 mod facts;
+mod fidelity;
 mod fields;
 mod flows;
 mod ids;
@@ -94,6 +95,7 @@ pub use self::{
         EditFact, ForgetUser, ListExtractions, ListFacts, RevokeFact, SearchFacts, ShowFact,
         StateFact,
     },
+    fidelity::{ListCheckedTurns, ReportFidelity},
     fields::{Fields, ItemsText, parse_id},
     flows::{
         AllTemplates, CancelFlow, ListFlowTemplates, ListFlows, PauseFlow, ResumeFlow, RetryFlow,
@@ -215,6 +217,8 @@ pub const ALL: &[Entry] = &[
     entry::<ViewSession>(),
     entry::<ListArchives>(),
     entry::<ReadArchive>(),
+    entry::<ReportFidelity>(),
+    entry::<ListCheckedTurns>(),
     entry::<ListTurns>(),
     entry::<ShowTurn>(),
     entry::<ShowContext>(),

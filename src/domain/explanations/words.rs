@@ -332,6 +332,7 @@ mod tests {
             calls: 0,
             flags: Vec::new(),
             error: Some(error.to_owned()),
+            history_check: None,
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
     Error, StartedTurn,
     end_row::{BoardEntryRow, EndRow},
 };
-use crate::domain::turns::State;
+use crate::domain::turns::{HistoryCheck, State};
 use crate::domain::{
     Amount, StatementError, campaigns, facts, feed, manifests,
     mentions::HandedOn,
@@ -63,6 +63,8 @@ pub struct AnsweredTurn<'a> {
     pub checkpoint: Option<&'a Value>,
     /// Flags of this turn for people.
     pub flags: &'a [String],
+    /// The proof that the model saw the history.
+    pub history_check: HistoryCheck,
     /// Tasks and notes that the answer leads to, if the task came from a post.
     pub handed_on: Option<&'a HandedOn>,
 }
@@ -109,6 +111,8 @@ pub struct Failure<'a> {
     pub forgotten: bool,
     /// True if the turn was stopped, or may have had effects; the next turn is told.
     pub interrupted: bool,
+    /// The proof that the model did not see the history; `None` if nothing was proved.
+    pub history_check: Option<HistoryCheck>,
     /// True if the provider has rejected the prompt and would again. It stays in the transcript, but is sent again only for its own task.
     pub rejected: bool,
 }
@@ -122,6 +126,7 @@ pub async fn commit(
     let task = tasks::End::Done { result: done.result };
     let row = EndRow {
         flags: done.flags,
+        history_check: Some(done.history_check),
         context_tokens: done.context_tokens,
         board_cursor: done.board.map(|board| board.cursor),
         expires_at: Some(done.expires_at),
@@ -174,6 +179,7 @@ pub async fn fail(
     let row = EndRow {
         error: Some(failure.error),
         flags: flags.as_slice(),
+        history_check: failure.history_check,
         is_prompt_rejected: failure.rejected,
         rebuild_because: failure.rebuild,
         moves_head: failure.forgotten,

@@ -9,7 +9,7 @@
 with turn as (
     select * from jsonb_to_record($1) as t (
         session_id uuid, number integer, lease bigint, task_id uuid, campaign_id uuid, now timestamptz,
-        state text, error text, flags text[], is_prompt_rejected boolean,
+        state text, error text, flags text[], history_check text, is_prompt_rejected boolean,
         -- Columns of the session. NULL keeps the old value.
         session_state text, n_messages bigint, tokens_used bigint, context_tokens bigint, board_cursor bigint, expires_at timestamptz,
         calibration jsonb, checkpoint jsonb, rebuild_because text,
@@ -93,8 +93,8 @@ with turn as (
       from ledger
 ), ended_turn as (
     update dalsegno.turns as t
-       set state = turn.state, ended_at = turn.now, error = turn.error, flags = turn.flags, reserved_micros = 0, reserved_tokens = 0,
-           input_tokens = spent.input, output_tokens = spent.output, cache_read_tokens = spent.cache_read,
+       set state = turn.state, ended_at = turn.now, error = turn.error, flags = turn.flags, history_check = turn.history_check, reserved_micros = 0,
+           reserved_tokens = 0, input_tokens = spent.input, output_tokens = spent.output, cache_read_tokens = spent.cache_read,
            cache_creation_tokens = spent.cache_creation, cost_micros = spent.micros, calls = spent.calls
       from turn, session, spent
      where t.session_id = turn.session_id and t.number = turn.number and t.lease = turn.lease and t.state = 'running'

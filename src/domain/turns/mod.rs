@@ -9,6 +9,7 @@
 
 mod detail;
 mod error;
+mod history_check;
 mod lost;
 mod partial_output;
 
@@ -20,6 +21,7 @@ use uuid::Uuid;
 pub use self::{
     detail::{Detail, ListedTurn, detail, list},
     error::Error,
+    history_check::HistoryCheck,
     lost::{TaskWithoutTurn, clean_up, interrupt_leftover, interrupt_lost, left_running},
     partial_output::{MAX_BYTES as PARTIAL_OUTPUT_MAX_BYTES, store as store_partial_output},
 };
@@ -44,6 +46,8 @@ pub struct Turn {
     pub calls: i32,
     pub flags: Vec<String>,
     pub error: Option<String>,
+    /// The proof that the model saw the history. Null if the turn has no answer.
+    pub history_check: Option<HistoryCheck>,
 }
 
 #[derive(
@@ -67,7 +71,8 @@ pub async fn of_task(
     sqlx::query_as!(
         Turn,
         r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
-                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error
+                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error,
+                  history_check as "history_check: HistoryCheck"
              from dalsegno.turns where task_id = $1 order by started_at, number"#,
         task_id,
     )
@@ -85,7 +90,8 @@ pub async fn find(
     sqlx::query_as!(
         Turn,
         r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
-                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error
+                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error,
+                  history_check as "history_check: HistoryCheck"
              from dalsegno.turns where session_id = $1 and number = $2"#,
         session_id,
         number,
@@ -140,7 +146,8 @@ pub async fn of_session(
     sqlx::query_as!(
         Turn,
         r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
-                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error
+                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error,
+                  history_check as "history_check: HistoryCheck"
              from dalsegno.turns where session_id = $1 and number < coalesce($2, 2147483647) order by number desc limit $3"#,
         session_id,
         before,

@@ -59,6 +59,7 @@ impl Fixture {
             ends_task: true,
             forgotten: false,
             interrupted: false,
+            history_check: None,
             rejected: false,
         };
         turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();

@@ -186,6 +186,7 @@ async fn a_retried_fresh_task_starts_a_new_session_after_other_turns() {
         ends_task: true,
         forgotten: false,
         interrupted: false,
+        history_check: None,
         rejected: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
@@ -339,6 +340,7 @@ async fn an_older_lease_does_not_rebuild_a_session_that_a_newer_run_has_left() {
         ends_task: false,
         forgotten: false,
         interrupted: false,
+        history_check: None,
         rejected: false,
     };
     let mut tx = world.pool.begin().await.unwrap();

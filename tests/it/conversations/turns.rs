@@ -168,6 +168,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
         ends_task: false,
         forgotten: false,
         interrupted: false,
+        history_check: None,
         rejected: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
@@ -194,6 +195,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
         ends_task: true,
         forgotten: false,
         interrupted: false,
+        history_check: None,
         rejected: false,
     };
     let mut tx = world.pool.begin().await.unwrap();

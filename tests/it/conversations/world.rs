@@ -19,6 +19,7 @@ use dalsegno::{
         tasks::{self, Task, TaskFilter},
         turn_phases,
         turn_phases::{AnsweredTurn, Begin, StartedTurn, TurnEnd},
+        turns::HistoryCheck,
         usage,
     },
     jobs::expired_session,
@@ -365,6 +366,7 @@ pub fn done(result: &str, now: TurnSettings) -> AnsweredTurn<'_> {
         calibration: None,
         checkpoint: None,
         flags: &[],
+        history_check: HistoryCheck::NotProvable,
         handed_on: None,
     }
 }

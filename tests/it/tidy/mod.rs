@@ -230,6 +230,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "conversations",
             "facts",
             "failovers",
+            "fidelity",
             "manifests",
             "messages",
             "session_summaries",

@@ -7,6 +7,7 @@ mod crashes;
 mod dead_letters;
 mod failover;
 mod faults;
+mod fidelity;
 pub mod fixture;
 mod handovers;
 pub mod heavy;

@@ -3,6 +3,7 @@
 use tokio::time::Instant;
 
 use crate::{
+    domain::turns::HistoryCheck,
     jobs::{
         Services,
         run_turn::{
@@ -79,7 +80,7 @@ pub async fn call(
         sent,
         called_at,
         took: began.elapsed(),
-        is_doubted: false,
+        history_check: HistoryCheck::NotProvable,
         is_stopped,
         rounds: Rounds::default(),
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::{
+    domain::turns::HistoryCheck,
     jobs::run_turn::call::rounds::record::Rounds,
     providers::{self, Outcome, SentRequest, Usage},
 };
@@ -18,8 +19,8 @@ pub struct CallReport {
     pub sent: Option<Box<SentRequest>>,
     pub called_at: DateTime<Utc>,
     pub took: Duration,
-    /// True if the model's token counts suggest that it did not see its history.
-    pub is_doubted: bool,
+    /// The proof that the model saw the history.
+    pub history_check: HistoryCheck,
     /// True if the turn was stopped between two rounds, because the task's cancellation was requested.
     pub is_stopped: bool,
     /// Rounds of the turn before this call.
@@ -35,7 +36,7 @@ impl CallReport {
             sent: None,
             called_at: at,
             took: Duration::ZERO,
-            is_doubted: false,
+            history_check: HistoryCheck::NotProvable,
             is_stopped: false,
             rounds: Rounds::default(),
         }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{provider_session, turn::Turn};
 use crate::{
     context::{Calibration, Checkpoint, Weight},
+    domain::turns::HistoryCheck,
     jobs::run_turn::{begin::counts, call::history_check},
     providers::StopReason,
 };
@@ -30,6 +31,9 @@ pub fn learn(turn: &Turn<'_>) -> Lesson {
         flags: Vec::new(),
     };
     let Ok(outcome) = &turn.called.result else { return learnt };
+    // Counts of the others are checked below.
+    let is_kept = turn.assignment.route.provider.holds_session();
+    let is_doubted = is_kept && turn.called.history_check == HistoryCheck::NotSeen;
     let with_answer = |prompt_tokens: u64| {
         let answer = Weight::of_message(&outcome.message);
         let answer_tokens = learnt.calibration.tokens(answer);
@@ -41,7 +45,7 @@ pub fn learn(turn: &Turn<'_>) -> Lesson {
         StopReason::Length => learnt.flags.push("answer_cut_off".to_owned()),
         StopReason::ToolCalls => learnt.flags.push("tool_calls_unanswered".to_owned()),
     }
-    if turn.called.is_doubted {
+    if is_doubted {
         learnt.flags.push(history_check::FLAG.to_owned());
     }
     learnt.flags.extend(turn.called.rounds.flags.iter().cloned());
@@ -49,13 +53,11 @@ pub fn learn(turn: &Turn<'_>) -> Lesson {
     learnt.flags.extend(flags.map(provider_session::flag));
     let Some(real_tokens) = outcome.prompt_tokens() else { return learnt };
     let counted = Checkpoint { weight: turn.opened.weight, real_tokens };
-    if turn.called.is_doubted {
+    if is_doubted {
         // The next turn compares its counts with this one. Otherwise the same doubt would return for ever.
         learnt.checkpoint_json = serde_json::to_value(counted).ok();
         return learnt;
     }
-    // `witness` checks conversations that the provider keeps.
-    let is_kept = turn.assignment.route.provider.holds_session();
     if !is_kept && learnt.calibration.looks_truncated(counted) {
         // The provider may not have read all of the prompt, so this count teaches nothing.
         learnt.flags.push("prompt_count_too_low".to_owned());

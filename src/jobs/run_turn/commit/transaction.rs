@@ -21,6 +21,7 @@ use crate::{
         tasks::{self, RunTurn},
         text,
         turn_phases::{self, AnsweredTurn, Failure, ProviderState, Record, TurnEnd},
+        turns::HistoryCheck,
     },
     jobs::run_turn::{
         commit::{
@@ -216,6 +217,8 @@ impl Turn<'_> {
             ends_task,
             forgotten: false,
             interrupted: false,
+            history_check: Some(self.called.history_check)
+                .filter(|it| *it == HistoryCheck::NotSeen),
             rejected: false,
         };
         match (fate, &self.called.result) {
@@ -346,6 +349,7 @@ impl Turn<'_> {
             calibration: learnt.calibration_json.as_ref(),
             checkpoint: learnt.checkpoint_json.as_ref(),
             flags: &learnt.flags,
+            history_check: self.called.history_check,
             handed_on,
         };
         Ok(turn_phases::commit(conn, ending, &done).await?)

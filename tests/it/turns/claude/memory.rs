@@ -1,6 +1,7 @@
 //! The model sees earlier messages, and a conversation continues after it has grown too long.
 
 use chrono::TimeDelta;
+use dalsegno::domain::turns::HistoryCheck;
 
 use super::{Setup, WRITER};
 use crate::providers::claude::api::Play;
@@ -25,6 +26,8 @@ async fn an_answer_without_memory_is_discarded_and_the_transcript_rebuilt() {
     assert_eq!(turns.len(), 2);
     assert!(turns[0].error.as_deref().unwrap().contains("did not see its history"));
     assert!(turns[0].input_tokens > 0, "the cost is in the ledger");
+    let checks: Vec<_> = turns.iter().map(|turn| turn.history_check).collect();
+    assert_eq!(checks, [Some(HistoryCheck::NotSeen), Some(HistoryCheck::Seen)]);
     assert_eq!(turns[1].flags, Vec::<String>::new());
     let said = setup.api.last_messages();
     assert_eq!(said.len(), 5, "{said:?}");
@@ -45,6 +48,7 @@ async fn a_model_that_never_sees_its_history_is_flagged_and_not_retried_forever(
     let turns = fixture.turns(&second).await;
     assert_eq!(turns.len(), 2);
     assert_eq!(turns[1].flags, ["history_not_seen"]);
+    assert!(turns.iter().all(|turn| turn.history_check == Some(HistoryCheck::NotSeen)));
 }
 
 #[tokio::test]

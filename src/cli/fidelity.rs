@@ -1,0 +1,159 @@
+//! `dalsegno fidelity`: proofs that models saw the history of their conversations.
+
+use clap::{Args, Subcommand};
+
+use super::{
+    Context, Exit, Failure,
+    args::InCampaign,
+    output::{format_fields, format_table, format_wrapped},
+    server::{Server, with_server},
+    session::serialised_name,
+    words::time,
+};
+use crate::{
+    context::compaction::folding::RefusedAttempt,
+    domain::{
+        agents::Catalogue,
+        fidelity::{CheckedTurn, EstimateErrors, FidelityReport, RejectedSummaries},
+        ids::short,
+        text::count,
+    },
+    operations::{ListCheckedTurns, ReportFidelity},
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum FidelityCommand {
+    /// Reports how exactly the conversations of a campaign were continued.
+    Report(Report),
+    /// Lists the ended turns of a campaign, each with the proof that the model saw the history.
+    Turns(Turns),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Report {
+    #[command(flatten)]
+    campaign: InCampaign,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Turns {
+    #[command(flatten)]
+    campaign: InCampaign,
+    /// Maximum number of turns, up to 1000.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    limit: i64,
+}
+
+pub(super) async fn run(command: &FidelityCommand, context: &Context) -> Result<Exit, Failure> {
+    with_server(context, async |server| run_on_server(command, context, server).await).await
+}
+
+async fn run_on_server(
+    command: &FidelityCommand,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
+    let output = context.output;
+    match command {
+        FidelityCommand::Report(given) => {
+            let id = given.campaign.id(context, server).await?;
+            let report = server.call(ReportFidelity { id }).await?;
+            output.print_data(&report, || format_report(&report));
+        }
+        FidelityCommand::Turns(given) => {
+            let id = given.campaign.id(context, server).await?;
+            let page = |cursor: Option<String>, limit| ListCheckedTurns {
+                id,
+                cursor: cursor.and_then(|cursor| cursor.try_into().ok()),
+                limit: Some(limit),
+            };
+            let turns = server.items(given.limit, page).await?;
+            output.print_data(&turns, || format_turns(&turns, &context.catalogue()));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn format_report(report: &FidelityReport) -> String {
+    let FidelityReport { turns, estimates, summaries, lost_sessions, rejected } = report;
+    let mut text = format_fields(&[
+        ("seen", format!("{}: the count proves that the model saw the history", turns.seen)),
+        ("not seen", format!("{}: answered without the history", turns.not_seen)),
+        ("not provable", format!("{}: the count fits both, or there is none", turns.not_provable)),
+        ("no history", format!("{}: the first turn of a conversation", turns.no_history)),
+        (
+            "not checked",
+            format!("{}: without an answer, or of an earlier version", turns.not_checked),
+        ),
+        ("estimates", format_estimates(estimates)),
+        (
+            "summaries",
+            format!(
+                "{} applied ({} undone), {} failed; {} rejected",
+                summaries.applied,
+                summaries.undone,
+                summaries.refused,
+                count(summaries.rejected_attempts, "attempt", "attempts"),
+            ),
+        ),
+        ("sessions", format!("{lost_sessions} lost by their provider and rebuilt")),
+    ]);
+    if turns.not_seen > 0 {
+        text.push_str("\nTo find the turns without the history: dalsegno fidelity turns\n");
+    }
+    if !rejected.is_empty() {
+        text.push_str("\nRejected summaries:\n");
+        text.extend(rejected.iter().map(format_rejected));
+    }
+    text
+}
+
+fn format_estimates(estimates: &EstimateErrors) -> String {
+    let EstimateErrors { counted_calls, smallest, median, largest } = *estimates;
+    match (smallest, median, largest) {
+        (Some(smallest), Some(median), Some(largest)) => format!(
+            "{median:.2} times the provider's count ({smallest:.2} to {largest:.2}, {})",
+            count(counted_calls, "call", "calls"),
+        ),
+        _ => "no call was counted".to_owned(),
+    }
+}
+
+fn format_rejected(rejected: &RejectedSummaries) -> String {
+    let RejectedSummaries { session_id, generation, turn, created_at, .. } = rejected;
+    let end = match rejected.was_accepted_later {
+        true => "a later attempt was accepted",
+        false => "no attempt was accepted",
+    };
+    let head = format!(
+        "compaction {generation} of session {}, turn {turn}, {}: {end}",
+        short(*session_id),
+        time(*created_at),
+    );
+    let faults = rejected.attempts.iter().flat_map(format_attempt);
+    std::iter::once(format_wrapped("", &head)).chain(faults).collect()
+}
+
+fn format_attempt(attempt: &RefusedAttempt) -> Vec<String> {
+    let name = serialised_name(attempt.rung);
+    let line =
+        |refusal: &dyn std::fmt::Display| format_wrapped("  ", &format!("{name}: {refusal}"));
+    attempt.refusals.iter().map(|refusal| line(refusal)).collect()
+}
+
+fn format_turns(turns: &[CheckedTurn], catalogue: &Catalogue) -> String {
+    let number = |tokens: Option<i64>| tokens.map_or_else(|| "-".to_owned(), |n| n.to_string());
+    let row = |checked: &CheckedTurn| {
+        [
+            short(checked.session_id),
+            checked.turn.to_string(),
+            catalogue.format_name(&checked.agent, &checked.instance),
+            serialised_name(checked.state),
+            checked.history_check.map_or_else(|| "-".to_owned(), serialised_name),
+            number(checked.estimated_tokens),
+            number(checked.counted_tokens),
+        ]
+    };
+    let head = ["SESSION", "TURN", "AGENT", "STATE", "HISTORY", "ESTIMATED", "COUNTED"];
+    format_table(&head, turns.iter().map(row))
+}

@@ -1,0 +1,199 @@
+//! How exactly conversations were continued: proofs that models saw their history, estimates against counts, and rejected summaries.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::{PgConnection, types::Json};
+use uuid::Uuid;
+
+use super::{
+    StatementError, campaigns,
+    turns::{HistoryCheck, State},
+};
+use crate::context::compaction::folding::RefusedAttempt;
+
+/// The fidelity of the conversations of a campaign.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FidelityReport {
+    pub turns: CheckCounts,
+    pub estimates: EstimateErrors,
+    pub summaries: SummaryCounts,
+    /// Sessions that were replaced because their provider had lost the conversation.
+    pub lost_sessions: i64,
+    /// Compactions with rejected summaries, the newest first, at most 100.
+    pub rejected: Vec<RejectedSummaries>,
+}
+
+/// Turns by the proof that the model saw the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct CheckCounts {
+    pub seen: i64,
+    /// Answers without the history: rejected, or flagged.
+    pub not_seen: i64,
+    pub not_provable: i64,
+    pub no_history: i64,
+    /// Turns without an answer, and those of earlier versions.
+    pub not_checked: i64,
+}
+
+/// The estimated tokens of prompts divided by the provider's counts. Null without counts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct EstimateErrors {
+    /// Calls that the provider has counted.
+    pub counted_calls: i64,
+    pub smallest: Option<f64>,
+    pub median: Option<f64>,
+    pub largest: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SummaryCounts {
+    pub applied: i64,
+    /// Applied ones whose messages are shown again.
+    pub undone: i64,
+    /// Attempts that failed a check. A better one may have followed.
+    pub rejected_attempts: i64,
+    /// Compactions without any summary that passed the checks.
+    pub refused: i64,
+}
+
+/// The rejected summaries of a compaction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RejectedSummaries {
+    pub session_id: Uuid,
+    /// The number of the compaction in its session.
+    pub generation: i32,
+    pub turn: i32,
+    pub created_at: DateTime<Utc>,
+    /// True if a later attempt passed the checks.
+    pub was_accepted_later: bool,
+    /// Each attempt with its faults.
+    #[schema(value_type = Vec<Object>)]
+    pub attempts: Json<Vec<RefusedAttempt>>,
+}
+
+/// A turn with the proof that the model saw the history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct CheckedTurn {
+    pub session_id: Uuid,
+    pub turn: i32,
+    pub agent: String,
+    pub instance: String,
+    pub provider: String,
+    pub model: String,
+    pub state: State,
+    pub ended_at: DateTime<Utc>,
+    /// Null if the turn has no answer.
+    pub history_check: Option<HistoryCheck>,
+    /// Tokens of the first prompt.
+    pub estimated_tokens: Option<i64>,
+    /// The provider's own count of it.
+    pub counted_tokens: Option<i64>,
+    pub flags: Vec<String>,
+}
+
+/// A place in the list of a campaign's turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TurnCursor {
+    session_id: Uuid,
+    turn: i32,
+}
+
+/// Reports on the campaign.
+pub async fn report(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+) -> Result<FidelityReport, campaigns::Error> {
+    campaigns::get(&mut *conn, campaign_id).await?;
+    let totals = sqlx::query_file!("src/domain/fidelity/totals.sql", campaign_id)
+        .fetch_one(&mut *conn)
+        .await
+        .map_err(StatementError::to("count the history checks of a campaign"))?;
+    let rejected = sqlx::query_as!(
+        RejectedSummaries,
+        r#"select c.session_id, c.generation, c.turn, c.created_at, c.outcome <> 'refused' as "was_accepted_later!",
+                  c.refusals as "attempts: Json<Vec<RefusedAttempt>>"
+             from dalsegno.sessions as s join dalsegno.compactions as c on c.session_id = s.id
+            where s.campaign_id = $1 and c.refusals <> '[]' order by c.id desc limit 100"#,
+        campaign_id,
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(StatementError::to("list the rejected summaries of a campaign"))?;
+    Ok(FidelityReport {
+        turns: CheckCounts {
+            seen: totals.seen,
+            not_seen: totals.not_seen,
+            not_provable: totals.not_provable,
+            no_history: totals.no_history,
+            not_checked: totals.not_checked,
+        },
+        estimates: EstimateErrors {
+            counted_calls: totals.counted_calls,
+            smallest: totals.smallest,
+            median: totals.median,
+            largest: totals.largest,
+        },
+        summaries: SummaryCounts {
+            applied: totals.applied,
+            undone: totals.undone,
+            rejected_attempts: totals.rejected_attempts,
+            refused: totals.refused,
+        },
+        lost_sessions: totals.lost_sessions,
+        rejected,
+    })
+}
+
+/// Lists the ended turns of a campaign: the newest session first, and its last turn first.
+pub async fn list(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    after: Option<TurnCursor>,
+    limit: i64,
+) -> Result<Vec<CheckedTurn>, campaigns::Error> {
+    campaigns::get(&mut *conn, campaign_id).await?;
+    sqlx::query_file_as!(
+        CheckedTurn,
+        "src/domain/fidelity/turns.sql",
+        campaign_id,
+        after.map(|after| after.session_id),
+        after.map(|after| after.turn),
+        limit,
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(|error| StatementError::to("list the checked turns of a campaign")(error).into())
+}
+
+impl CheckedTurn {
+    pub fn cursor(&self) -> TurnCursor {
+        TurnCursor { session_id: self.session_id, turn: self.turn }
+    }
+}
+
+impl fmt::Display for TurnCursor {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}_{}", self.session_id, self.turn)
+    }
+}
+
+impl From<TurnCursor> for String {
+    fn from(cursor: TurnCursor) -> Self {
+        cursor.to_string()
+    }
+}
+
+impl TryFrom<String> for TurnCursor {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, &'static str> {
+        let parts = text.split_once('_');
+        let place = parts.and_then(|(session_id, turn)| {
+            Some(Self { session_id: session_id.parse().ok()?, turn: turn.parse().ok()? })
+        });
+        place.ok_or("expected the `next` of a page")
+    }
+}

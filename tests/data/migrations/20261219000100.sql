@@ -1,0 +1,1 @@
+update dalsegno.turns set history_check = 'seen' where state = 'done';
