@@ -152,7 +152,7 @@ fn format_jobs(jobs: &[JobSummary]) -> String {
                 job.kind.clone(),
                 job.lane.clone().unwrap_or_default(),
                 format!("{}/{}", job.attempt, job.max_attempts),
-                job.run_at.format("%F %T").to_string(),
+                job.due_at().map_or_else(|| "-".to_owned(), |at| at.format("%F %T").to_string()),
             ]
         }),
     )
@@ -173,7 +173,7 @@ fn detail(job: &JobDetail) -> String {
 }
 
 fn format_explanation(explanation: &Explanation) -> String {
-    let Explanation { job_id, state, because, next } = explanation;
+    let Explanation { job_id, state, because, next, .. } = explanation;
     format!("Job {job_id} is {state}.\n{because}\n{next}")
 }
 

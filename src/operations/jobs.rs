@@ -17,12 +17,10 @@ use crate::{
         audit::Action,
         campaigns,
         class::{BAD_ARGUMENT, JOB_CONFLICT, NUL_IN_TEXT, UNKNOWN_JOB},
+        explanations,
         tasks::{self, CancelledJob, RetriedJob, TaskRetry},
     },
-    queue::{
-        self,
-        admin::{self, Explanation, JobDetail, JobFilter, JobSummary},
-    },
+    queue::admin::{self, Cause, Explanation, JobDetail, JobFilter, JobSummary},
 };
 
 const TAG: &str = "queue";
@@ -151,18 +149,21 @@ impl Operation for ExplainJob {
 
     async fn run(self, call: &Call) -> Result<Explanation, Refusal> {
         let mut explanation = admin::explain(&call.pool, self.id).await?;
-        match explanation.state.as_str() {
-            "dead" | "ended" | "unknown" => {
-                if let Some(retry) = tasks::find_retry(&call.pool, self.id).await? {
-                    explanation.next = name_new_job(&retry);
-                }
-            }
-            "held" | "blocked" => {
+        match explanation.cause.clone() {
+            Cause::Signal => explain_waiting_task(&mut explanation, call).await?,
+            Cause::Hold { reason } => {
                 let pauses = agent_pauses::list_all(&call.pool).await?;
-                explain_agent_pause(&mut explanation, &pauses);
+                explain_agent_pause(&mut explanation, &pauses, &reason);
             }
-            "ready" => explain_campaign_pause(&mut explanation, call).await?,
-            _ => {}
+            Cause::GroupPause { group } => {
+                explain_campaign_pause(&mut explanation, call, &group).await?;
+            }
+            Cause::Explained => {}
+        }
+        if matches!(explanation.state.as_str(), "dead" | "ended" | "unknown")
+            && let Some(retry) = tasks::find_retry(&call.pool, self.id).await?
+        {
+            explanation.next = name_new_job(&retry);
         }
         if explanation.state == "unknown" {
             let Explanation { because, next, .. } = explanation;
@@ -181,10 +182,8 @@ fn name_new_job(TaskRetry { task_id, job_id }: &TaskRetry) -> String {
 
 /// Describes the pause of an agent for which a job, or the head of its lane, is held, and names the commands that end it. A release alone
 /// would hold the job again.
-fn explain_agent_pause(explanation: &mut Explanation, pauses: &[Pause]) {
-    // The stored reason of such a hold contains the id of the pause, by which a resumption finds the job.
-    let is_cause = |pause: &&Pause| explanation.because.contains(&pause.id.to_string());
-    let Some(cause) = pauses.iter().find(is_cause) else { return };
+fn explain_agent_pause(explanation: &mut Explanation, pauses: &[Pause], reason: &str) {
+    let Some(cause) = pauses.iter().find(|pause| pause.hold_reason() == reason) else { return };
     // The explanation of the queue drops the full stop of a reason.
     let (stored, described) = (cause.hold_reason(), cause.describe());
     let [stored, described] = [&stored, &described].map(|text| text.trim().trim_end_matches('.'));
@@ -197,27 +196,32 @@ fn explain_agent_pause(explanation: &mut Explanation, pauses: &[Pause]) {
     explanation.next = format!("Resume the agent: {}. Then {then}.", commands.join(" and "));
 }
 
-/// Names the campaign whose pause keeps a job waiting. The queue knows the campaign only as a group with an id.
-async fn explain_campaign_pause(explanation: &mut Explanation, call: &Call) -> Result<(), Refusal> {
+/// Explains the job of a task that waits for other tasks or for its flow: the queue knows only that it waits for a signal.
+async fn explain_waiting_task(explanation: &mut Explanation, call: &Call) -> Result<(), Refusal> {
     let mut transaction = call.begin_read().await?;
-    // A worker may have ended it since the explanation was read.
-    let job = match admin::find_job(&mut transaction, explanation.job_id).await {
-        Err(queue::Error::NotFound { .. }) => return Ok(()),
+    let task = match tasks::by_job(&mut *transaction, explanation.job_id).await {
+        Err(tasks::Error::NoTaskOfJob(_)) => return Ok(()),
         found => found?,
     };
-    let Some(group) = job.summary.group_key else { return Ok(()) };
+    let of_task = explanations::explain(&mut transaction, task.id).await?;
+    (explanation.because, explanation.next) = (of_task.because, of_task.next);
+    Ok(())
+}
+
+/// Names the campaign whose pause keeps a job waiting. The queue knows the campaign only as a group with an id.
+async fn explain_campaign_pause(
+    explanation: &mut Explanation,
+    call: &Call,
+    group: &str,
+) -> Result<(), Refusal> {
     let Ok(id) = group.parse::<Uuid>() else { return Ok(()) };
-    // The explanation names the group only if its pause is the cause: that of the queue comes first.
-    let prefix = format!("its group `{group}` is paused");
-    if !explanation.because.contains(&prefix) {
-        return Ok(());
-    }
-    let campaign = match campaigns::get(&mut *transaction, id).await {
+    let campaign = match campaigns::get(&call.pool, id).await {
         Err(campaigns::Error::Unknown(_)) => return Ok(()),
         found => found?,
     };
     let named = format!("its campaign `{}` is paused", campaign.name);
-    explanation.because = explanation.because.replace(&prefix, &named);
+    let unnamed = format!("its group `{group}` is paused");
+    explanation.because = explanation.because.replace(&unnamed, &named);
     explanation.next = format!("Resume the campaign: `dalsegno campaign resume {id}`.");
     Ok(())
 }

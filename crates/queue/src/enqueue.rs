@@ -11,7 +11,7 @@ use sqlx::{PgConnection, PgExecutor, types::Json};
 use super::{error::Error, job::Job};
 
 /// The due time of a job that waits for a signal: the value of `dalsegno.never()`.
-const NEVER: Option<DateTime<Utc>> = DateTime::from_timestamp(253_402_214_400, 0);
+pub(super) const NEVER: Option<DateTime<Utc>> = DateTime::from_timestamp(253_402_214_400, 0);
 
 /// Optional properties of a job beside its payload. The rest comes from the policy of its kind.
 #[derive(Debug, Clone, Default)]

@@ -309,6 +309,7 @@ mod tests {
                 state: job.to_owned(),
                 because: "It is next in the queue.".to_owned(),
                 next: "One of 2 workers takes it.".to_owned(),
+                cause: admin::Cause::Explained,
             },
         }
     }

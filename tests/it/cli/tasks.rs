@@ -99,6 +99,25 @@ async fn tables_of_times_say_that_they_are_in_utc() {
 }
 
 #[tokio::test]
+async fn the_job_of_a_task_that_waits_for_others_is_explained_as_the_task() {
+    let fixture = Fixture::new().await;
+    let first = fixture.add("Part one.", &[]).await;
+    let second = fixture.add("Part two.", &["--after", text(&first["id"])]).await;
+    let job = second["job_id"].to_string();
+    let of_task = fixture.json(&["task", "explain", text(&second["id"])]).await;
+    let of_job = fixture.json(&["job", "explain", &job]).await;
+    let waits = format!("It waits for 1 of 1 tasks: {}", text(&first["id"]));
+    assert!(text(&of_job["because"]).starts_with(&waits), "{of_job}");
+    for key in ["because", "next"] {
+        assert_eq!(of_job[key], of_task[key], "{of_job}");
+    }
+    assert!(!text(&of_job["next"]).contains("job retry"), "{of_job}");
+    let listed = fixture.run(&["job", "ls", "--state", "scheduled"]).await.stdout;
+    let row = listed.lines().find(|line| line.starts_with(&job)).unwrap();
+    assert!(row.ends_with(" -") && !listed.contains("9999"), "{listed}");
+}
+
+#[tokio::test]
 async fn retrying_the_job_of_a_failed_task_works_as_its_dead_letter_explains() {
     let fixture = Fixture::new().await;
     let task = fixture.add("Part one.", &[]).await;

@@ -57,6 +57,9 @@ impl Fixture {
         let mut conn = self.pool.acquire().await.unwrap();
         let task_words = explanations::explain(&mut conn, task.id).await.unwrap();
         let job_words = admin::explain(&mut *conn, task.job_id).await.unwrap();
+        for next in [&task_words.next, &job_words.next] {
+            assert!(!next.contains("job retry"), "{next}");
+        }
         (task_words.because, job_words.because)
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::error::Error;
+use crate::{enqueue::NEVER, error::Error};
 
 /// Selection of jobs. Unset fields match everything.
 #[derive(Debug, Clone, Default)]
@@ -50,6 +50,13 @@ pub struct JobSummary {
     pub run_at: DateTime<Utc>,
     /// When it was put on the queue.
     pub enqueued_at: DateTime<Utc>,
+}
+
+impl JobSummary {
+    /// Returns `run_at`, or `None` while it waits for a signal: then `run_at` is only a mark.
+    pub fn due_at(&self) -> Option<DateTime<Utc>> {
+        Some(self.run_at).filter(|run_at| Some(*run_at) != NEVER)
+    }
 }
 
 /// A job that has ended.

@@ -11,7 +11,7 @@ mod queues;
 mod words;
 mod workers;
 
-pub use explain::{Explanation, RunningHead, explain, explain_alone, running_head};
+pub use explain::{Cause, Explanation, RunningHead, explain, explain_alone, running_head};
 pub use health::{Health, health, notifications_arrive};
 pub use jobs::{
     CancelOutcome, GoneJob, JobDetail, JobFilter, JobSummary, RunRecord, cancel_job, cancel_jobs,

@@ -21,6 +21,23 @@ pub struct Explanation {
     pub because: String,
     /// The next step, and who takes it.
     pub next: String,
+    /// The cause, for callers that know more about it than the queue.
+    #[serde(skip)]
+    pub cause: Cause,
+}
+
+/// A cause of a wait, about which the application knows more than the queue.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Cause {
+    /// The text of the explanation is complete.
+    #[default]
+    Explained,
+    /// The job waits for a call of `dalsegno.signal`.
+    Signal,
+    /// The job, its lane or the head of its lane is held for this reason.
+    Hold { reason: String },
+    /// The group of the job is paused.
+    GroupPause { group: String },
 }
 
 /// Explains a job. An unknown id is explained as well.
@@ -121,7 +138,24 @@ impl JobFacts {
             "ended" => self.ended(),
             _ => self.unknown(),
         };
-        Explanation { job_id: self.id, state: self.state.clone(), because, next }
+        let (state, cause) = (self.state.clone(), self.cause());
+        Explanation { job_id: self.id, state, because, next, cause }
+    }
+
+    fn cause(&self) -> Cause {
+        let hold = |reason: &Option<String>| {
+            reason.clone().map_or(Cause::Explained, |reason| Cause::Hold { reason })
+        };
+        match self.state.as_str() {
+            "scheduled" if self.awaits_signal() => Cause::Signal,
+            "held" => hold(&self.hold_reason),
+            "blocked" if self.lane_hold_reason.is_some() => hold(&self.lane_hold_reason),
+            "blocked" if self.head_state.as_deref() == Some("held") => hold(&self.head_hold_reason),
+            "ready" => self
+                .paused_group()
+                .map_or(Cause::Explained, |(group, _)| Cause::GroupPause { group: group.into() }),
+            _ => Cause::Explained,
+        }
     }
 
     fn running_head(&self) -> Option<RunningHead> {
@@ -139,7 +173,7 @@ impl JobFacts {
         match self.state.as_str() {
             "blocked" => {
                 let (because, next) = self.blocked_by_others();
-                Explanation { because, next, ..told }
+                Explanation { because, next, cause: Cause::Explained, ..told }
             }
             _ => told,
         }
@@ -186,6 +220,40 @@ mod tests {
     }
 
     #[test]
+    fn a_job_that_waits_for_others_gets_no_advice_to_retry_it() {
+        let told = |reason: &str| {
+            let wait_reason = Some(reason.to_owned());
+            JobFacts { wait_reason, run_in_secs: Some(95.0), ..facts("scheduled") }.explain()
+        };
+        let signal = told("signal");
+        assert_eq!((signal.next.as_str(), signal.cause), ("It continues when the signal arrives.", Cause::Signal));
+        let snooze = told("snooze");
+        assert_eq!((snooze.next.as_str(), snooze.cause), ("It is due in 95 s.", Cause::Explained));
+    }
+
+    #[test]
+    fn the_cause_names_the_hold_or_the_paused_group_of_the_text() {
+        let held = JobFacts { hold_reason: Some("legal".into()), ..facts("held") };
+        let behind = JobFacts {
+            head_state: Some("held".into()),
+            head_hold_reason: Some("legal".into()),
+            ..facts("blocked")
+        };
+        for facts in [held, behind] {
+            assert_eq!(facts.explain().cause, Cause::Hold { reason: "legal".into() });
+        }
+        let group = JobFacts {
+            group_key: Some("harbour".into()),
+            group_pause_reason: Some("client call".into()),
+            ..facts("ready")
+        };
+        assert_eq!(group.explain().cause, Cause::GroupPause { group: "harbour".into() });
+        // The text names the pause of the queue.
+        let both = JobFacts { queue_pause_reason: Some("upgrade".into()), ..group };
+        assert_eq!(both.explain().cause, Cause::Explained);
+    }
+
+    #[test]
     fn a_blocked_job_names_the_head_and_what_it_does() {
         let told = JobFacts {
             lane: Some("chat-1".into()),
@@ -223,6 +291,7 @@ mod tests {
             .explain_alone()
         };
         let two = told(Some(5), 1);
+        assert_eq!(two.cause, Cause::Explained);
         assert_eq!(two.because, "Its lane runs one job at a time. 2 jobs are in line before it.");
         assert_eq!(
             two.next,

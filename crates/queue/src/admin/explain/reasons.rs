@@ -17,7 +17,7 @@ impl JobFacts {
                 format!("Resume the queue: `dalsegno queue resume {queue}`."),
             );
         }
-        if let (Some(reason), Some(group)) = (&self.group_pause_reason, &self.group_key) {
+        if let Some((group, reason)) = self.paused_group() {
             return (
                 format!("It could run now, but its group `{group}` is paused{}.", said(reason)),
                 format!(
@@ -68,8 +68,8 @@ impl JobFacts {
     }
 
     pub(super) fn scheduled(&self) -> Reason {
-        if self.wait_reason.as_deref() == Some("signal") {
-            return self.awaits_signal();
+        if self.awaits_signal() {
+            return self.signal();
         }
         let due = format_in(self.run_in_secs.unwrap_or(0.0));
         let because = match self.wait_reason.as_deref() {
@@ -101,26 +101,34 @@ impl JobFacts {
             (None, _) => String::new(),
         };
         let hold = if self.hold_reason.is_some() { " Then it is held, as requested." } else { "" };
-        (
-            because,
-            format!(
-                "It is due {due}.{lane}{hold} To run it now: `dalsegno job retry {}`.",
-                self.id
-            ),
-        )
+        let retry = match self.wait_reason.as_deref() {
+            // Its handler would postpone it again: its provider is busy, for example.
+            Some("snooze") => String::new(),
+            _ => format!(" To run it now: `dalsegno job retry {}`.", self.id),
+        };
+        (because, format!("It is due {due}.{lane}{hold}{retry}"))
     }
 
-    fn awaits_signal(&self) -> Reason {
+    /// Returns the group whose pause keeps a ready job waiting, and the reason of the pause. The pause of its queue comes first.
+    pub(super) fn paused_group(&self) -> Option<(&str, &str)> {
+        match self.queue_pause_reason {
+            Some(_) => None,
+            None => self.group_key.as_deref().zip(self.group_pause_reason.as_deref()),
+        }
+    }
+
+    pub(super) fn awaits_signal(&self) -> bool {
+        self.wait_reason.as_deref() == Some("signal")
+    }
+
+    fn signal(&self) -> Reason {
         let lane = match &self.lane {
             Some(lane) => format!(" Then it joins the lane `{lane}`."),
             None => String::new(),
         };
         (
             "It waits for a signal, and blocks no other job meanwhile.".to_owned(),
-            format!(
-                "It continues when the signal arrives.{lane} To run it now: `dalsegno job retry {}`.",
-                self.id
-            ),
+            format!("It continues when the signal arrives.{lane}"),
         )
     }
 
