@@ -46,7 +46,7 @@ pub use crate::operations::FieldError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "the address {address} is in use; free it, or choose another with --set {key}=127.0.0.1:0"
+        "cannot listen on {address}: another process, such as a running `dalsegno serve`, uses this address; stop that process, or choose another address with --set {key}=127.0.0.1:0"
     )]
     InUse { key: &'static str, address: SocketAddr },
     #[error(
@@ -129,4 +129,19 @@ fn probes() -> Router<RouterState> {
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_used_address_is_named_with_the_reason_and_the_setting() {
+        let first = bind("http.listen", ([127, 0, 0, 1], 0).into()).await.unwrap();
+        let address = first.local_addr().unwrap();
+        let error = bind("http.listen", address).await.unwrap_err().to_string();
+        for part in [&*address.to_string(), "another process", "--set http.listen="] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
 }

@@ -91,7 +91,7 @@ fn pick(run_as: Option<&str>, users: &[Account]) -> Result<Account, Error> {
     found.cloned().ok_or_else(|| Error::NoAccount {
         problem: match run_as {
             Some(name) => {
-                format!("`run_as` names the user {name}, which is root or missing in /etc/passwd")
+                format!("`database.embedded.run_as` names the user {name}, which is root or missing in /etc/passwd")
             }
             None => format!("/etc/passwd has none of the users {}", USUAL_ACCOUNTS.join(", ")),
         },

@@ -14,7 +14,7 @@ pub enum Error {
 
     #[error(
         "{holder} the data folder {data_dir}; stop it, or give this one a folder of its own with \
-         `data_dir`, or point both at one server with DATABASE_URL",
+         `service.data_dir`, or point both at one server with DATABASE_URL",
         holder = describe_holder(*holder),
         data_dir = data_dir.display()
     )]
@@ -22,22 +22,22 @@ pub enum Error {
 
     #[error(
         "no usable Postgres server binaries (14 to 18) on this machine{rejected}; {not_fetched}; \
-         {install}, or name their folder with `bin_dir`, or set DATABASE_URL to a running server",
+         {install}, or name their folder with `database.embedded.bin_dir`, or set DATABASE_URL to a running server",
         rejected = describe_rejected(rejected)
     )]
     NoServerBinaries { rejected: Vec<String>, not_fetched: String, install: String },
 
-    #[error("`bin_dir` {path} has no usable Postgres server: {reason}; correct or remove the key", path = path.display())]
+    #[error("`database.embedded.bin_dir` {path} has no usable Postgres server: {reason}; correct or remove the key", path = path.display())]
     BadBinDir { path: PathBuf, reason: String },
 
     #[error(
-        "the cluster in {folder} belongs to Postgres {cluster}, but this machine has {offered}; install Postgres {cluster}, or name its binaries with `bin_dir`, or migrate the data with pg_upgrade or pg_dump, or move the folder away to start with an empty database",
+        "the cluster in {folder} belongs to Postgres {cluster}, but this machine has {offered}; install Postgres {cluster}, or name its binaries with `database.embedded.bin_dir`, or migrate the data with pg_upgrade or pg_dump, or move the folder away to start with an empty database",
         folder = folder.display()
     )]
     OtherMajor { folder: PathBuf, cluster: u32, offered: String },
 
     #[error(
-        "{folder} exists but is not a Postgres cluster; move it away, or choose another `data_dir`",
+        "{folder} exists but is not a Postgres cluster; move it away, or choose another `service.data_dir`",
         folder = folder.display()
     )]
     NotACluster { folder: PathBuf },
@@ -46,21 +46,21 @@ pub enum Error {
     NotAFolder { path: PathBuf },
 
     #[error(
-        "Postgres does not run as root and {problem}; set `run_as` to an ordinary user of this \
+        "Postgres does not run as root and {problem}; set `database.embedded.run_as` to an ordinary user of this \
          machine, or run the service as one"
     )]
     NoAccount { problem: String },
 
     #[error(
         "the server's user {account} cannot reach {folder}; allow it to enter every folder above \
-         (chmod o+x), or move the data elsewhere with `data_dir`",
+         (chmod o+x), or move the data elsewhere with `service.data_dir`",
         folder = folder.display()
     )]
     Unreachable { account: String, folder: PathBuf },
 
     #[error(
-        "the socket path {path} is longer than {limit} bytes; set `listen` to \"auto\" or \
-         \"loopback\", or choose a shorter `data_dir`",
+        "the socket path {path} is longer than {limit} bytes; set `database.embedded.listen` to \"auto\" or \
+         \"loopback\", or choose a shorter `service.data_dir`",
         path = path.display()
     )]
     SocketPathTooLong { path: PathBuf, limit: usize },
@@ -81,7 +81,7 @@ pub enum Error {
 
     #[error(
         "the private Postgres was not ready after {waited_secs} s; crash recovery may take \
-         longer: raise `start_timeout_secs`; the end of {log}:\n{tail}",
+         longer: raise `database.embedded.start_timeout_secs`; the end of {log}:\n{tail}",
         log = log.display()
     )]
     StartTimeout { waited_secs: u64, log: PathBuf, tail: String },
@@ -127,7 +127,7 @@ impl Error {
 fn hint(source: &io::Error) -> &'static str {
     match Errno::from_io_error(source) {
         Some(Errno::ACCESS | Errno::PERM) => {
-            "; run it as the user that made the data folder, or choose another with `data_dir`"
+            "; run it as the user that made the data folder, or choose another with `service.data_dir`"
         }
         // The system's error for a link that is not followed.
         Some(Errno::LOOP) => "; it is a symbolic link, which is not followed for safety: remove it",

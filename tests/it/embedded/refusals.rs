@@ -12,7 +12,9 @@ async fn a_second_service_is_refused_with_the_owner_of_the_folder() {
     assert!(
         matches!(error, Error::AlreadyRunning { holder: Some(Holder { pid, owner: Owner::Service }), .. } if pid == std::process::id())
     );
-    assert!(error.to_string().contains("DATABASE_URL"), "{error}");
+    for part in ["DATABASE_URL", "`service.data_dir`", setup.config.data_dir.to_str().unwrap()] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
     postgres.stop().await.unwrap();
     embedded::start(&setup.config).await.unwrap().stop().await.unwrap();
 }
