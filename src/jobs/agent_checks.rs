@@ -10,10 +10,13 @@ use crate::{
     transcript::ToolSpec,
 };
 
-/// Step to which a proposed window is rounded up, in tokens.
+/// Step to which a proposed window or budget is rounded up, in tokens.
 const WINDOW_STEP: u64 = 1024;
+/// Window that is assumed for a file without one: the smallest of models in use, so that no file is refused wrongly.
+const SMALL_WINDOW_TOKENS: u64 = 4096;
 
-/// Lists keys with which agents cannot run as their files say: rules of tools without effect, and windows without room for a conversation.
+/// Lists keys with which agents cannot run as their files say: rules of tools without effect, windows without room for a conversation, and
+/// budgets that cannot pay for a call.
 ///
 /// The service does not refuse these agents: its next version may know the tool, and the model may need fewer tokens than estimated.
 pub fn agent_problems(catalogue: &Catalogue, config: &agents::Config) -> Vec<agents::Problem> {
@@ -31,6 +34,11 @@ pub fn agent_problems(catalogue: &Catalogue, config: &agents::Config) -> Vec<age
         if let Some((message, least_tokens)) = narrow {
             report("window_tokens", message, format!("window_tokens: {least_tokens}"));
         }
+        let small = small_budget(catalogue, &file.agent, config);
+        let small = small.filter(|_| !file.has_problem("reserve_tokens"));
+        if let Some((message, least_tokens)) = small {
+            report("task_budget_tokens", message, format!("task_budget_tokens: {least_tokens}"));
+        }
     }
     problems
 }
@@ -45,14 +53,40 @@ fn narrow_window(
     let window_tokens = u64::try_from(agent.window_tokens?).ok()?;
     let reserve = agent.reserve_tokens.and_then(|tokens| u64::try_from(tokens).ok());
     let reserve_tokens = reserve.unwrap_or_else(|| Budget::default_reserve(window_tokens));
-    let skills = catalogue.skills_of(agent);
-    let skills = skills.iter().map(|skill| skill.text.as_str());
-    let fixed = fixed_weight(&agent.prompt, skills, &sent_tools(agent, config));
-    // The first turn estimates in the same way. Later parts of the system prompt, such as the brief, come on top.
-    let system_tokens = Calibration::cold().tokens(fixed);
+    let system_tokens = system_tokens(catalogue, agent, config);
     let error = Budget::new(window_tokens, reserve_tokens, system_tokens).err()?;
     let least = Budget::least_window(reserve, system_tokens);
     Some((format!("is too small: {error}"), least.next_multiple_of(WINDOW_STEP)))
+}
+
+/// Returns the reason why the token budget of the file cannot pay for the first call of any task, and a budget that can.
+fn small_budget(
+    catalogue: &Catalogue,
+    agent: &Agent,
+    config: &agents::Config,
+) -> Option<(String, u64)> {
+    let unsigned = |tokens: i64| u64::try_from(tokens).ok();
+    let budget_tokens = agent.budget.tokens.and_then(unsigned)?;
+    let window_tokens = agent.window_tokens.and_then(unsigned).unwrap_or(SMALL_WINDOW_TOKENS);
+    let reserve_tokens = agent
+        .reserve_tokens
+        .and_then(unsigned)
+        .unwrap_or_else(|| Budget::default_reserve(window_tokens));
+    let system_tokens = system_tokens(catalogue, agent, config);
+    let least = system_tokens.saturating_add(reserve_tokens);
+    let message = format!(
+        "is too small: a call needs at least {least} tokens, {system_tokens} for the system part with its tools and {reserve_tokens} reserved for the answer"
+    );
+    // The prompt of the task comes on top.
+    (budget_tokens < least).then(|| (message, (least + 1).next_multiple_of(WINDOW_STEP)))
+}
+
+/// Estimates the tokens that each call of an agent contains, as the first turn does. Later parts of the system prompt, such as the brief,
+/// come on top.
+fn system_tokens(catalogue: &Catalogue, agent: &Agent, config: &agents::Config) -> u64 {
+    let skills = catalogue.skills_of(agent);
+    let skills = skills.iter().map(|skill| skill.text.as_str());
+    Calibration::cold().tokens(fixed_weight(&agent.prompt, skills, &sent_tools(agent, config)))
 }
 
 /// Lists the tools that the service sends with each call. The Claude Code CLI gets them in another way.
@@ -83,7 +117,22 @@ pub fn ignored_key_reasons(
     if agent.grants.permission_mode != PermissionMode::DontAsk && !is_on_claude {
         reasons.push("`permissionMode` has no effect: only the Claude Code CLI uses it");
     }
+    // A file without a provider may be meant for any.
+    if agent.provider.is_some() && ![Some(own), fallback].contains(&Some(agents::Provider::Ollama))
+    {
+        reasons.extend(ignored_option_reasons(&agent.options));
+    }
     reasons
+}
+
+fn ignored_option_reasons(options: &agents::Options) -> impl Iterator<Item = &'static str> {
+    [
+        (options.temperature.is_some(), "`temperature` has no effect: only Ollama uses it"),
+        (options.top_p.is_some(), "`top_p` has no effect: only Ollama uses it"),
+        (options.seed.is_some(), "`seed` has no effect: only Ollama uses it"),
+    ]
+    .into_iter()
+    .filter_map(|(is_set, reason)| is_set.then_some(reason))
 }
 
 /// Returns the reason why `warm: true` in an agent's file has no effect, if it is set and has none.

@@ -2,7 +2,7 @@
 
 use super::{SERVER, catalogue, permissions::named_tool, tool::Access};
 use crate::domain::{
-    agents::{Agent, AgentFile},
+    agents::{Agent, AgentFile, corrected_rule},
     files::nearest,
 };
 
@@ -28,7 +28,7 @@ pub fn rule_problems(file: &AgentFile) -> Vec<RuleProblem> {
     for (key, rules) in [(TOOLS, &grants.tools), (DENIED, &grants.disallowed_tools)] {
         for rule in rules {
             let server = knows_servers.then(|| unknown_server(agent, rule)).flatten();
-            let unknown = server.or_else(|| unknown_tool(rule));
+            let unknown = server.or_else(|| unknown_tool(rule)).or_else(|| misspelt_tool(rule));
             problems.extend(unknown.map(|(message, fix)| RuleProblem { key, message, fix }));
         }
     }
@@ -65,6 +65,14 @@ fn unknown_tool(rule: &str) -> Option<(String, String)> {
         None => format!("mcp__{SERVER} for all tools of the service"),
     };
     Some((format!("`{rule}` names an unknown tool of the service"), fix))
+}
+
+fn misspelt_tool(rule: &str) -> Option<(String, String)> {
+    let corrected = corrected_rule(rule)?;
+    Some((
+        format!("`{rule}` names an unknown tool of Claude Code"),
+        format!("{corrected} (the closest match)"),
+    ))
 }
 
 /// Returns the problem of a rule for a tool that the agent does not get: it is not the lead, or has no path of the blackboard.

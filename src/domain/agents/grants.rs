@@ -46,6 +46,45 @@ const MODES: [(&str, PermissionMode); 5] = [
     ("plan", PermissionMode::Plan),
     ("bypassPermissions", PermissionMode::BypassPermissions),
 ];
+/// Built-in tools of Claude Code. Newer versions may have more.
+const BUILT_IN: [&str; 36] = [
+    "Agent",
+    "AskUserQuestion",
+    "Bash",
+    "BashOutput",
+    "Edit",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+    "Glob",
+    "Grep",
+    "KillBash",
+    "KillShell",
+    "LS",
+    "LSP",
+    "ListMcpResourcesTool",
+    "MultiEdit",
+    "NotebookEdit",
+    "NotebookRead",
+    "Read",
+    "ReadMcpResourceTool",
+    "Skill",
+    "SlashCommand",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoRead",
+    "TodoWrite",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    "Write",
+];
 /// Built-in tools that can send requests to any address.
 const SENDERS: [&str; 2] = ["Bash", "WebFetch"];
 /// Tools that `acceptEdits` allows in the agent's own folders.
@@ -160,6 +199,19 @@ fn rule_problem(rule: &str) -> Option<(&'static str, &'static str)> {
     (!is_closed).then_some(("is not closed", "Bash(git log:*), with both brackets"))
 }
 
+/// Corrects a rule that misspells a built-in tool: its name differs by letter case, or by one letter. Other unknown names may belong to a
+/// newer Claude Code.
+pub fn corrected_rule(rule: &str) -> Option<String> {
+    let name = tool(rule);
+    if rule.starts_with("mcp__") || BUILT_IN.contains(&name) {
+        return None;
+    }
+    let distance =
+        |known: &&str| strsim::damerau_levenshtein(&name.to_lowercase(), &known.to_lowercase());
+    let known = BUILT_IN.into_iter().min_by_key(distance).filter(|known| distance(known) <= 1)?;
+    Some(format!("{known}{}", &rule[name.len()..]))
+}
+
 fn tool(rule: &str) -> &str {
     rule.split('(').next().unwrap_or(rule)
 }
@@ -167,6 +219,17 @@ fn tool(rule: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_misspelt_tool_of_claude_code_is_corrected() {
+        let corrected = corrected_rule;
+        assert_eq!(corrected("Webfetch").as_deref(), Some("WebFetch"));
+        assert_eq!(corrected("bash(git log:*)").as_deref(), Some("Bash(git log:*)"));
+        assert_eq!(corrected("Web_Search").as_deref(), Some("WebSearch"));
+        for rule in ["WebFetch", "Bash(git log:*)", "NewTool", "mcp__board__read"] {
+            assert_eq!(corrected(rule), None, "{rule}");
+        }
+    }
 
     #[test]
     fn a_rule_that_the_cli_would_ignore_is_reported() {

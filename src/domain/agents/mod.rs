@@ -29,7 +29,7 @@ pub use self::{
     blackboard_path::{NoPath, Path as BlackboardPath},
     catalogue::{AgentFile, Catalogue},
     formats::{agent_format, node_format, skill_format},
-    grants::{Grants, PermissionMode},
+    grants::{Grants, PermissionMode, corrected_rule},
     instances::{AgentInstance, MAIN},
     library::Library,
     lookup_error::{FileKind, LookupError},

@@ -207,9 +207,53 @@ async fn keys_without_effect_off_claude_are_reported() {
     };
     assert_eq!(check("claude").await, "");
     let said = check("ollama").await;
+    assert!(!said.contains("temperature"), "{said}");
     for words in ["writer: `workspace: true` has no", "writer: `permissionMode` has no effect"] {
         assert!(said.contains(words), "{words}: {said}");
     }
+}
+
+#[tokio::test]
+async fn options_of_ollama_are_reported_on_other_providers() {
+    let fixture = Fixture::new().await;
+    let check = async |provider: &str| {
+        let file = format!(
+            "---\nname: writer\ndescription: Writes\n{provider}temperature: 0.5\nseed: 7\n---\nYou write.\n"
+        );
+        write_agent_file(&fixture, &file);
+        let output = fixture.run(&["agent", "check"]).await;
+        assert_eq!(output.code, 0, "{output:?}");
+        output.stderr
+    };
+    let said = check("provider: claude\nmodel: sonnet\n").await;
+    for words in ["writer: `temperature` has no effect: only Ollama", "`seed` has no effect"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(!said.contains("top_p"), "{said}");
+    let fallback = "fallback_provider: ollama\nfallback_model: m\n";
+    for provider in ["", "provider: ollama\nmodel: m\n", &format!("provider: sim\n{fallback}")] {
+        assert_eq!(check(provider).await, "", "{provider}");
+    }
+}
+
+#[tokio::test]
+async fn a_budget_that_pays_for_no_call_is_a_problem() {
+    let fixture = Fixture::new().await;
+    let check = async |keys: &str| {
+        let file = format!("---\nname: writer\ndescription: Writes\n{keys}---\nYou write.\n");
+        write_agent_file(&fixture, &file);
+        fixture.run(&["agent", "check"]).await
+    };
+    let output = check("reserve_tokens: 3000\ntask_budget_tokens: 3000\n").await;
+    for words in [
+        "writer.md:5: task_budget_tokens: is too small: a call needs at least 3",
+        "3000 reserved for the answer",
+        "write: task_budget_tokens: 4096",
+    ] {
+        assert!(output.code == 2 && output.stdout.contains(words), "{words}: {output:?}");
+    }
+    let output = check("reserve_tokens: 3000\ntask_budget_tokens: 4096\n").await;
+    assert_eq!(output.code, 0, "{output:?}");
 }
 
 #[tokio::test]
@@ -257,7 +301,7 @@ async fn rules_of_tools_without_effect_are_problems_besides_those_of_the_file() 
     };
     let servers = "mcpServers: { board: { type: http, url: \"https://board.example/mcp\" } }\n";
     let tools = "tools: mcp__dalsego__status, mcp__bord__post, mcp__board__post, mcp__dalsegno__edicts_publish, \
-                 mcp__dalsegno__blackboard_read, mcp__dalsegno__blackboard_write\ndisallowedTools: mcp__chalk\n";
+                 mcp__dalsegno__blackboard_read, mcp__dalsegno__blackboard_write, Webfetch\ndisallowedTools: mcp__chalk\n";
     let output = check(&format!("modle: x\n{servers}{tools}")).await;
     assert_eq!(output.code, 2, "{output:?}");
     for words in [
@@ -270,7 +314,9 @@ async fn rules_of_tools_without_effect_are_problems_besides_those_of_the_file() 
         "write: blackboard: { read: [/], write: [/plan] }",
         "writer.md:7: disallowedTools: `mcp__chalk` names the MCP server `chalk`, which does not",
         "write: a server `chalk` below `mcpServers`, or remove the rule",
-        "have 7 problems",
+        "writer.md:6: tools: `Webfetch` names an unknown tool of Claude Code",
+        "write: WebFetch (the closest match)",
+        "have 8 problems",
     ] {
         assert!(output.stdout.contains(words), "{words}: {output:?}");
     }

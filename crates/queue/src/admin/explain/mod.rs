@@ -226,7 +226,10 @@ mod tests {
             JobFacts { wait_reason, run_in_secs: Some(95.0), ..facts("scheduled") }.explain()
         };
         let signal = told("signal");
-        assert_eq!((signal.next.as_str(), signal.cause), ("It continues when the signal arrives.", Cause::Signal));
+        assert_eq!(
+            (signal.next.as_str(), signal.cause),
+            ("It continues when the signal arrives.", Cause::Signal)
+        );
         let snooze = told("snooze");
         assert_eq!((snooze.next.as_str(), snooze.cause), ("It is due in 95 s.", Cause::Explained));
     }
