@@ -86,6 +86,7 @@ async fn add(
     new: &NewPost<'_>,
     now: DateTime<Utc>,
 ) -> Result<PostResult, Error> {
+    posts::check_text(new.text)?;
     let beside = new.to.map(|names| Audience::from_names(catalogue, names)).transpose()?;
     let addressees = Addressees::of(new.text, catalogue);
     let (mut called, mut notes) = choose_called(&addressees, catalogue, new);

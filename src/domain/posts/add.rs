@@ -9,13 +9,18 @@ use super::{
 };
 use crate::domain::{StatementError, ids, text};
 
+/// Checks the text of a post. A post that also adds tasks checks it first: it is their prompt, too, and the author knows no prompt.
+pub fn check_text(text: &str) -> Result<(), Error> {
+    Ok(text::check("text of the post", text, TEXT_MAX_BYTES)?)
+}
+
 /// Writes a post, its visibility and its feed event in one statement. Locks the board until the transaction ends.
 pub async fn add(
     executor: impl PgExecutor<'_>,
     new: &New<'_>,
     now: DateTime<Utc>,
 ) -> Result<Post, Error> {
-    text::check("post", new.text, TEXT_MAX_BYTES)?;
+    check_text(new.text)?;
     let id = ids::new_at(now);
     let (origin, sender, task_id, said) = new.sender.columns();
     let seq = sqlx::query_scalar!(

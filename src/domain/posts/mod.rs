@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::{
-    add::add,
+    add::{add, check_text},
     answer::{EndedTask, Outcome, answer, answer_to},
     audience::Audience,
     chain::{

@@ -45,6 +45,8 @@ async fn a_post_is_printed_and_read_as_an_agent_sees_it() {
     let refused = fixture.run(&other).await;
     assert!(refused.code == 5 && refused.has("another post"), "{refused:?}");
 
+    let empty = fixture.run(&["board", "post", "--campaign", &campaign, ""]).await;
+    assert!(empty.code == 2 && empty.has("the text of the post is empty"), "{empty:?}");
     let unknown =
         fixture.run(&["board", "post", "--campaign", &campaign, "x", "--to", "stranger"]).await;
     assert!(unknown.code == 2 && unknown.has("`stranger`"), "{unknown:?}");
