@@ -32,7 +32,7 @@ pub(super) struct BudgetFlags {
     #[arg(long, value_name = "MONEY", value_parser = amount::parse_money)]
     budget_money: Option<i64>,
     /// Budget in tokens. Default: no limit.
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     budget_tokens: Option<i64>,
 }
 
@@ -83,6 +83,13 @@ pub(super) fn parse_period(text: &str) -> Result<TimeDelta, String> {
         true => Ok(TimeDelta::seconds(secs)),
         false => Err(format!("invalid duration `{text}`: use at most ten years")),
     }
+}
+
+/// Parses a number of tokens.
+pub(super) fn parse_tokens(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| {
+        format!("invalid number of tokens `{text}`: write all digits, for example `300000`")
+    })
 }
 
 /// Returns the seconds of a duration, which is at most ten years.
@@ -250,6 +257,14 @@ mod tests {
         assert_eq!(parse_period("0s"), Ok(TimeDelta::zero()));
         for wrong in ["", "d", "90", "-1d", "1.5h", "90 d", "1ü", "600w", "9999999999s"] {
             assert!(parse_period(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_written_with_all_digits() {
+        assert_eq!(parse_tokens("300000"), Ok(300_000));
+        for wrong in ["300k", "1M", "1_000", "1e6", ""] {
+            assert!(parse_tokens(wrong).unwrap_err().contains("`300000`"), "{wrong}");
         }
     }
 

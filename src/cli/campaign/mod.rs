@@ -12,7 +12,7 @@ use super::{
     args::{CampaignChoice, CampaignId, LabelFilter, LabelFlags, Paging},
     output::Output,
     server::{Server, with_server},
-    words::{BudgetFlags, read_text},
+    words::{BudgetFlags, parse_tokens, read_text},
 };
 use crate::{
     domain::{
@@ -110,7 +110,7 @@ pub(super) struct SetBudget {
     #[arg(long)]
     no_money: bool,
     /// Limit in tokens.
-    #[arg(long, conflicts_with = "no_tokens")]
+    #[arg(long, conflicts_with = "no_tokens", value_parser = parse_tokens)]
     tokens: Option<i64>,
     /// Removes the limit in tokens.
     #[arg(long)]
