@@ -102,7 +102,7 @@ pub(super) struct Erase {
 #[derive(Debug, Args)]
 pub(super) struct SetBudget {
     #[command(flatten)]
-    id: CampaignId,
+    campaign: CampaignChoice,
     /// Limit in units of the configured currency: 5 or 0.25.
     #[arg(long, conflicts_with = "no_money", value_parser = amount::parse_money)]
     money: Option<i64>,
@@ -150,7 +150,7 @@ async fn run_on_server(
             output.print_data(&overview, || show::format_overview(&overview, &context.catalogue()));
         }
         CampaignCommand::Budget(budget) => {
-            let budget = change_budget(budget, server).await?;
+            let budget = change_budget(budget, context, server).await?;
             output.print_data(&budget, || {
                 budget.as_ref().map(show::format_budget).unwrap_or_default()
             });
@@ -191,8 +191,12 @@ fn new(create: &Create) -> Result<CreateCampaign, Failure> {
 }
 
 /// Changes or reads the budget. `None`: the transaction that creates the campaign is still open.
-async fn change_budget(set: &SetBudget, server: &Server) -> Result<Option<Budget>, Failure> {
-    let id = server.campaign(&set.id.id).await?;
+async fn change_budget(
+    set: &SetBudget,
+    context: &Context,
+    server: &Server,
+) -> Result<Option<Budget>, Failure> {
+    let id = set.campaign.id(context, server).await?;
     let change = |value: Option<i64>, none: bool| value.map(Some).or(none.then_some(None));
     let micros = change(set.money, set.no_money);
     let tokens = change(set.tokens, set.no_tokens);

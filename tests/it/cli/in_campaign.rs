@@ -73,7 +73,12 @@ async fn a_command_without_a_campaign_explains_how_to_name_one() {
 #[tokio::test]
 async fn commands_take_the_campaign_as_argument_option_or_from_the_environment() {
     let fixture = Fixture::new().await;
-    for show in [&["campaign", "show"][..], &["blackboard", "show"], &["blackboard", "history"]] {
+    for show in [
+        &["campaign", "show"][..],
+        &["campaign", "budget"],
+        &["blackboard", "show"],
+        &["blackboard", "history"],
+    ] {
         let in_place = fixture.json(&[show, &["Harbour"]].concat()).await;
         assert_eq!(fixture.json(&[show, &["--campaign", "Harbour"]].concat()).await, in_place);
         let output = fixture.run_in("Harbour", &[show, &["--json"]].concat()).await;
@@ -115,4 +120,7 @@ async fn changes_take_the_campaign_before_the_document_or_from_the_environment()
         let output = fixture.run_in("Harbour", &["campaign", change, "--json"]).await;
         assert_eq!(output.json()["name"], "Harbour", "{output:?}");
     }
+    let budget = ["campaign", "budget", "--tokens", "7", "--json"];
+    let output = fixture.run_in("Harbour", &budget).await;
+    assert_eq!(output.json()["limit"]["tokens"], 7, "{output:?}");
 }
