@@ -85,18 +85,14 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
     let new = new(add, context, server).await?;
     let added = server.call(new).await?;
     if !add.wait && !add.follow {
-        context.output.print_data(&added, || {
-            let AddedTask { task, created, .. } = &added;
-            match created {
-                true => format!("task {} is {}", task.id, task.state.as_str()),
-                false => {
-                    format!("task {} was added before and is {}", task.id, task.state.as_str())
-                }
-            }
-        });
+        context.output.print_data(&added, || describe(&added));
         return Ok(Exit::Ok);
     }
     let id = added.task.id;
+    // Before the wait, so that others can look at the task meanwhile. stdout is for the result.
+    if !context.output.is_json() {
+        context.output.print_note(&describe(&added));
+    }
     let limit = add.timeout.and_then(|limit| limit.to_std().ok()).unwrap_or(Duration::MAX);
     match add.follow {
         true => {
@@ -124,6 +120,11 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
             end(&task)
         }
     }
+}
+
+fn describe(AddedTask { task, created, .. }: &AddedTask) -> String {
+    let before = if *created { "" } else { "was added before and " };
+    format!("task {} {before}is {}", task.id, task.state.as_str())
 }
 
 /// Says that the task waits for the end of a pause of its campaign. Keys that only add tasks may not read the campaign.

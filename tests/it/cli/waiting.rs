@@ -68,11 +68,13 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn waiting_prints_only_the_result() {
+async fn waiting_prints_only_the_result_and_the_id_to_stderr() {
     let fixture = Fixture::new().await;
     let command = fixture.ask(&["--wait"]);
-    fixture.answer(&fixture.task().await, "The harbour at dawn.").await;
+    let task = fixture.task().await;
+    fixture.answer(&task, "The harbour at dawn.").await;
     let output = ended(command).await;
+    assert_eq!(output.stderr, format!("task {} is queued\n", task.id), "{output:?}");
     assert_eq!((output.code, output.stdout.as_str()), (0, "The harbour at dawn.\n"), "{output:?}");
 }
 
