@@ -50,6 +50,8 @@ pub(super) struct Busy {
     pub(super) refusals: i32,
 }
 
+/// Code of a call that a budget refuses, before the turn or in it.
+pub(super) const BUDGET_CODE: &str = "turn.budget";
 /// Wait for running turns to release their reservations.
 pub(super) const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
@@ -60,6 +62,15 @@ impl BeginRefusal {
 
     pub(super) fn later(why: impl Into<String>, after: Duration) -> Self {
         Self { again_after: Some(after), ..Self::for_good(why) }
+    }
+
+    /// Returns the code for logs.
+    pub(super) fn code(&self) -> &'static str {
+        match (self.budget, self.busy) {
+            (true, _) => BUDGET_CODE,
+            (false, Some(_)) => "turn.busy",
+            (false, None) => "turn.refused",
+        }
     }
 
     /// Waits for the provider, for a limited time.

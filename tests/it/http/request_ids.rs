@@ -101,3 +101,23 @@ async fn log_lines_of_an_added_task_contain_its_request_id() {
             .await;
     assert_eq!(line["span"]["request_id"], "mine-4", "{line}");
 }
+
+#[tokio::test]
+async fn the_log_names_the_task_that_its_budget_has_ended_with_code_and_reason() {
+    let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
+    let variables = [("DATABASE_URL", &*database.url()), ("DALSEGNO_LOG__FORMAT", "json")];
+    let service = Service::start(folder.path(), &variables).await;
+    let post = async |path: &str, body: Value| {
+        send(service.address, "POST", path, &[], &body.to_string()).await.expect(201)
+    };
+    let campaign = post("/v1/campaigns", json!({ "name": "Spring" })).await;
+    let path = format!("/v1/campaigns/{}/tasks", campaign["id"].as_str().unwrap());
+    let new = json!({ "agent": "copywriter", "prompt": "x", "budget": { "tokens": 1 } });
+    let task = post(&path, new).await;
+    let words = "the task failed before its call";
+    let line = eventually("the failure is logged", async || logged(&service, words)).await;
+    assert_eq!((&line["level"], &line["code"]), (&json!("INFO"), &json!("turn.budget")), "{line}");
+    assert_eq!(line["task.id"], task["id"], "{line}");
+    let error = line["error"].as_str().unwrap();
+    assert!(error.contains("the budget of the task "), "{line}");
+}

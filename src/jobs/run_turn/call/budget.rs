@@ -25,7 +25,7 @@ use crate::{
         run_turn::{
             begin::open_turn::OpenTurn,
             call::{ledger, report::CallReport, rounds::window},
-            error::BUDGET_PAUSE,
+            error::{BUDGET_CODE, BUDGET_PAUSE},
             load::assignment::Assignment,
         },
     },
@@ -69,7 +69,7 @@ fn refused(refusal: Refusal) -> providers::Error {
         }
         false => (Class::Fail, refusal.to_string()),
     };
-    providers::Error::new("turn.budget", class, why).of(Origin::Budget).before_call()
+    providers::Error::new(BUDGET_CODE, class, why).of(Origin::Budget).before_call()
 }
 
 /// An error of the database. The end of the turn checks if another run has the conversation by now.

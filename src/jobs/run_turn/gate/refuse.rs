@@ -50,7 +50,17 @@ pub async fn refuse(
         Ok(RefusalState::PutOff { after, why }) => {
             Ok(run.commit_snooze(tx, HoldUntil::After(after), &why).await?)
         }
-        Ok(RefusalState::Failed { why }) => Ok(run.commit_failure(tx, &why).await?),
+        Ok(RefusalState::Failed { why }) => {
+            let end = run.commit_failure(tx, &why).await?;
+            tracing::info!(
+                job.id = run.job_id(),
+                task.id = %task.id,
+                code = refused.code(),
+                error = why,
+                "the task failed before its call"
+            );
+            Ok(end)
+        }
         Err(error) => {
             tx.rollback().await.map_err(Error::undone)?;
             Err(error)
