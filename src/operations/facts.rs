@@ -70,7 +70,7 @@ pub struct ShowFact {
     pub fact: Uuid,
 }
 
-/// Adds a fact about a user. The facts that it contradicts end, and stay in the history.
+/// States a fact about a user. The facts that it contradicts end, and stay in the history.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = NewFact, example = json!({ "attribute": "Diet", "text": "Eats no meat." }))]

@@ -33,7 +33,7 @@ pub(in crate::cli) enum FactsCommand {
     Show(FactArgs),
     /// Searches facts by words, the best match first.
     Search(Search),
-    /// Adds a fact; a fact that it contradicts ends, and stays in the history.
+    /// States a fact about a user. The facts that it contradicts end, and stay in the history.
     State(State),
     /// Changes the text of a fact.
     Edit(Edit),
