@@ -9,10 +9,14 @@ use super::Finding;
 use crate::{
     db::Database,
     domain::{
+        Page, StatementError,
         agent_pauses::{self, Pause},
-        campaigns,
+        campaigns, flows,
     },
-    queue::admin::{self, Health, PauseScope},
+    queue::{
+        self,
+        admin::{self, Cause, Health, JobFilter, PauseScope},
+    },
 };
 
 const WHY_WORKERS: &str = "jobs of a queue without a worker wait forever";
@@ -31,13 +35,23 @@ const OLD_TRANSACTION_SECS: f64 = 600.0;
 const OLD_WRITER_SECS: f64 = 180.0;
 
 const HELD: &str = "held";
-/// Maximum number of paused agents that are described one by one.
-const MAX_AGENTS: usize = 5;
+/// Maximum number of paused agents, paused flows and held jobs that are described one by one.
+const MAX_NAMED: usize = 5;
+/// Maximum number of held jobs that are read. Those of paused agents are among them.
+const MAX_HELD_JOBS: i64 = 200;
 
 /// A hold or pause that keeps jobs waiting, and the command that ends it.
 struct Hold {
     what: String,
     fix: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum HoldError {
+    #[error(transparent)]
+    Statement(#[from] StatementError),
+    #[error(transparent)]
+    Queue(#[from] queue::Error),
 }
 
 pub(super) async fn examine(database: &Database) -> Vec<Finding> {
@@ -99,24 +113,28 @@ fn dead(health: &Health) -> Finding {
 }
 
 async fn held(pool: &PgPool, health: &Health) -> Finding {
-    let pauses = match agent_pauses::list_all(pool).await {
-        Ok(pauses) => pauses,
-        Err(error) => {
-            return Finding::warn(HELD, error.to_string(), WHY_HELD, "dalsegno migrate up");
-        }
-    };
+    match find_holds(pool, health).await {
+        Ok(holds) => report_holds(&holds),
+        Err(error) => Finding::warn(HELD, error.to_string(), WHY_HELD, "dalsegno migrate up"),
+    }
+}
+
+async fn find_holds(pool: &PgPool, health: &Health) -> Result<Vec<Hold>, HoldError> {
+    let pauses = agent_pauses::list_all(pool).await?;
     let mut holds = Vec::new();
     for name in health.paused.iter().flat_map(|paused| paused.split(", ")) {
         holds.push(describe_pause(pool, name).await);
     }
     holds.extend(agent_holds(&pauses));
+    holds.extend(flow_holds(pool).await?);
     if health.held_lanes > 0 {
         holds.push(Hold {
             what: format!("lanes held: {}", health.held_lanes),
             fix: "`dalsegno lane ls --held`, then `dalsegno lane release LANE`".to_owned(),
         });
     }
-    report_holds(&holds)
+    holds.extend(job_holds(pool, &pauses).await?);
+    Ok(holds)
 }
 
 /// Describes a pause of the queue: `queue NAME` or `group NAME`. The group of a paused campaign is described by the campaign's name.
@@ -150,16 +168,62 @@ async fn describe_pause(pool: &PgPool, scope_and_name: &str) -> Hold {
 fn agent_holds(pauses: &[Pause]) -> Vec<Hold> {
     let mut holds: Vec<Hold> = pauses
         .iter()
-        .take(MAX_AGENTS)
+        .take(MAX_NAMED)
         .map(|pause| Hold { what: pause.describe(), fix: pause.resume_command() })
         .collect();
-    if pauses.len() > MAX_AGENTS {
+    if pauses.len() > MAX_NAMED {
         holds.push(Hold {
-            what: format!("more pauses of agents: {}", pauses.len() - MAX_AGENTS),
+            what: format!("more pauses of agents: {}", pauses.len() - MAX_NAMED),
             fix: "`dalsegno agent status` for the others".to_owned(),
         });
     }
     holds
+}
+
+async fn flow_holds(pool: &PgPool) -> Result<Vec<Hold>, StatementError> {
+    let filter = flows::Filter { state: Some(flows::State::Paused), ..flows::Filter::default() };
+    let paused =
+        flows::list(pool, filter, Page { after: None, limit: MAX_NAMED as i64 + 1 }).await?;
+    let mut holds: Vec<Hold> = paused
+        .iter()
+        .take(MAX_NAMED)
+        .map(|flow| Hold {
+            what: format!("flow {} (`{}`) is paused", flow.id, flow.template),
+            fix: format!("`dalsegno flow resume {}`", flow.id),
+        })
+        .collect();
+    if paused.len() > MAX_NAMED {
+        holds.push(Hold {
+            what: "more flows are paused".to_owned(),
+            fix: "`dalsegno flow ls --state paused` for the others".to_owned(),
+        });
+    }
+    Ok(holds)
+}
+
+/// Describes jobs that are held one by one. Those of paused agents are left out: the pause is described.
+async fn job_holds(pool: &PgPool, pauses: &[Pause]) -> Result<Vec<Hold>, queue::Error> {
+    let state = Some(HELD.to_owned());
+    let filter = JobFilter { state, limit: Some(MAX_HELD_JOBS), ..JobFilter::default() };
+    let mut holds = Vec::new();
+    for job in admin::list_jobs(pool, &filter).await? {
+        let Cause::Hold { reason } = admin::explain(pool, job.id).await?.cause else { continue };
+        if pauses.iter().any(|pause| pause.hold_reason() == reason) {
+            continue;
+        }
+        if holds.len() == MAX_NAMED {
+            holds.push(Hold {
+                what: "more jobs are held".to_owned(),
+                fix: "`dalsegno job ls --state held` for the others".to_owned(),
+            });
+            break;
+        }
+        holds.push(Hold {
+            what: format!("job {} is held: {reason}", job.id),
+            fix: format!("`dalsegno job release {}`", job.id),
+        });
+    }
+    Ok(holds)
 }
 
 fn report_holds(holds: &[Hold]) -> Finding {

@@ -6,6 +6,7 @@ use dalsegno::{
     clock::{Clock, ManualClock},
     doctor::{self, Finding, Status},
     domain::{agent_pauses, amount::Limit, campaign_control, campaigns},
+    queue::admin,
     settings::{Environment, Flags},
 };
 
@@ -87,6 +88,28 @@ async fn paused_campaigns_and_agents_are_named_with_the_commands_that_resume_the
 }
 
 #[tokio::test]
+async fn held_jobs_are_named_with_the_commands_that_release_them() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    let mut conn = pool.acquire().await.unwrap();
+    let enqueue = "select (dalsegno.enqueue(kind => 'ping', payload => '{}')).job_id";
+    let jobs = async || -> i64 { sqlx::query_scalar(enqueue).fetch_one(&pool).await.unwrap() };
+    let job = jobs().await;
+    admin::hold_job(&pool, job, "legal").await.unwrap();
+    // The job of a paused agent is described by the pause.
+    let place = agent_pauses::PauseScope { campaign_id: None, agent: "writer" };
+    let paused = agent_pauses::pause(&mut conn, place, "x", "cli:ann@host", noon()).await.unwrap();
+    let of_agent = jobs().await;
+    admin::hold_job(&pool, of_agent, &paused.pause.hold_reason()).await.unwrap();
+
+    let findings = examine(&database, &ManualClock::at(noon())).await;
+    let held = findings.into_iter().find(|finding| finding.check == "held").unwrap();
+    assert!(held.what.ends_with(&format!("x; job {job} is held: legal")), "{held:?}");
+    let release = format!("--everywhere`; `dalsegno job release {job}`");
+    assert!(held.fix.ends_with(&release), "{held:?}");
+}
+
+#[tokio::test]
 async fn a_queue_without_workers_is_a_warning() {
     let database = TestDatabase::migrated().await;
     let pool = database.pool().await;
@@ -106,7 +129,7 @@ async fn the_age_of_the_oldest_writing_transaction_is_reported() {
     sqlx::query("select pg_current_xact_id()").execute(&mut *writer).await.unwrap();
     let mut conn = sqlx::PgConnection::connect_with(&database.options).await.unwrap();
     let age = async |conn: &mut sqlx::PgConnection| {
-        dalsegno::queue::admin::health(conn).await.unwrap().oldest_writer_secs
+        admin::health(conn).await.unwrap().oldest_writer_secs
     };
     eventually("the age of the transaction is reported", async || {
         (age(&mut conn).await > 1.0).then_some(())

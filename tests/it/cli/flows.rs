@@ -46,6 +46,22 @@ async fn an_input_list_given_once_has_one_item() {
 }
 
 #[tokio::test]
+async fn the_doctor_names_a_paused_flow_with_the_command_that_resumes_it() {
+    let fixture = Fixture::new().await;
+    let start = ["flow", "start", "article-series", "--campaign", "Harbour"];
+    let inputs = ["--input", "topic=The harbour", "--input", "parts=Moles"];
+    let flow = fixture.json(&[&start[..], &inputs].concat()).await;
+    let id = text(&flow["id"]);
+    fixture.json(&["flow", "pause", id]).await;
+    let findings = fixture.run(&["doctor"]).await;
+    for words in
+        [format!("flow {id} (`article-series`) is paused"), format!("`dalsegno flow resume {id}`")]
+    {
+        assert!(findings.has(&words), "{words}: {findings:?}");
+    }
+}
+
+#[tokio::test]
 async fn problems_of_flow_templates_are_listed_with_an_exit_code() {
     let fixture = Fixture::new().await;
     let output = fixture.run(&["flow", "check"]).await;
