@@ -122,7 +122,7 @@ async fn print(history: &History, context: &Context, server: &Server) -> Result<
     let page = history.look.page(id, PostOrder::Newest, Some(history.before));
     let mut posts = server.items(history.limit, page).await?;
     posts.reverse();
-    context.output.print_data(&posts, || posts.iter().map(format_post).collect());
+    context.output.print_list(&posts, "posts", format_post);
     Ok(Exit::Ok)
 }
 

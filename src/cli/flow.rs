@@ -242,7 +242,7 @@ fn show_templates(templates: &AllTemplates, output: Output) {
         let problems = Problems(problems);
         output.print_note(&format!("cannot be started: {}; {problems}", names.join(", ")));
     }
-    output.print_data(items, || items.iter().map(described).collect());
+    output.print_list(items, "flow templates", described);
 }
 
 fn format_cancelled(cancelled: &CancelledFlow) -> String {

@@ -69,8 +69,7 @@ async fn run_on_server(
                 ListLanes { held: *held, cursor, limit: Some(limit) }
             };
             let lanes = server.items(*limit, page).await?;
-            let names = || lanes.iter().map(|LaneName(name)| format!("{name}\n")).collect();
-            output.print_data(&lanes, names);
+            output.print_list(&lanes, "lanes", |LaneName(name)| format!("{name}\n"));
         }
         LaneCommand::Show(Name { lane }) => {
             let lane = server.call(ShowLane { name: lane.clone() }).await?;

@@ -37,6 +37,19 @@ impl Output {
         self.print_text(&shown);
     }
 
+    /// Prints a list that has no headings. An empty one is named on stderr, where a table would print its headings.
+    pub(super) fn print_list<T: Serialize>(
+        self,
+        items: &[T],
+        noun: &str,
+        format: impl Fn(&T) -> String,
+    ) {
+        match items.is_empty() && !self.json {
+            true => self.print_note(&format!("no {noun}")),
+            false => self.print_data(&items, || items.iter().map(format).collect()),
+        }
+    }
+
     /// Prints data that has one form only.
     pub(super) fn print_text(self, text: &str) {
         let mut out = std::io::stdout();

@@ -258,7 +258,7 @@ async fn run_search(search: &Search, context: &Context, server: &Server) -> Resu
         limit: Some(search.limit),
     };
     let hits = server.call(search).await?.items;
-    context.output.print_data(&hits, || hits.iter().map(show::format_hit).collect());
+    context.output.print_list(&hits, "matches", show::format_hit);
     Ok(())
 }
 

@@ -196,7 +196,7 @@ async fn read(transcript: &Transcript, server: &Server, output: Output) -> Resul
         limit: Some(limit),
     };
     let stored = server.items(transcript.limit, page).await?;
-    output.print_data(&stored, || stored.iter().map(show::format_message).collect());
+    output.print_list(&stored, "messages", show::format_message);
     Ok(())
 }
 

@@ -14,6 +14,13 @@ async fn a_post_is_printed_and_read_as_an_agent_sees_it() {
         let base = ["board", "post", "--campaign", &campaign, words];
         fixture.json(&[&base, more].concat()).await
     };
+    let empty = fixture.run(&["board", "history", "--campaign", &campaign]).await;
+    assert_eq!((empty.stdout.as_str(), empty.stderr.as_str()), ("", "no posts\n"));
+    assert_eq!(
+        fixture.json(&["board", "history", "--campaign", &campaign]).await,
+        json!([]),
+        "programs get an empty list"
+    );
     let first = post("One.", &["--to", "copywriter"]).await;
     let reply = ["--to", "operator", "--reply-to", text(&first["id"])];
     post("Two.\n#9  operator to all", &reply).await;
