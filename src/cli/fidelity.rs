@@ -11,10 +11,11 @@ use super::{
     words::time,
 };
 use crate::{
-    context::compaction::folding::RefusedAttempt,
     domain::{
         agents::Catalogue,
-        fidelity::{CheckedTurn, EstimateErrors, FidelityReport, RejectedSummaries},
+        fidelity::{
+            CheckedTurn, EstimateErrors, FidelityReport, RejectedAttempt, RejectedSummaries,
+        },
         ids::short,
         text::count,
     },
@@ -134,11 +135,9 @@ fn format_rejected(rejected: &RejectedSummaries) -> String {
     std::iter::once(format_wrapped("", &head)).chain(faults).collect()
 }
 
-fn format_attempt(attempt: &RefusedAttempt) -> Vec<String> {
-    let name = serialised_name(attempt.rung);
-    let line =
-        |refusal: &dyn std::fmt::Display| format_wrapped("  ", &format!("{name}: {refusal}"));
-    attempt.refusals.iter().map(|refusal| line(refusal)).collect()
+fn format_attempt(attempt: &RejectedAttempt) -> Vec<String> {
+    let name = serialised_name(attempt.step);
+    attempt.faults.iter().map(|fault| format_wrapped("  ", &format!("{name}: {fault}"))).collect()
 }
 
 fn format_turns(turns: &[CheckedTurn], catalogue: &Catalogue) -> String {

@@ -128,9 +128,8 @@ async fn the_age_of_the_oldest_writing_transaction_is_reported() {
     let mut writer = database.pool().await.begin().await.unwrap();
     sqlx::query("select pg_current_xact_id()").execute(&mut *writer).await.unwrap();
     let mut conn = sqlx::PgConnection::connect_with(&database.options).await.unwrap();
-    let age = async |conn: &mut sqlx::PgConnection| {
-        admin::health(conn).await.unwrap().oldest_writer_secs
-    };
+    let age =
+        async |conn: &mut sqlx::PgConnection| admin::health(conn).await.unwrap().oldest_writer_secs;
     eventually("the age of the transaction is reported", async || {
         (age(&mut conn).await > 1.0).then_some(())
     })

@@ -1,4 +1,4 @@
-//! How exactly conversations were continued: proofs that models saw their history, estimates against counts, and rejected summaries.
+//! The fidelity of conversations: proofs that models saw their history, estimates against counts, and rejected summaries.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::{
     StatementError, campaigns,
     turns::{HistoryCheck, State},
 };
-use crate::context::compaction::folding::RefusedAttempt;
+use crate::context::compaction::{folding::RefusedAttempt, ladder::CompactionStep};
 
 /// The fidelity of the conversations of a campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -68,9 +68,15 @@ pub struct RejectedSummaries {
     pub created_at: DateTime<Utc>,
     /// True if a later attempt passed the checks.
     pub was_accepted_later: bool,
-    /// Each attempt with its faults.
-    #[schema(value_type = Vec<Object>)]
-    pub attempts: Json<Vec<RefusedAttempt>>,
+    pub attempts: Vec<RejectedAttempt>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RejectedAttempt {
+    /// The author: the model at `first` and `retry`, another one at `alternate`, none at `extract`.
+    #[schema(value_type = String)]
+    pub step: CompactionStep,
+    pub faults: Vec<String>,
 }
 
 /// A turn with the proof that the model saw the history.
@@ -111,17 +117,18 @@ pub async fn report(
         .fetch_one(&mut *conn)
         .await
         .map_err(StatementError::to("count the history checks of a campaign"))?;
-    let rejected = sqlx::query_as!(
-        RejectedSummaries,
-        r#"select c.session_id, c.generation, c.turn, c.created_at, c.outcome <> 'refused' as "was_accepted_later!",
-                  c.refusals as "attempts: Json<Vec<RefusedAttempt>>"
-             from dalsegno.sessions as s join dalsegno.compactions as c on c.session_id = s.id
-            where s.campaign_id = $1 and c.refusals <> '[]' order by c.id desc limit 100"#,
-        campaign_id,
-    )
-    .fetch_all(conn)
-    .await
-    .map_err(StatementError::to("list the rejected summaries of a campaign"))?;
+    let rejected = sqlx::query_file!("src/domain/fidelity/rejected.sql", campaign_id)
+        .map(|row| RejectedSummaries {
+            session_id: row.session_id,
+            generation: row.generation,
+            turn: row.turn,
+            created_at: row.created_at,
+            was_accepted_later: row.was_accepted_later,
+            attempts: row.attempts.0.iter().map(RejectedAttempt::of).collect(),
+        })
+        .fetch_all(conn)
+        .await
+        .map_err(StatementError::to("list the rejected summaries of a campaign"))?;
     Ok(FidelityReport {
         turns: CheckCounts {
             seen: totals.seen,
@@ -166,6 +173,13 @@ pub async fn list(
     .fetch_all(conn)
     .await
     .map_err(|error| StatementError::to("list the checked turns of a campaign")(error).into())
+}
+
+impl RejectedAttempt {
+    fn of(refused: &RefusedAttempt) -> Self {
+        let faults = refused.refusals.iter().map(ToString::to_string).collect();
+        Self { step: refused.rung, faults }
+    }
 }
 
 impl CheckedTurn {

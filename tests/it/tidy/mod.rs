@@ -493,8 +493,10 @@ fn tables_are_named_only_in_their_own_module() {
         {
             continue;
         }
-        // So do the statements for session summaries. Texts of contexts are stored under the lease of a turn, and while their facts exist.
+        // So do the statements for session summaries and reports. Texts of contexts are stored under the lease of a turn, and while
+        // their facts exist.
         let is_of_several = path.starts_with("src/domain/session_summaries")
+            || path.starts_with("src/domain/fidelity")
             || path.starts_with("src/domain/context_texts.sql");
         if is_of_several && path.extension().is_some_and(|it| it == "sql") {
             continue;
