@@ -356,6 +356,7 @@ pub const INTERNAL: &[&str] = &[
     "sessions_agent_form",
     "sessions_campaign",
     "sessions_fence_seed_length",
+    "sessions_fork_complete",
     "sessions_instance_form",
     "sessions_model_not_empty",
     "sessions_opened_because_known",

@@ -34,6 +34,7 @@ mod facts;
 mod fidelity;
 mod fields;
 mod flows;
+mod forks;
 mod ids;
 mod intake;
 mod jobs;
@@ -101,6 +102,7 @@ pub use self::{
         AllTemplates, CancelFlow, ListFlowTemplates, ListFlows, PauseFlow, ResumeFlow, RetryFlow,
         ShowFlow, StartFlow,
     },
+    forks::ForkSession,
     ids::{FindId, FoundId, Noun},
     intake::Intake,
     jobs::{CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob},
@@ -229,6 +231,7 @@ pub const ALL: &[Entry] = &[
     entry::<ShowCompaction>(),
     entry::<UncompactSession>(),
     entry::<InterruptSession>(),
+    entry::<ForkSession>(),
     entry::<ListAgents>(),
     entry::<ListAgentPauses>(),
     entry::<ListAgentStatuses>(),

@@ -58,9 +58,10 @@ async fn search(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     };
     let mut tx = call.begin().await?;
     let sessions = sessions::lineage(&mut *tx, turn.session_id).await?;
-    let rejected = sessions::rejected_turns(&mut *tx, &sessions).await?;
+    let ids: Vec<_> = sessions.iter().map(|(id, _)| *id).collect();
+    let rejected = sessions::rejected_turns(&mut *tx, &ids).await?;
     let search = Search {
-        session_ids: &sessions,
+        sessions: &sessions,
         without_turns: &rejected,
         words: words.trim(),
         around_chars: SHOWN_CHARS,

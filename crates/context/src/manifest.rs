@@ -182,6 +182,12 @@ impl Manifest {
         }
     }
 
+    /// Returns the generation of the summary that the call had.
+    pub fn generation(&self) -> Option<i32> {
+        let summary = self.parts.iter().find(|part| part.kind == Kind::Summary)?;
+        summary.id.as_deref()?.rsplit(' ').next()?.parse().ok()
+    }
+
     /// Names the text under which the rounds are stored, where the transcript does not have them as they were sent.
     pub fn set_rounds(&mut self, list: Digest) {
         if let Some(part) = self.parts.iter_mut().find(|part| part.kind == Kind::Rounds) {

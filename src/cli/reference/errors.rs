@@ -36,7 +36,7 @@ Requests to paths without a route get `not_found` (404), requests with a method 
 ";
 
 /// The meaning of each code.
-const MEANINGS: [(&str, &str); 136] = [
+const MEANINGS: [(&str, &str); 139] = [
     ("agent_not_paused", "The agent is not paused, so there is nothing to resume."),
     (
         "ambiguous_credential",
@@ -166,6 +166,10 @@ const MEANINGS: [(&str, &str); 136] = [
         "idempotency_not_supported",
         "The answer contains a secret, which is not stored: send the request without an idempotency key.",
     ),
+    (
+        "instance_taken",
+        "The agent has an instance of this name in the campaign: choose another one.",
+    ),
     ("internal", "A fault of the service: its log has the cause under the `request_id`."),
     (
         "item_changed",
@@ -203,6 +207,7 @@ const MEANINGS: [(&str, &str); 136] = [
     ("queue_full", "`queue.max_waiting` tasks are waiting: try again later."),
     ("session_busy", "Another run has taken over the session: try again when it has ended."),
     ("session_closed", "The session is closed: use its successor."),
+    ("session_expired", "The session has expired: the next task opens one that can be forked."),
     ("shutting_down", "The process is stopping: use another one."),
     ("starting", "The service waits for its database or its schema: try again."),
     ("task_ended", "The task has already ended."),
@@ -238,6 +243,7 @@ const MEANINGS: [(&str, &str); 136] = [
         "too_many_waiting_per_client",
         "`http.max_waiting_per_client` requests of this key are waiting for tasks: end some of them.",
     ),
+    ("turn_not_done", "The turn has not ended with an answer: fork at one that has."),
     ("unauthenticated", "The request has no API key: send `Authorization: Bearer KEY`."),
     ("unknown_agent", "No agent has this name. `detail` has the closest match."),
     ("unknown_archive", "The session has no such archive."),

@@ -20,9 +20,9 @@ use super::{
 use crate::{
     domain::{compactions::OpenedArchive, tasks::InterruptMode},
     operations::{
-        AcceptedCompaction, CompactSession, CompactionAnswer, InterruptSession, ListArchives,
-        ListSessions, MAX_LIMIT, Noun, ReadArchive, ReadTranscript, ResetSession, SessionView,
-        ShowCompaction, ShowSession, UncompactSession, ViewSession,
+        AcceptedCompaction, CompactSession, CompactionAnswer, ForkSession, InterruptSession,
+        ListArchives, ListSessions, MAX_LIMIT, Noun, ReadArchive, ReadTranscript, ResetSession,
+        SessionView, ShowCompaction, ShowSession, UncompactSession, ViewSession,
     },
 };
 
@@ -48,6 +48,10 @@ pub(super) enum SessionCommand {
     Uncompact(Id),
     /// Stops the running turn by cancelling its task. Output so far is kept.
     Interrupt(Interrupt),
+    /// Starts a new conversation as this one was after a turn. The session itself is not changed.
+    ///
+    /// The fork is a new instance of the agent: tasks of that instance continue it.
+    Fork(Fork),
 }
 
 #[derive(Debug, Args)]
@@ -114,6 +118,18 @@ pub(super) struct Interrupt {
     soft: bool,
 }
 
+#[derive(Debug, Args)]
+pub(super) struct Fork {
+    #[command(flatten)]
+    id: Id,
+    /// Last turn that the fork has. Default: the last one that is done.
+    #[arg(long, value_name = "TURN", value_parser = clap::value_parser!(i32).range(1..))]
+    at: Option<i32>,
+    /// Name of the new instance. Default: that of the session with `-fork-1`, or the next free number.
+    #[arg(long = "as", value_name = "INSTANCE")]
+    instance: Option<String>,
+}
+
 pub(super) async fn run(command: &SessionCommand, context: &Context) -> Result<Exit, Failure> {
     with_server(context, async |server| run_on_server(command, context, server).await).await
 }
@@ -161,6 +177,12 @@ async fn run_on_server(
             let interrupt = InterruptSession { id, reason: reason.clone(), how };
             let interrupted = server.call(interrupt).await?;
             output.print_data(&interrupted, || format_interruption(&interrupted));
+        }
+        SessionCommand::Fork(Fork { id, at, instance }) => {
+            let id = server.id(Noun::Session, &id.id).await?;
+            let fork = ForkSession { id, turn: *at, instance: instance.clone() };
+            let fork = server.call(fork).await?;
+            output.print_data(&fork, || show::format_fork(&fork));
         }
     }
     Ok(Exit::Ok)

@@ -32,9 +32,14 @@ pub(in crate::cli) fn format_sessions(sessions: &[Session], catalogue: &Catalogu
             session.turns.to_string(),
             session.context_tokens.to_string(),
             time(session.used_at),
+            fork_point(session).map_or_else(
+                || "-".to_owned(),
+                |(parent, turn)| format!("{}, turn {turn}", short(parent)),
+            ),
         ]
     };
-    let head = ["ID", "STATE", "AGENT", "PROVIDER", "MODEL", "TURNS", "CONTEXT", "USED (UTC)"];
+    let head =
+        ["ID", "STATE", "AGENT", "PROVIDER", "MODEL", "TURNS", "CONTEXT", "USED (UTC)", "FORK OF"];
     format_table(&head, sessions.iter().map(row))
 }
 
@@ -71,6 +76,9 @@ pub(super) fn format_session(detail: &Detail, catalogue: &Catalogue) -> String {
     if let (Some(at), Some(reason)) = (session.closed_at, session.closed_because) {
         list.push(("closed", format!("{}, because {}", time(at), serialised_name(reason))));
     }
+    if let Some((parent, turn)) = fork_point(session) {
+        list.push(("fork of", format!("{parent} at turn {turn}")));
+    }
     for (word, id) in [("before", session.predecessor_id), ("after", session.successor_id)] {
         list.extend(id.map(|id| (word, id.to_string())));
     }
@@ -100,6 +108,20 @@ pub(super) fn format_session(detail: &Detail, catalogue: &Catalogue) -> String {
         text.push_str(&format!("\n{}", format_turns(last_turns)));
     }
     text
+}
+
+/// Returns the session of which this one is a fork, and the turn.
+fn fork_point(session: &Session) -> Option<(Uuid, i32)> {
+    session.forked_from_session.zip(session.forked_at_turn)
+}
+
+/// Describes a new fork, with the next step.
+pub(super) fn format_fork(fork: &Session) -> String {
+    let Session { id, campaign_id, agent, instance, turns, .. } = fork;
+    format!(
+        "session {id} begins after turn {turns}; `dalsegno task add --campaign {campaign_id} --agent {agent} --instance {instance} PROMPT` \
+         continues it"
+    )
 }
 
 /// Describes how many prompts of the folded turns the compaction keeps.

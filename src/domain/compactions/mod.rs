@@ -212,7 +212,24 @@ pub async fn list(
     .map_err(StatementError::to("list the compactions of a session"))
 }
 
-/// Copies the compaction that `from` shows to its successor, as that one's first generation. Must hit one row.
+/// Returns the generation that a turn has probably shown, where its context is not stored: the last one that was applied to earlier turns.
+pub(super) async fn generation_before(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    turn: i32,
+) -> Result<i32, StatementError> {
+    sqlx::query_scalar!(
+        r#"select coalesce(max(generation), 0) as "generation!" from dalsegno.compactions
+            where session_id = $1 and turn < $2 and outcome = 'applied' and undone_at is null"#,
+        session_id,
+        turn,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(StatementError::to("find the compaction of a turn"))
+}
+
+/// Copies a compaction of `from` to a session that continues it, as that one's first generation. Must hit one row.
 pub(super) async fn inherit(
     conn: &mut PgConnection,
     from: Uuid,

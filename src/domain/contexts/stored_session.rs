@@ -44,7 +44,7 @@ impl StoredSession {
     ) -> Result<Self, Error> {
         let seed = session.fence_seed.as_slice().try_into();
         let seed = seed.map_err(|_| Error::FenceSeed(session.id))?;
-        let generation = generation(manifest);
+        let generation = manifest.generation();
         let compaction = match generation {
             Some(generation) => read_compaction(&mut *conn, session.id, generation).await?,
             None => None,
@@ -66,7 +66,7 @@ impl StoredSession {
 
     /// Returns true if a call was assembled from these rows, too.
     pub fn is_of(&self, manifest: &Manifest) -> bool {
-        generation(manifest) == self.generation
+        manifest.generation() == self.generation
     }
 
     /// Assembles a call again. Returns it with the text of each part for people.
@@ -134,12 +134,6 @@ pub async fn texts_of(
         texts.extend(context_texts::find(conn, &said).await?);
     }
     Ok(texts)
-}
-
-/// Returns the generation of the summary that a manifest names.
-fn generation(manifest: &Manifest) -> Option<i32> {
-    let summary = manifest.parts.iter().find(|part| part.kind == Kind::Summary)?;
-    summary.id.as_deref()?.rsplit(' ').next()?.parse().ok()
 }
 
 /// Reads a compaction; `None` if it was removed.

@@ -6,11 +6,12 @@ use super::{
     NewSession,
     decide::{Decision, Inherit, SessionRequest, decide, inherit},
     expiry::{self, Inheritance},
+    memory::{self, InheritedMemory},
 };
 use crate::domain::{
     agents::SessionMode as Mode,
-    compactions, facts, ids, messages, nodes, session_summaries,
-    sessions::{self, Error, Position, Reason, SessionRow, State, Successor},
+    facts, ids, messages, session_summaries,
+    sessions::{self, Continuation, Error, Origin, Position, Reason, SessionRow, State},
     turns,
 };
 
@@ -89,7 +90,7 @@ pub async fn resolve(
                 session_summaries::delete(&mut *conn, campaign_id, agent, instance).await?;
             }
             let id = ids::new_at(opening.now);
-            let session = sessions::open(conn, id, opening, lease, ephemeral, None).await?;
+            let session = sessions::open(conn, id, opening, Some(lease), ephemeral, None).await?;
             Ok(ResolvedSession::without_inheritance(session, decision))
         }
     }
@@ -126,57 +127,27 @@ pub async fn open_successor(
     // Closed first: the index admits one open session.
     sessions::close(&mut *conn, open.id, reason, Some(id), opening.now).await?;
     facts::request(&mut *conn, open.campaign_id, open.id).await?;
-    let successor = Successor {
-        predecessor_id: open.id,
-        because: reason,
+    let successor = Continuation {
+        origin: Origin::Predecessor { id: open.id, because: reason },
         goes_on: remembers.then(|| Position::of(open)),
         takes_summary,
         learnt_by: Some(open),
     };
     let session =
-        sessions::open(&mut *conn, id, opening, lease, open.ephemeral, Some(successor)).await?;
-    let mut after_seq = 0;
-    if takes_summary {
-        after_seq =
-            compactions::inherit(&mut *conn, open.id, id, open.generation, opening.now).await?;
-    }
+        sessions::open(&mut *conn, id, opening, Some(lease), open.ephemeral, Some(successor))
+            .await?;
     let inherited = match part {
         Inherit::Nothing => messages::InheritResult::default(),
         Inherit::All | Inherit::Text => {
-            let text_only = part == Inherit::Text;
-            let max_weight = inherit_max_weight;
-            let without_turns = open.rejected_turns.as_slice();
-            let part = messages::InheritLimits { after_seq, max_weight, text_only, without_turns };
-            messages::inherit(&mut *conn, open.id, id, part).await?
+            let whole = InheritedMemory::of_successor(open, inherit_max_weight);
+            let part = InheritedMemory { text_only: part == Inherit::Text, ..whole };
+            memory::inherit(&mut *conn, open, id, part, opening.now).await?
         }
     };
-    if remembers {
-        facts::inherit_showings(&mut *conn, open.id, id).await?;
-        inherit_node(&mut *conn, open, id, takes_summary).await?;
-    }
     Ok(ResolvedSession {
         session,
         decision: Decision::Rebuild(reason),
         inherited,
         inherited_summary: takes_summary,
     })
-}
-
-/// Places the successor at the node of its predecessor. The node's instructions are sent again, unless they came along as a message or in
-/// front of the summary.
-async fn inherit_node(
-    conn: &mut PgConnection,
-    open: &SessionRow,
-    id: uuid::Uuid,
-    takes_summary: bool,
-) -> Result<(), Error> {
-    let Some(stay) = nodes::current(&mut *conn, open.id).await? else { return Ok(()) };
-    let mut has_entry = match stay.entry_id {
-        Some(entry_id) => messages::contains(&mut *conn, id, entry_id).await?,
-        None => false,
-    };
-    if !has_entry && takes_summary {
-        has_entry = compactions::is_of_node_since(&mut *conn, id, stay.first_seq).await?;
-    }
-    Ok(nodes::inherit(conn, open.id, id, has_entry).await?)
 }

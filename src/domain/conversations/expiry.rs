@@ -9,7 +9,7 @@ use crate::domain::{
     compactions, facts, ids,
     messages::InheritResult,
     session_summaries::{self, SessionSummary, SummaryText},
-    sessions::{self, Error, Position, Reason, SessionRow, Successor},
+    sessions::{self, Continuation, Error, Origin, Position, Reason, SessionRow},
 };
 
 /// Rules for what a successor takes over.
@@ -64,9 +64,8 @@ async fn begin(
         session_summaries::take(&mut *conn, campaign_id, agent, instance, forgotten_until).await?;
     let rendered = kept.and_then(|kept| (inheritance.render)(&kept).map(|made| (kept, made)));
     let predecessor_id = rendered.as_ref().map(|(kept, _)| kept.session_id).or(predecessor_id);
-    let successor = predecessor_id.map(|predecessor_id| Successor {
-        predecessor_id,
-        because: Reason::Expired,
+    let successor = predecessor_id.map(|id| Continuation {
+        origin: Origin::Predecessor { id, because: Reason::Expired },
         goes_on: rendered.as_ref().map(|(kept, _)| Position {
             last_seq: kept.last_seq,
             turn_count: kept.turn_count,
@@ -76,7 +75,7 @@ async fn begin(
         takes_summary: rendered.is_some(),
         learnt_by: None,
     });
-    let session = sessions::open(&mut *conn, id, opening, lease, false, successor).await?;
+    let session = sessions::open(&mut *conn, id, opening, Some(lease), false, successor).await?;
     if let Some((kept, made)) = &rendered {
         compactions::store_inherited_summary(&mut *conn, id, kept, made, now).await?;
     }

@@ -57,6 +57,8 @@ pub enum Kind {
     /// Another provider has taken over, or has given back.
     ConversationMoved,
     SessionOpened,
+    /// A conversation has begun as another one was after a turn.
+    SessionForked,
     SessionRebuilt,
     SessionCompacted,
     SessionUncompacted,
@@ -91,7 +93,7 @@ pub enum Kind {
 }
 
 /// The kinds of all events: those of [`Kind`], and those that only the database writes.
-pub const KINDS: [&str; 35] = [
+pub const KINDS: [&str; 36] = [
     "agent.paused",
     "agent.resumed",
     "blackboard.changed",
@@ -112,6 +114,7 @@ pub const KINDS: [&str; 35] = [
     "session.compacted",
     "session.compaction_not_needed",
     "session.compaction_refused",
+    "session.forked",
     "session.opened",
     "session.rebuilt",
     "session.reset",
@@ -213,6 +216,7 @@ impl Kind {
             Self::TaskFailed => "task.failed",
             Self::ConversationMoved => "conversation.moved",
             Self::SessionOpened => "session.opened",
+            Self::SessionForked => "session.forked",
             Self::SessionRebuilt => "session.rebuilt",
             Self::SessionCompacted => "session.compacted",
             Self::NodeEntered => "node.entered",

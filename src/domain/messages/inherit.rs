@@ -11,6 +11,8 @@ use crate::domain::StatementError;
 pub struct InheritLimits<'a> {
     /// Messages up to this place are left out, because a summary stands for them.
     pub after_seq: i64,
+    /// Messages of later turns are left out.
+    pub up_to_turn: i32,
     /// Maximum weight. The newest whole turns within it are inherited.
     pub max_weight: i64,
     /// Leaves out tool calls and their results.
@@ -37,6 +39,22 @@ pub struct LeftOut {
     pub last_seq: i64,
 }
 
+/// Returns the last place of the messages up to a turn.
+pub async fn last_seq_of_turn(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    turn: i32,
+) -> Result<i64, StatementError> {
+    sqlx::query_scalar!(
+        r#"select coalesce(max(seq), 0) as "seq!" from dalsegno.messages where session_id = $1 and turn <= $2"#,
+        session_id,
+        turn,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(StatementError::to("find the end of a turn in a transcript"))
+}
+
 /// Copies the recent turns of `from` to `to`, at the same places.
 ///
 /// Copies whole turns only, because providers reject a tool call without its result.
@@ -49,7 +67,7 @@ pub async fn inherit(
     let row = sqlx::query!(
         r#"with shown as (
              select turn, sum(weight)::bigint as weight, count(*) as n, max(seq) as last_seq from dalsegno.messages
-              where session_id = $1 and seq > $3 and turn <> all($6)
+              where session_id = $1 and seq > $3 and turn <= $7 and turn <> all($6)
                 and (not $5 or role in ('user', 'notice') or (role = 'assistant' and tool_calls is null))
               group by turn
          ), summed as (
@@ -73,6 +91,7 @@ pub async fn inherit(
         part.max_weight,
         part.text_only,
         part.without_turns,
+        part.up_to_turn,
     )
     .fetch_one(executor)
     .await

@@ -74,10 +74,11 @@ pub async fn record_repeated_entry(
     .map_err(StatementError::to("record that a session was shown its node again"))
 }
 
-/// Copies the predecessor's current stay to the successor. `has_entry`: it inherited the message with the node's instructions.
+/// Copies a stay of a session to one that continues it, where it is the first and current one. `has_entry`: that session inherited the
+/// message with the node's instructions.
 pub async fn inherit(
     executor: impl PgExecutor<'_>,
-    from: Uuid,
+    (from, ordinal): (Uuid, i32),
     to: Uuid,
     has_entry: bool,
 ) -> Result<(), StatementError> {
@@ -85,10 +86,11 @@ pub async fn inherit(
         "insert into dalsegno.session_nodes
                 (session_id, campaign_id, task_id, entered_at, first_seq, entry_id, ordinal, agent, instance, node)
          select $2, campaign_id, task_id, entered_at, first_seq, case when $3 then entry_id end, 1, agent, instance, node
-           from dalsegno.session_nodes where session_id = $1 and left_at is null",
+           from dalsegno.session_nodes where session_id = $1 and ordinal = $4",
         from,
         to,
         has_entry,
+        ordinal,
     )
     .execute(executor)
     .await

@@ -53,6 +53,24 @@ pub async fn current(
     .map_err(StatementError::to("read the current node of a session"))
 }
 
+/// Reads the stay of a session at a place of its transcript: the last one that had begun.
+pub async fn stay_at(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    seq: i64,
+) -> Result<Option<NodeVisit>, StatementError> {
+    sqlx::query_as!(
+        NodeVisit,
+        "select ordinal, node, agent, instance, task_id, entered_at, left_at, first_seq, last_seq, entry_id
+           from dalsegno.session_nodes where session_id = $1 and first_seq <= $2 order by ordinal desc limit 1",
+        session_id,
+        seq,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(StatementError::to("read the node of a session at a turn"))
+}
+
 /// Lists the stays of a session, in order.
 pub async fn of_session(
     executor: impl PgExecutor<'_>,

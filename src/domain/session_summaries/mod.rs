@@ -140,6 +140,22 @@ pub async fn take(
     .map_err(StatementError::to("use the summary of an expired session"))
 }
 
+/// Lists the instances of an agent whose memory is stored in a campaign.
+pub async fn instances(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    agent: &str,
+) -> Result<Vec<String>, StatementError> {
+    sqlx::query_scalar!(
+        "select instance from dalsegno.session_summaries where campaign_id = $1 and agent = $2",
+        campaign_id,
+        agent,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the kept summaries of an agent"))
+}
+
 /// Deletes the stored memory of a conversation, which then begins fresh.
 pub async fn delete(
     executor: impl PgExecutor<'_>,

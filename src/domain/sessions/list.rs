@@ -29,6 +29,9 @@ pub struct Session {
     /// The session that this one continues. Null also if that one was removed.
     pub predecessor_id: Option<Uuid>,
     pub successor_id: Option<Uuid>,
+    /// The session of which this one is a fork: it began with the messages up to `forked_at_turn`. That session may be gone.
+    pub forked_from_session: Option<Uuid>,
+    pub forked_at_turn: Option<i32>,
     pub turns: i32,
     pub token_count: i64,
     pub context_tokens: i64,
@@ -79,8 +82,8 @@ macro_rules! sessions {
                       ephemeral, opened_because as "opened_because: Reason", rebuild_because as "rebuild_because: Reason",
                       closed_because as "closed_because: Reason",
                       (select b.id from dalsegno.sessions as b where b.id = s.predecessor_id) as predecessor_id,
-                      (select a.id from dalsegno.sessions as a where a.id = s.successor_id) as successor_id, turn_count as turns,
-                      token_count, context_tokens, generation, rejected_turns, created_at, used_at, expires_at, closed_at
+                      (select a.id from dalsegno.sessions as a where a.id = s.successor_id) as successor_id, forked_from_session, forked_at_turn,
+                      turn_count as turns, token_count, context_tokens, generation, rejected_turns, created_at, used_at, expires_at, closed_at
                  from dalsegno.sessions as s "# + $rest,
             $($argument),+
         )
@@ -152,17 +155,25 @@ pub async fn of_conversation(
     .map_err(StatementError::to("find the session of a conversation"))
 }
 
-/// Lists a session and its predecessors that still exist, back to one that began without a memory.
-pub async fn lineage(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Vec<Uuid>, StatementError> {
-    sqlx::query_scalar!(
+/// Lists a session and the sessions before it that still exist, back to one that began without a memory: predecessors, and those that
+/// were forked. Each with the last turn that belongs to the conversation of `id`.
+pub async fn lineage(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+) -> Result<Vec<(Uuid, i32)>, StatementError> {
+    sqlx::query!(
         r#"with recursive lineage as (
-               select id, predecessor_id, opened_because from dalsegno.sessions where id = $1
+               select id, coalesce(predecessor_id, forked_from_session) as before, forked_at_turn, opened_because,
+                      2147483647 as last_turn
+                 from dalsegno.sessions where id = $1
                union all
-               select b.id, b.predecessor_id, b.opened_because
-                 from lineage as a join dalsegno.sessions as b on b.id = a.predecessor_id and a.opened_because <> 'fresh')
-           select id as "id!" from lineage"#,
+               select b.id, coalesce(b.predecessor_id, b.forked_from_session), b.forked_at_turn, b.opened_because,
+                      least(a.last_turn, a.forked_at_turn)
+                 from lineage as a join dalsegno.sessions as b on b.id = a.before and a.opened_because <> 'fresh')
+           select id as "id!", last_turn as "last_turn!" from lineage"#,
         id,
     )
+    .map(|row| (row.id, row.last_turn))
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("find the predecessor of a session"))

@@ -13,6 +13,7 @@ mod campaign_sessions;
 mod credentials;
 mod due;
 mod error;
+mod forks;
 mod generations;
 mod list;
 mod open;
@@ -47,7 +48,11 @@ pub use self::{
     ttl::Config,
 };
 pub(super) use self::{
-    open::{Position, Successor, close, close_ephemeral, find_ephemeral, find_open, open},
+    forks::{instances, lock_against_removal},
+    open::{
+        Continuation, ForkPoint, Origin, Position, close, close_ephemeral, find_ephemeral,
+        find_open, open,
+    },
     running::take_from_lost_run,
 };
 use super::StatementError;

@@ -17,7 +17,8 @@ pub struct NewSession<'a> {
     pub model: &'a str,
     /// SHA-256 of the agent's prompt, in hex.
     pub prompt_hash: &'a str,
-    pub task_id: Uuid,
+    /// `None`: a person opens it.
+    pub task_id: Option<Uuid>,
     /// Fresh random bytes. Used only if a session is opened.
     pub fence_seed: [u8; 32],
     pub expires_at: DateTime<Utc>,
@@ -26,14 +27,32 @@ pub struct NewSession<'a> {
 
 /// The link of a new session to the one that it continues.
 #[derive(Clone, Copy)]
-pub struct Successor<'a> {
-    pub predecessor_id: Uuid,
-    pub because: Reason,
+pub struct Continuation<'a> {
+    pub origin: Origin,
     /// The position to continue from, if a part of the conversation is inherited.
     pub goes_on: Option<Position>,
     pub takes_summary: bool,
-    /// The predecessor whose token calibration is inherited.
+    /// The session before it whose token calibration is inherited.
     pub learnt_by: Option<&'a SessionRow>,
+}
+
+/// The session that a new one continues.
+#[derive(Debug, Clone, Copy)]
+pub enum Origin {
+    /// The new session takes its place, for this reason.
+    Predecessor { id: Uuid, because: Reason },
+    /// The new session begins as this one was after a turn. Both go on.
+    Fork(ForkPoint),
+}
+
+/// The end of a turn, where a fork begins.
+#[derive(Debug, Clone, Copy)]
+pub struct ForkPoint {
+    pub parent_id: Uuid,
+    pub turn: i32,
+    /// Tokens of the window that the last call of the turn occupied. More than 0, so that the fork counts as a conversation that has
+    /// answered.
+    pub context_tokens: i64,
 }
 
 /// The position that a conversation has reached. A successor that continues there keeps counting and does not read old posts again. It
@@ -93,23 +112,28 @@ pub async fn find_ephemeral(
     }
 }
 
-/// Opens a session for the run of `lease`, so that an older run cannot begin a turn in it. If another run opens the same conversation at
-/// the same time, that one wins, and this run gets [`Error::Overtaken`].
+/// Opens a session for the run of `lease`, so that an older run cannot begin a turn in it; without one, any run may. If another run opens
+/// the same conversation at the same time, that one wins, and this run gets [`Error::Overtaken`].
 pub async fn open(
     conn: &mut PgConnection,
     id: Uuid,
     opening: &NewSession<'_>,
-    lease: i64,
+    lease: Option<i64>,
     ephemeral: bool,
-    successor: Option<Successor<'_>>,
+    continues: Option<Continuation<'_>>,
 ) -> Result<SessionRow, Error> {
-    let goes_on = successor.and_then(|successor| successor.goes_on);
-    let same_model = successor
-        .and_then(|successor| successor.learnt_by)
+    let goes_on = continues.and_then(|before| before.goes_on);
+    let (predecessor, fork) = match continues.map(|before| before.origin) {
+        Some(Origin::Predecessor { id, because }) => (Some((id, because)), None),
+        Some(Origin::Fork(point)) => (None, Some(point)),
+        None => (None, None),
+    };
+    let same_model = continues
+        .and_then(|before| before.learnt_by)
         .filter(|before| before.provider == opening.provider && before.model == opening.model);
-    // The breaker counts attempts by turn number, and only a successor with memory continues these numbers.
-    let breaker = same_model.filter(|_| goes_on.is_some());
-    let generation = i32::from(successor.is_some_and(|successor| successor.takes_summary));
+    // The breaker counts attempts by turn number. Only a successor with memory continues these numbers; a fork goes back.
+    let breaker = same_model.filter(|_| goes_on.is_some() && fork.is_none());
+    let generation = i32::from(continues.is_some_and(|before| before.takes_summary));
     // The row keeps the interruption until a turn begins, because this run may end before that.
     let state = match goes_on {
         Some(position) if position.interrupted => State::Interrupted,
@@ -119,8 +143,8 @@ pub async fn open(
         "insert into dalsegno.sessions
                 (id, campaign_id, agent_type, instance, provider, model, prompt_hash, opened_by_task, opened_because, fence_seed,
                  expires_at, created_at, used_at, ephemeral, predecessor_id, last_seq, turn_count, board_cursor, generation,
-                 last_generation, calibration, compaction_breaker, state, lease)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14, $15, $16, $17, $18, $18, $19, $20, $21, $22)
+                 last_generation, calibration, compaction_breaker, state, lease, forked_from_session, forked_at_turn, context_tokens)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13, $14, $15, $16, $17, $18, $18, $19, $20, $21, $22, $23, $24, $25)
          on conflict (campaign_id, agent_type, instance) where closed_at is null and not ephemeral do nothing",
         id,
         opening.campaign_id,
@@ -130,12 +154,12 @@ pub async fn open(
         opening.model,
         opening.prompt_hash,
         opening.task_id,
-        successor.map_or(Reason::New, |successor| successor.because) as Reason,
+        predecessor.map_or(Reason::New, |(_, because)| because) as Reason,
         opening.fence_seed.as_slice(),
         opening.expires_at,
         opening.now,
         ephemeral,
-        successor.map(|successor| successor.predecessor_id),
+        predecessor.map(|(id, _)| id),
         goes_on.map_or(0, |position| position.last_seq),
         goes_on.map_or(0, |position| position.turn_count),
         goes_on.map_or(0, |position| position.board_cursor),
@@ -144,6 +168,9 @@ pub async fn open(
         breaker.and_then(|before| before.compaction_breaker.clone()),
         state as State,
         lease,
+        fork.map(|point| point.parent_id),
+        fork.map(|point| point.turn),
+        fork.map_or(0, |point| point.context_tokens),
     )
     .execute(&mut *conn)
     .await

@@ -50,7 +50,7 @@ with turn as (
              else s.rejected_turns end
       from turn
      where s.id = turn.session_id and s.running_turn = turn.number and s.lease = turn.lease
-    returning s.last_seq - turn.n_messages + 1 as first_seq, s.rejected_turns
+    returning s.last_seq - turn.n_messages + 1 as first_seq, s.rejected_turns, s.board_cursor
 ), new_messages as (
     insert into dalsegno.messages
            (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name)
@@ -93,9 +93,10 @@ with turn as (
       from ledger
 ), ended_turn as (
     update dalsegno.turns as t
-       set state = turn.state, ended_at = turn.now, error = turn.error, flags = turn.flags, history_check = turn.history_check, reserved_micros = 0,
-           reserved_tokens = 0, input_tokens = spent.input, output_tokens = spent.output, cache_read_tokens = spent.cache_read,
-           cache_creation_tokens = spent.cache_creation, cost_micros = spent.micros, calls = spent.calls
+       set state = turn.state, ended_at = turn.now, error = turn.error, flags = turn.flags, history_check = turn.history_check,
+           reserved_micros = 0, reserved_tokens = 0, input_tokens = spent.input, output_tokens = spent.output,
+           cache_read_tokens = spent.cache_read, cache_creation_tokens = spent.cache_creation, cost_micros = spent.micros,
+           calls = spent.calls, board_cursor = session.board_cursor
       from turn, session, spent
      where t.session_id = turn.session_id and t.number = turn.number and t.lease = turn.lease and t.state = 'running'
     returning spent.micros, spent.input + spent.output + spent.cache_read + spent.cache_creation as tokens

@@ -101,6 +101,32 @@ pub async fn find(
     .map_err(StatementError::to("read a turn"))
 }
 
+/// A turn whose answer was committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DoneTurn {
+    pub number: i32,
+    /// The last post that the session had seen at its end. `None`: an older version has ended it.
+    pub board_cursor: Option<i64>,
+}
+
+/// Finds the turn with this number if it is done, or the last one that is.
+pub async fn last_done(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    number: Option<i32>,
+) -> Result<Option<DoneTurn>, StatementError> {
+    sqlx::query_as!(
+        DoneTurn,
+        "select number, board_cursor from dalsegno.turns
+          where session_id = $1 and state = 'done' and ($2::integer is null or number = $2) order by number desc limit 1",
+        session_id,
+        number,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(StatementError::to("find the turn to fork at"))
+}
+
 /// Returns true if a turn still runs under this lease.
 pub async fn is_running(
     executor: impl PgExecutor<'_>,

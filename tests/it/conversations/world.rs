@@ -284,7 +284,7 @@ pub fn opening(task: &Task, now: TurnSettings) -> NewSession<'_> {
         provider: now.provider,
         model: now.model,
         prompt_hash: now.prompt_hash,
-        task_id: task.id,
+        task_id: Some(task.id),
         fence_seed: [7; 32],
         expires_at: now.at + TimeDelta::days(7),
         now: now.at,

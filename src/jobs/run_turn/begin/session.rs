@@ -86,7 +86,7 @@ fn opening<'a>(services: &Services, assignment: &'a Assignment<'_>) -> NewSessio
         provider: &route.provider_name,
         model: &route.model,
         prompt_hash: &assignment.prompt_hash,
-        task_id: task.id,
+        task_id: Some(task.id),
         fence_seed: rand::random(),
         expires_at: services.sessions.expires_at(&route.provider_name, agent.ttl_days, now),
         now,
