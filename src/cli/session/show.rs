@@ -32,14 +32,9 @@ pub(in crate::cli) fn format_sessions(sessions: &[Session], catalogue: &Catalogu
             session.turns.to_string(),
             session.context_tokens.to_string(),
             time(session.used_at),
-            fork_point(session).map_or_else(
-                || "-".to_owned(),
-                |(parent, turn)| format!("{}, turn {turn}", short(parent)),
-            ),
         ]
     };
-    let head =
-        ["ID", "STATE", "AGENT", "PROVIDER", "MODEL", "TURNS", "CONTEXT", "USED (UTC)", "FORK OF"];
+    let head = ["ID", "STATE", "AGENT", "PROVIDER", "MODEL", "TURNS", "CONTEXT", "USED (UTC)"];
     format_table(&head, sessions.iter().map(row))
 }
 

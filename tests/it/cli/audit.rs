@@ -21,6 +21,7 @@ async fn every_changing_command_writes_an_audit_line() {
     compact(&world.pool, session).await;
     let running = world.add("Part three.").await;
     world.begin(&running, world.lease(), TurnSettings::default()).await;
+    world.keep_sessions().await;
     let instance = dalsegno::domain::tasks::New { instance: "second", ..world.ask("Part four.") };
     let task = world.add_new(&instance).await.unwrap().task;
     let instance = dalsegno::domain::tasks::New { instance: "third", ..world.ask("Part five.") };
@@ -124,6 +125,7 @@ async fn every_changing_command_writes_an_audit_line() {
         (vec!["session", "uncompact", &session], "session.uncompact", &session),
         (vec!["session", "compact", &session], "session.compact", &session),
         (vec!["session", "reset", &session], "session.reset", &session),
+        (vec!["session", "fork", &session, "--at", "1"], "session.fork", &session),
         (vec!["task", "cancel", &id], "task.cancel", &id),
         (vec!["task", "retry", &id], "task.retry", &id),
         (vec!["queue", "pause", "turns", "--reason", "x"], "queue.pause", "turns"),

@@ -18,6 +18,7 @@ pub async fn fill(world: &World) {
     world.turn("Part one.", TurnSettings::default()).await;
     let session = world.turn("Part two.", TurnSettings::default()).await.session.id;
     compact(&world.pool, session).await;
+    world.keep_sessions().await;
     world.add("Part three.").await;
 }
 
@@ -132,6 +133,11 @@ fn sessions() -> Vec<Step> {
         ("compact_session", vec!["session", "compact", "SESSION"]),
         ("show_compaction", vec!["session", "compact", UNKNOWN]),
         ("interrupt_session", vec!["session", "interrupt", "SESSION", "--soft"]),
+        ("fork_session", vec!["session", "fork", "SESSION", "--at", "1"]),
+        ("fork_session", vec!["session", "fork", "SESSION", "--at", "7"]),
+        ("fork_session", vec!["session", "fork", "SESSION", "--as", "Main"]),
+        ("fork_session", vec!["session", "fork", "SESSION", "--as", "main"]),
+        ("list_sessions", vec!["session", "ls"]),
         ("reset_session", vec!["session", "reset", "SESSION", "--fresh"]),
     ]
 }

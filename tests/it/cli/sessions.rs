@@ -177,3 +177,27 @@ async fn interrupting_cancels_the_running_task() {
     assert_eq!(stopped["cancel"], "at_once");
     assert_eq!(fixture.json(&["task", "show", &task.id.to_string()]).await["state"], "cancelled");
 }
+
+#[tokio::test]
+async fn a_fork_is_named_in_lists_and_by_its_session() {
+    let (fixture, id) = session_with_turns().await;
+    fixture.world.keep_sessions().await;
+    let once = ["session", "fork", &id, "--at", "1", "--idempotency-key", "once"];
+    let fork = fixture.json(&once).await;
+    assert_eq!(fixture.json(&once).await["id"], fork["id"]);
+    assert_eq!((&fork["instance"], &fork["turns"]), (&json!("main-fork-1"), &json!(1)));
+    assert_eq!((text(&fork["forked_from_session"]), &fork["forked_at_turn"]), (&*id, &json!(1)));
+    let named = fixture.run(&["session", "fork", &id, "--as", "end"]).await;
+    assert!(named.has("begins after turn 2") && named.has("--instance end PROMPT"), "{named:?}");
+    let listed = fixture.run(&["session", "ls"]).await;
+    let end = &id[id.len() - 12..];
+    for of in [1, 2] {
+        assert!(listed.has(&format!("{end}, turn {of}")), "{listed:?}");
+    }
+    let shown = fixture.run(&["session", "show", text(&fork["id"])]).await;
+    assert!(shown.has(&format!("{id} at turn 1")), "{shown:?}");
+    let refused = fixture.run(&["session", "fork", &id, "--as", "end"]).await;
+    assert_eq!((refused.code, refused.has("already has an instance `end`")), (5, true));
+    let unknown = fixture.run(&["session", "fork", &id, "--at", "7"]).await;
+    assert_eq!((unknown.code, unknown.has("has no turn 7")), (3, true), "{unknown:?}");
+}

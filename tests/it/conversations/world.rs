@@ -239,6 +239,12 @@ impl World {
         sessions::list(&self.pool, sessions::Filter::default(), Default::default()).await.unwrap()
     }
 
+    /// Keeps the sessions open by the clock of the host, which commands use.
+    pub async fn keep_sessions(&self) {
+        let sql = "update dalsegno.sessions set expires_at = now() + interval '30 days'";
+        sqlx::query(sql).execute(&self.pool).await.unwrap();
+    }
+
     /// Returns the transcript as `role: text`.
     pub async fn transcript(&self, session_id: Uuid) -> Vec<String> {
         let stored = messages::list(&self.pool, session_id, messages::Span::all()).await.unwrap();

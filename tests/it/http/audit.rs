@@ -60,6 +60,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     compact(&world.pool, session).await;
     let running = world.add("Part three.").await;
     world.begin(&running, world.lease(), TurnSettings::default()).await;
+    world.keep_sessions().await;
     let instance = dalsegno::domain::tasks::New { instance: "second", ..world.ask("Part four.") };
     let waiting = world.add_new(&instance).await.unwrap().task.id;
     let campaign = world.campaign.id;
@@ -209,6 +210,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ("POST", "/v1/cleanup/run", "/v1/cleanup/run".into(), json!({}), "cleanup.run"),
         ("POST", "/v1/sessions/{id}/compact", session("compact"), json!({}), "session.compact"),
         ("POST", "/v1/sessions/{id}/reset", session("reset"), json!({}), "session.reset"),
+        ("POST", "/v1/sessions/{id}/forks", session("forks"), json!({ "turn": 1 }), "session.fork"),
         (
             "POST",
             "/v1/campaigns/{id}/agents/reset",

@@ -63,3 +63,25 @@ async fn interrupting_cancels_the_running_task() {
     let task = fixture.get(&format!("/v1/tasks/{}", task.id)).await.expect(200);
     assert_eq!(task["state"], "cancelled");
 }
+
+#[tokio::test]
+async fn a_fork_is_created_at_its_own_address() {
+    let fixture = Fixture::new().await;
+    fixture.world.turn("Part one.", TurnSettings::default()).await;
+    let id = fixture.world.turn("Part two.", TurnSettings::default()).await.session.id;
+    fixture.world.keep_sessions().await;
+    let path = format!("/v1/sessions/{id}/forks");
+    let made = fixture.post(&path, &json!({ "turn": 1, "instance": "draft" })).await;
+    let fork = made.expect(201);
+    let own = format!("/v1/sessions/{}", fork["id"].as_str().unwrap());
+    assert!(made.head.contains(&format!("location: {own}")), "{made:?}");
+    let shown = fixture.get(&own).await.expect(200);
+    assert_eq!((&shown["forked_from_session"], &shown["instance"]), (&json!(id), &json!("draft")));
+    let said = fixture.get(&format!("{own}/messages")).await.expect(200);
+    assert_eq!(said["items"].as_array().unwrap().len(), 2);
+    let again = fixture.post(&path, &json!({ "instance": "draft" })).await;
+    again.problem(409, "instance_taken");
+    fixture.post(&path, &json!({ "instance": "No" })).await.problem(422, "bad_instance");
+    fixture.post(&path, &json!({ "turn": 7 })).await.problem(404, "unknown_turn");
+    fixture.post(&format!("{own}/forks"), &json!({})).await.problem(409, "turn_not_done");
+}

@@ -9,6 +9,7 @@ mod failover;
 mod faults;
 mod fidelity;
 pub mod fixture;
+pub mod forks;
 mod handovers;
 pub mod heavy;
 mod instances;

@@ -5,6 +5,7 @@ mod disk_space;
 mod ends;
 mod failover;
 mod figures;
+mod forks;
 mod grants;
 mod hosts;
 mod interrupts;
