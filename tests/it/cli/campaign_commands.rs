@@ -43,7 +43,9 @@ pub async fn named(command: &[&str], pool: &PgPool) -> Vec<String> {
     let mut named = Vec::new();
     for word in command {
         let query = match *word {
-            "SESSION" => "select id from dalsegno.sessions order by id limit 1",
+            "SESSION" => {
+                "select id from dalsegno.sessions where forked_from_session is null order by id limit 1"
+            }
             "TASK" => "select id from dalsegno.tasks where prompt = 'Part three.'",
             "BULK" => "select id from dalsegno.bulk_actions order by id limit 1",
             "DONE" => "select id from dalsegno.tasks where prompt = 'Part one.' and state = 'done'",
