@@ -60,7 +60,7 @@ impl Envelope {
 }
 
 impl<'a> CallTexts<'a> {
-    pub(super) fn of(request: &'a Request) -> Self {
+    pub fn of(request: &'a Request) -> Self {
         let resumed = request.conversation.as_ref().filter(|kept| kept.head.is_some());
         Self {
             system: &request.system,

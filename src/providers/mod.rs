@@ -55,6 +55,12 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
         cancel: &'a CancellationToken,
     ) -> ProviderFuture<'a, u32>;
 
+    /// Builds the envelope of a request that is not sent, without asking the server. `None`: the provider sends no requests. Facts about
+    /// the model are known from [`window_tokens`](Self::window_tokens).
+    fn envelope(&self, _: &Request) -> Result<Option<Envelope>, Error> {
+        Ok(None)
+    }
+
     /// Returns the name in OpenTelemetry's conventions, or our own name if they have none.
     fn telemetry_name(&self) -> &'static str;
 

@@ -1,5 +1,7 @@
 //! The input of the CLI besides its system text and the prompt.
 
+use std::ffi::OsString;
+
 use serde::{Deserialize, Serialize};
 
 use super::neutralise;
@@ -8,9 +10,9 @@ use crate::providers::CallTexts;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
     /// The arguments of the program. They contain no secrets: those are in its environment, or come through a pipe.
-    pub(super) arguments: Vec<String>,
+    arguments: Vec<String>,
     /// True if it continues its own conversation, and is sent only what is new.
-    pub(super) continues: bool,
+    continues: bool,
 }
 
 /// Everything that the CLI is given.
@@ -30,6 +32,11 @@ pub(super) fn prompt(call: &CallTexts<'_>) -> Option<String> {
 }
 
 impl Envelope {
+    pub(super) fn new(arguments: &[OsString], continues: bool) -> Self {
+        let arguments = arguments.iter().map(|it| it.to_string_lossy().into_owned()).collect();
+        Self { arguments, continues }
+    }
+
     pub(in crate::providers) fn body(&self, call: &CallTexts<'_>) -> serde_json::Result<Vec<u8>> {
         let call = CallTexts { unheard: call.unheard.filter(|_| self.continues), ..*call };
         let prompt = prompt(&call).unwrap_or_default();

@@ -138,6 +138,11 @@ impl Provider for Claude {
         Box::pin(ready(self.windows.of(model)))
     }
 
+    fn envelope(&self, request: &Request) -> Result<Option<providers::Envelope>, providers::Error> {
+        let envelope = turn::envelope_of_next(self, request)?;
+        Ok(Some(providers::Envelope::Claude(envelope)))
+    }
+
     fn telemetry_name(&self) -> &'static str {
         "anthropic"
     }

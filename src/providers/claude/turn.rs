@@ -11,7 +11,7 @@ use super::{
     credential::CredentialChannel,
     drive::{self, EndReason, TurnOutput, Watch},
     envelope::{self, Envelope},
-    launch::{self, CallFolder, Child, Launch, Plan, Start},
+    launch::{self, CallFiles, CallFolder, Child, Launch, Plan, Start},
     meter, neutralise,
     prestart::{Fingerprint, PrestartPool, PrestartedProcess},
     rates::{Rates, is_same_model},
@@ -193,9 +193,8 @@ impl<'a> Turn<'a> {
     }
 
     fn sent(&self) -> SentRequest {
-        let arguments = self.arguments(self.start);
-        let arguments = arguments.iter().map(|it| it.to_string_lossy().into_owned()).collect();
-        let envelope = Envelope { arguments, continues: self.conversation.head.is_some() };
+        let continues = self.conversation.head.is_some();
+        let envelope = Envelope::new(&self.arguments(self.start), continues);
         let body = envelope.to_json(&self.request.system, &self.prompt);
         SentRequest::new(providers::Envelope::Claude(envelope), &body)
     }
@@ -255,12 +254,7 @@ impl<'a> Turn<'a> {
     }
 
     fn arguments(&self, start: Start) -> Vec<OsString> {
-        let Self { credential, request, ground, .. } = self;
-        let is_hidden = matches!(self.credential(), CredentialChannel::Pipe { .. });
-        // Measured: the bare mode, which is faster, does not read a pipe.
-        let is_bare = credential.works_bare() && !is_hidden && launch::fits_bare(self.grants());
-        let (model, options, is_kept) = (&request.model, &request.options, self.is_kept());
-        launch::arguments(start, model, options, self.grants(), ground, is_bare, is_kept)
+        arguments(start, self.request, self.credential, self.grants(), &self.ground.files())
     }
 
     fn variables(&self) -> Vec<(OsString, OsString)> {
@@ -412,6 +406,38 @@ impl<'a> Turn<'a> {
     ) -> Result<T, Error> {
         run_blocking_in(doing, &self.surroundings.sessions, work).await
     }
+}
+
+/// Builds the envelope of a call that is not made. The ids of the call and of a transcript that is written first are all zeros.
+pub(super) fn envelope_of_next(claude: &Claude, request: &Request) -> Result<Envelope, Error> {
+    let conversation = request.conversation.clone().unwrap_or_default();
+    let session = conversation.external_id;
+    let start = match conversation.head {
+        Some(at) => Start::Resume { session, at },
+        None if neutralise::history(&request.messages).is_empty() => Start::New(session),
+        None => Start::Resume { session, at: Uuid::nil() },
+    };
+    let credentials = &claude.surroundings.credentials;
+    let name = conversation.credential.as_ref().or(request.credential.as_ref());
+    let files = CallFiles::of_next_call(&claude.surroundings.sessions, session);
+    let credential = credential(credentials, name)?;
+    let arguments = arguments(start, request, credential, &conversation.grants, &files);
+    Ok(Envelope::new(&arguments, conversation.head.is_some()))
+}
+
+fn arguments(
+    start: Start,
+    request: &Request,
+    credential: &Credential,
+    grants: &Grants,
+    files: &CallFiles,
+) -> Vec<OsString> {
+    let channel = credential.secret_channel(launch::can_run_programs(grants));
+    let is_hidden = matches!(channel, CredentialChannel::Pipe { .. });
+    // Measured: the bare mode, which is faster, does not read a pipe.
+    let is_bare = credential.works_bare() && !is_hidden && launch::fits_bare(grants);
+    let Request { model, options, conversation, .. } = request;
+    launch::arguments(start, model, options, grants, files, is_bare, conversation.is_some())
 }
 
 /// Parts of a turn that are kept.

@@ -40,6 +40,10 @@ pub enum Error {
     #[error("{host} does not have the model {model}; run `ollama pull {model}` there")]
     ModelMissing { host: String, model: String },
     #[error(
+        "the request cannot be built, because {host} has not described the model {model}; check that Ollama runs there and has the model"
+    )]
+    NoFacts { host: String, model: String },
+    #[error(
         "the model {model} cannot call tools, but the agent's file grants some: use a model with `tools` among its capabilities (`ollama show`), or remove them from `tools`"
     )]
     NoTools { model: String },
@@ -112,6 +116,7 @@ impl Error {
             Self::NoMeaning { .. } => "ollama.no_meaning",
             Self::Busy { .. } => "ollama.busy",
             Self::ModelMissing { .. } => "ollama.model_missing",
+            Self::NoFacts { .. } => "ollama.no_facts",
             Self::NoTools { .. } => "ollama.no_tools",
             Self::NotOllama { .. } => "ollama.not_ollama",
             Self::AuthenticationRequired { .. } => "ollama.authentication_required",
@@ -160,6 +165,7 @@ impl Error {
             | Self::EndedEarly { .. }
             | Self::Malformed(_)
             | Self::TooMuch(_)
+            | Self::NoFacts { .. }
             | Self::Empty { .. } => Class::Retry { after: None },
         }
     }
@@ -184,6 +190,7 @@ impl Error {
                 | Self::Overflow { .. }
                 | Self::NothingToSend
                 | Self::NoTools { .. }
+                | Self::NoFacts { .. }
                 | Self::Unwritable(_)
                 | Self::SetUp(_)
         )

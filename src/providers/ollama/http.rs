@@ -65,6 +65,10 @@ impl Http {
         Error::BreakerOpen { host: self.host.clone(), after }
     }
 
+    pub(super) fn no_facts(&self, model: &str) -> Error {
+        Error::NoFacts { host: self.host.clone(), model: model.to_owned() }
+    }
+
     pub(super) fn chat_url(&self) -> Result<String, Error> {
         Ok(self.url(CHAT)?.into())
     }

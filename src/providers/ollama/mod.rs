@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use self::{
     breaker::Breaker,
     http::{Http, Step},
-    model::Models,
+    model::{ModelFacts, Models},
     reply::Reply,
     verdict::Plan,
 };
@@ -132,24 +132,27 @@ impl Ollama {
         let total = request.timeouts.total.unwrap_or(self.config.total_timeout());
         let patience = CallDeadline::starting_now(total, cancel);
         let model = self.models.facts(&self.http, &request.model, &patience).await?;
-        if model.has_no_tools && !request.tools.is_empty() {
-            return Err(Error::NoTools { model: request.model.clone() });
-        }
+        check_tools(request, model)?;
         let counts_all = self.models.counts_cached_tokens(&self.http, &patience).await?;
-        let plan = Plan {
-            request,
-            num_ctx: model.window_tokens(self.config.num_ctx_of(&request.model)),
-            counts_all,
-        };
+        let plan = self.plan(request, model, counts_all);
         plan.check()?;
-        let (keep_alive, url) = (self.config.keep_alive_secs, self.http.chat_url()?);
-        let envelope = Envelope::new(&plan, model.thinking, keep_alive, url);
+        let envelope = self.envelope_of(&plan, model)?;
         let body = envelope.body(&CallTexts::of(request)).map_err(Error::Unwritable)?;
         events.send_request(SentRequest::new(super::Envelope::Ollama(envelope), &body));
         let started = Instant::now();
         events.send_started(&request.model);
         let (reply, first_byte) = self.stream(&plan, body, events, &patience).await?;
         plan.outcome(reply, started.elapsed(), first_byte)
+    }
+
+    fn plan<'a>(&self, request: &'a Request, model: ModelFacts, counts_all: bool) -> Plan<'a> {
+        let num_ctx = model.window_tokens(self.config.num_ctx_of(&request.model));
+        Plan { request, num_ctx, counts_all }
+    }
+
+    fn envelope_of(&self, plan: &Plan<'_>, model: ModelFacts) -> Result<Envelope, Error> {
+        let (keep_alive, url) = (self.config.keep_alive_secs, self.http.chat_url()?);
+        Ok(Envelope::new(plan, model.thinking, keep_alive, url))
     }
 
     /// Sends the body and reads lines until the one with `done`, or an error of any kind.
@@ -216,12 +219,27 @@ impl Provider for Ollama {
         })
     }
 
+    fn envelope(&self, request: &Request) -> Result<Option<super::Envelope>, super::Error> {
+        let facts = self.models.known_facts(&request.model);
+        let facts = facts.ok_or_else(|| self.http.no_facts(&request.model))?;
+        check_tools(request, facts)?;
+        let envelope = self.envelope_of(&self.plan(request, facts, true), facts)?;
+        Ok(Some(super::Envelope::Ollama(envelope)))
+    }
+
     fn telemetry_name(&self) -> &'static str {
         "ollama"
     }
 
     fn refuses_too_long(&self) -> bool {
         false
+    }
+}
+
+fn check_tools(request: &Request, model: ModelFacts) -> Result<(), Error> {
+    match model.has_no_tools && !request.tools.is_empty() {
+        true => Err(Error::NoTools { model: request.model.clone() }),
+        false => Ok(()),
     }
 }
 

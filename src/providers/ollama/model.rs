@@ -84,8 +84,8 @@ impl Models {
         patience: &CallDeadline<'_>,
     ) -> Result<ModelFacts, Error> {
         let name = full_name(model);
-        if let Some(asked) = lock(&self.facts).get(&name).filter(|asked| asked.is_fresh()) {
-            return Ok(asked.answer);
+        if let Some(known) = self.known_facts(model) {
+            return Ok(known);
         }
         // Two callers may both ask. Neither waits for the other, and the answers are the same.
         let shown: ShowReply = http.model(model, patience).await?;
@@ -96,6 +96,12 @@ impl Models {
         }
         known.insert(name, CachedReply::now(facts));
         Ok(facts)
+    }
+
+    /// Returns the facts that the server has told lately.
+    pub(super) fn known_facts(&self, model: &str) -> Option<ModelFacts> {
+        let facts = lock(&self.facts);
+        facts.get(&full_name(model)).filter(|asked| asked.is_fresh()).map(|asked| asked.answer)
     }
 
     /// Returns true if counts of prompt tokens can be compared with an estimate.

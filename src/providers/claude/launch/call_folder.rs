@@ -37,6 +37,26 @@ pub(in crate::providers::claude) struct CallFolder {
     digest: [u8; 32],
 }
 
+/// Files that a process reads at its start.
+#[derive(Debug)]
+pub(in crate::providers::claude) struct CallFiles {
+    pub system_prompt: PathBuf,
+    pub mcp_config: PathBuf,
+}
+
+impl CallFiles {
+    /// Returns the files that the next call of a session will have, without creating them. The id of the call is not known: it is all
+    /// zeros.
+    pub(in crate::providers::claude) fn of_next_call(sessions: &Path, session: Uuid) -> Self {
+        let folder = sessions.join(session.to_string());
+        Self::within(&run_folder(&folder.canonicalize().unwrap_or(folder), Uuid::nil()))
+    }
+
+    fn within(run: &Path) -> Self {
+        Self { system_prompt: run.join("system.md"), mcp_config: run.join("mcp.json") }
+    }
+}
+
 /// Input of [`CallFolder::prepare`].
 #[derive(Debug)]
 pub(in crate::providers::claude) struct Plan<'a> {
@@ -82,8 +102,9 @@ impl CallFolder {
         for folder in [ground.config(), ground.cwd.clone(), ground.run(), ground.temporary()] {
             make_private(&folder)?;
         }
-        write_private(&ground.system_prompt(), plan.system.as_bytes())?;
-        write_private(&ground.mcp_config(), servers.as_bytes())?;
+        let files = ground.files();
+        write_private(&files.system_prompt, plan.system.as_bytes())?;
+        write_private(&files.mcp_config, servers.as_bytes())?;
         Ok(ground)
     }
 
@@ -177,16 +198,12 @@ impl CallFolder {
         self.folder.join("tmp").join(self.call.to_string())
     }
 
-    pub(super) fn system_prompt(&self) -> PathBuf {
-        self.run().join("system.md")
-    }
-
-    pub(super) fn mcp_config(&self) -> PathBuf {
-        self.run().join("mcp.json")
+    pub(in crate::providers::claude) fn files(&self) -> CallFiles {
+        CallFiles::within(&self.run())
     }
 
     fn run(&self) -> PathBuf {
-        self.folder.join("run").join(self.call.to_string())
+        run_folder(&self.folder, self.call)
     }
 
     /// Removes prompts and tokens of calls whose worker was killed.
@@ -206,6 +223,10 @@ impl CallFolder {
         }
         Ok(())
     }
+}
+
+fn run_folder(folder: &Path, call: Uuid) -> PathBuf {
+    folder.join("run").join(call.to_string())
 }
 
 /// Name of the lock file in a session's folder.

@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::Path};
 
 use uuid::Uuid;
 
-use super::CallFolder;
+use super::CallFiles;
 use crate::providers::{Grants, Options, PermissionMode, Think};
 
 /// Start of the session: new or resumed.
@@ -37,7 +37,7 @@ pub(in crate::providers::claude) fn arguments(
     model: &str,
     options: &Options,
     grants: &Grants,
-    ground: &CallFolder,
+    files: &CallFiles,
     is_bare: bool,
     is_kept: bool,
 ) -> Vec<OsString> {
@@ -57,8 +57,8 @@ pub(in crate::providers::claude) fn arguments(
         }
     }
     flags.text("model", model);
-    flags.path("system-prompt-file", &ground.system_prompt());
-    flags.path("mcp-config", &ground.mcp_config());
+    flags.path("system-prompt-file", &files.system_prompt);
+    flags.path("mcp-config", &files.mcp_config);
     // Without settings the CLI leaves old transcripts alone: our own retention deletes them. Settings would cost 50 ms.
     flags.text("setting-sources", "");
     flags.text("tools", &grants.built_in.join(","));

@@ -15,7 +15,7 @@ mod pipe;
 mod processes;
 
 pub(super) use self::{
-    call_folder::{CallFolder, Plan},
+    call_folder::{CallFiles, CallFolder, Plan},
     child::{Child, Exit, Launch},
     environment::variables,
     flags::{Start, arguments, can_run_programs, fits_bare},
