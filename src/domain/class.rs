@@ -104,7 +104,12 @@ impl Classify for StatementError {
 
 /// Returns true if an error, or a cause of it, means that the database is unavailable for now.
 pub fn is_database_away(error: &(dyn std::error::Error + 'static)) -> bool {
-    queue::sqlx_error(error).is_some_and(|error| of_database(error).kind == Kind::Unavailable)
+    of_cause(error).kind == Kind::Unavailable
+}
+
+/// Returns the class of the database error among the causes of an error.
+pub fn of_cause(error: &(dyn std::error::Error + 'static)) -> Class {
+    queue::sqlx_error(error).map_or(Class::of(Kind::Internal, "internal"), of_database)
 }
 
 fn of_database(error: &sqlx::Error) -> Class {

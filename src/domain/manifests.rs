@@ -37,9 +37,14 @@ pub struct Manifest {
 impl Manifest {
     /// Returns its parts as the API shows them.
     pub fn parts(&self) -> Vec<Part> {
-        let stored = StoredManifest::deserialize(&self.manifest).unwrap_or_default();
-        stored.parts.into_iter().map(Part::from).collect()
+        parts_of(&self.manifest)
     }
+}
+
+/// Returns the parts of a manifest as the API shows them.
+pub fn parts_of(manifest: &Value) -> Vec<Part> {
+    let stored = StoredManifest::deserialize(manifest).unwrap_or_default();
+    stored.parts.into_iter().map(Part::from).collect()
 }
 
 /// The context of a call, as its manifest records it.

@@ -19,6 +19,7 @@ pub mod campaigns;
 pub mod class;
 pub mod cleanups;
 pub mod compactions;
+pub mod context_previews;
 pub mod context_texts;
 pub mod contexts;
 pub mod conversations;

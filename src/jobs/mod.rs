@@ -43,6 +43,7 @@ pub use self::{
     old_folders::{Error as FolderError, SweepCount, remove_old_folders, sweep_folders},
     ping::Ping,
     pool::Pool,
+    run_turn::preview::previews,
     services::{Error, Sections, Services},
 };
 pub use crate::providers::claude::guard::program;

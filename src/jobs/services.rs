@@ -121,13 +121,26 @@ impl Services {
         program: PathBuf,
         traces: Traces,
     ) -> Result<Arc<Self>, Error> {
-        let config = sections.into();
         metrics::describe();
         busy::describe();
         tools::describe();
+        let services = Self::build_quietly(sections, clock, program, traces)?;
+        services.warn();
+        metrics::begin(services.models());
+        Ok(services)
+    }
+
+    /// Builds the services of a process that runs no jobs: without warnings for operators, and without metrics.
+    pub fn build_quietly(
+        sections: impl Into<Sections>,
+        clock: Arc<dyn Clock>,
+        program: PathBuf,
+        traces: Traces,
+    ) -> Result<Arc<Self>, Error> {
+        let config = sections.into();
         let claude = claude(&config, &clock, program)?;
         let library = Arc::new(agents::Library::open(&config.agents)?);
-        let services = Self {
+        Ok(Arc::new(Self {
             tools: Arc::new(tools::Settings::new(config.tools, clock.clone(), library.clone())),
             endpoint: Endpoint::default(),
             library,
@@ -159,10 +172,7 @@ impl Services {
             ),
             #[cfg(not(feature = "test-fakes"))]
             crash_points: CrashPoints::default(),
-        };
-        services.warn();
-        metrics::begin(services.models());
-        Ok(Arc::new(services))
+        }))
     }
 
     /// Returns the provider and the model of an agent.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
+pub use crate::domain::contexts::ProviderRequest;
 use crate::{
     context::{Digest, replay},
     domain::{
@@ -88,16 +89,6 @@ pub struct SentContext {
     pub tools: Vec<ToolSpec>,
     /// Each part with its source, and the reason why it was sent or left out.
     pub parts: Vec<Part>,
-}
-
-/// A request to a provider. For Claude it is what the CLI was given.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct ProviderRequest {
-    /// Address; null for a program.
-    pub url: Option<String>,
-    /// SHA-256 of the body.
-    pub sha256: String,
-    pub body: String,
 }
 
 /// The result of assembling a stored call again.

@@ -4,6 +4,7 @@ mod error;
 mod stored_session;
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -40,6 +41,16 @@ pub struct StoredContext {
     pub replayed: Result<ReplayedCall, replay::Error>,
     /// The envelope of its request as JSON; `None` if none was sent, or it is not stored.
     pub envelope: Option<String>,
+}
+
+/// A request to a provider. For Claude it is what the CLI is given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ProviderRequest {
+    /// Address; null for a program.
+    pub url: Option<String>,
+    /// SHA-256 of the body.
+    pub sha256: String,
+    pub body: String,
 }
 
 /// Finds the context of a call. Without `turn`: of the newest turn that has one.

@@ -1,6 +1,7 @@
 //! Finding, rebuilding or creating the session of a task, in the caller's transaction.
 
 use sqlx::PgConnection;
+use uuid::Uuid;
 
 use super::{
     NewSession,
@@ -38,6 +39,21 @@ impl ResolvedSession {
     }
 }
 
+/// Finds the open session that a task of a conversation would continue, and locks it.
+pub async fn find_current(
+    conn: &mut PgConnection,
+    (campaign_id, agent, instance): (Uuid, &str, &str),
+    mode: Mode,
+    task_id: Uuid,
+) -> Result<Option<SessionRow>, Error> {
+    match mode {
+        Mode::None => sessions::find_ephemeral(conn, task_id).await,
+        Mode::Continue | Mode::Fresh => {
+            sessions::find_open(conn, campaign_id, agent, instance).await
+        }
+    }
+}
+
 /// Finds, rebuilds or begins the session of a task. `lease` is the caller's.
 ///
 /// A turn that a lost worker left running is first ended as interrupted, and its reservation is released.
@@ -48,13 +64,9 @@ pub async fn resolve(
     lease: i64,
     inheritance: &Inheritance<'_>,
 ) -> Result<ResolvedSession, Error> {
-    let open = match wanted.mode {
-        Mode::None => sessions::find_ephemeral(&mut *conn, wanted.task_id).await?,
-        Mode::Continue | Mode::Fresh => {
-            let NewSession { campaign_id, agent, instance, .. } = *opening;
-            sessions::find_open(&mut *conn, campaign_id, agent, instance).await?
-        }
-    };
+    let NewSession { campaign_id, agent, instance, .. } = *opening;
+    let of = (campaign_id, agent, instance);
+    let open = find_current(&mut *conn, of, wanted.mode, wanted.task_id).await?;
     // A larger lease on the locked row belongs to a later run. That run has the conversation, also between two of its turns.
     if let Some(theirs) = open.as_ref().filter(|open| open.lease > Some(lease)) {
         return Err(Error::Overtaken(theirs.id));
@@ -86,7 +98,6 @@ pub async fn resolve(
         (_, _) => {
             let ephemeral = wanted.mode == Mode::None;
             if !ephemeral {
-                let NewSession { campaign_id, agent, instance, .. } = *opening;
                 session_summaries::delete(&mut *conn, campaign_id, agent, instance).await?;
             }
             let id = ids::new_at(opening.now);

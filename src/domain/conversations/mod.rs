@@ -16,7 +16,7 @@ mod session_detail;
 mod uncompact;
 
 pub use self::{
-    carry_out::{ResolvedSession, open_successor, resolve},
+    carry_out::{ResolvedSession, find_current, open_successor, resolve},
     decide::{Decision, Inherit, SessionRequest, decide, inherit},
     expiry::Inheritance,
     fork::{ForkError, ForkRequest, fork},

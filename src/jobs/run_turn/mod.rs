@@ -26,6 +26,7 @@
 pub mod crash_points;
 pub mod error;
 pub mod metrics;
+pub mod preview;
 
 mod begin;
 mod call;
@@ -79,7 +80,10 @@ pub(super) async fn run_joined(
 }
 
 async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
-    let read = assignment::read(run.pool(), services, run.job_id()).await?;
+    let read = {
+        let mut conn = run.pool().acquire().await.map_err(Error::undone)?;
+        assignment::read(&mut conn, services, run.job_id()).await?
+    };
     if let Some(task) = read.task_to_stop() {
         return refuse::end_cancelled(run, services, task).await;
     }

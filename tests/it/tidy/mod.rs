@@ -254,7 +254,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "tasks",
         ],
     ),
-    ("phases", &["turn_phases"]),
+    ("phases", &["context_previews", "turn_phases"]),
     ("retention", &["cleanups", "erasures"]),
 ];
 

@@ -3,17 +3,18 @@
 use sqlx::PgConnection;
 
 use super::{
+    counts,
     entries::NewEntries,
     outlook::{Additions, Outlook, load_outlook},
-    session::{add_left_out_notice, start_new_session},
+    session::{add_left_out_notice, calibration, find_session, start_new_session},
     team,
 };
 use crate::{
-    context::Calibration,
+    context::{Calibration, Pressure},
     domain::{compactions::ShowOutcome, conversations::ResolvedSession},
     jobs::{
         Services, compact_session,
-        run_turn::{error::Error, load::assignment::Assignment},
+        run_turn::{crash_points::CrashPoint, error::Error, load::assignment::Assignment},
     },
 };
 
@@ -24,25 +25,57 @@ pub struct Draft<'a> {
 }
 
 /// Values that all drafts of a turn share.
-pub struct DraftParams<'a, 's> {
-    pub services: &'s Services,
-    pub assignment: &'a Assignment<'a>,
-    pub lease: i64,
-    pub calibration: &'s Calibration,
-    pub team: &'s [team::ColleagueStatus],
+pub struct DraftParams<'a> {
+    services: &'a Services,
+    assignment: &'a Assignment<'a>,
+    lease: i64,
+    pub calibration: Calibration,
+    pub team: Vec<team::ColleagueStatus>,
     /// True if the provider has refused a call of this run as too long.
-    pub was_refused: bool,
+    was_refused: bool,
+}
+
+impl<'a> DraftParams<'a> {
+    /// Finds or opens the turn's session, and reads what its drafts share. `lease` is that of the run.
+    pub async fn find(
+        conn: &mut PgConnection,
+        services: &'a Services,
+        assignment: &'a Assignment<'a>,
+        lease: i64,
+        was_refused: bool,
+    ) -> Result<(Self, ResolvedSession), Error> {
+        let now = services.clock.now();
+        let mut resolved = find_session(&mut *conn, services, assignment, lease).await?;
+        counts::forget_other_counts(&mut resolved.session, assignment);
+        services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
+        let calibration = calibration(services, &resolved.session);
+        let team = team::read_statuses(conn, assignment, now).await?;
+        Ok((Self { services, assignment, lease, calibration, team, was_refused }, resolved))
+    }
 }
 
 impl<'a> Draft<'a> {
-    pub async fn of(
+    /// Drafts the turn. Under pressure, it applies the compaction that was prepared ahead.
+    pub async fn with_prepared(
         conn: &mut PgConnection,
-        setting: &DraftParams<'a, '_>,
+        setting: &DraftParams<'a>,
+        resolved: ResolvedSession,
+    ) -> Result<Self, Error> {
+        let draft = Self::of(&mut *conn, setting, resolved).await?;
+        match draft.outlook.pressure >= Pressure::Apply || setting.was_refused {
+            true => draft.apply_prepared(conn, setting).await,
+            false => Ok(draft),
+        }
+    }
+
+    async fn of(
+        conn: &mut PgConnection,
+        setting: &DraftParams<'a>,
         resolved: ResolvedSession,
     ) -> Result<Self, Error> {
         let now = setting.services.clock.now();
         add_left_out_notice(&mut *conn, &resolved, now).await?;
-        let DraftParams { assignment, calibration, was_refused, .. } = *setting;
+        let DraftParams { assignment, ref calibration, was_refused, .. } = *setting;
         let entries = NewEntries::before_call(
             &mut *conn,
             &resolved,
@@ -57,10 +90,10 @@ impl<'a> Draft<'a> {
     }
 
     /// Applies the compaction that was prepared ahead, if there is one: it costs this turn no call.
-    pub async fn apply_prepared(
+    async fn apply_prepared(
         mut self,
         conn: &mut PgConnection,
-        setting: &DraftParams<'a, '_>,
+        setting: &DraftParams<'a>,
     ) -> Result<Self, Error> {
         let session = &mut self.resolved.session;
         let shown = compact_session::apply(&mut *conn, &*setting.services.clock, session.id).await;
@@ -83,7 +116,7 @@ impl<'a> Draft<'a> {
     pub async fn into_new_session(
         self,
         conn: &mut PgConnection,
-        setting: &DraftParams<'a, '_>,
+        setting: &DraftParams<'a>,
         max_weight: i64,
     ) -> Result<Self, Error> {
         let DraftParams { services, assignment, lease, .. } = *setting;
@@ -95,11 +128,11 @@ impl<'a> Draft<'a> {
 
 async fn outlook(
     conn: &mut PgConnection,
-    setting: &DraftParams<'_, '_>,
+    setting: &DraftParams<'_>,
     resolved: &ResolvedSession,
     entries: &NewEntries<'_>,
 ) -> Result<Outlook, Error> {
-    let DraftParams { services, assignment, calibration, team, .. } = *setting;
+    let DraftParams { services, assignment, calibration, team, .. } = setting;
     let given = Additions { calibration, words: &entries.words, team };
     load_outlook(conn, services, assignment, &resolved.session, &given).await
 }

@@ -1,12 +1,13 @@
 //! The first call of a turn, and its reservation.
 
-use std::sync::Arc;
-
 use crate::{
+    context::{Budget, Calibration, Weight},
     domain::{Amount, prices::Price},
-    jobs::run_turn::{begin::open_turn::OpenTurn, load::assignment::Assignment},
+    jobs::run_turn::{
+        begin::{open_turn::OpenTurn, outlook::Outlook},
+        load::assignment::Assignment,
+    },
     providers::{Purpose, Request, Timeouts},
-    transcript::Message,
 };
 
 /// Computes the reservation of a call. Zero without a limit: the budget's row is shared by all turns of a campaign.
@@ -31,29 +32,41 @@ pub fn reserve(assignment: &Assignment<'_>, estimated_tokens: u64) -> Amount {
 /// Returns the tokens that a correct server would count. A cold estimate is high on purpose, and so is one that would
 /// not fit: a correct count would look like that of a cut prompt.
 pub fn expected_tokens(opened: &OpenTurn) -> u64 {
-    let bare_tokens = opened.weight.millitokens() / 1000;
-    let room_tokens = opened.budget.window_tokens() - opened.budget.reserve_tokens();
-    match opened.calibration.is_cold() {
+    let OpenTurn { weight, budget, estimated_tokens, calibration, .. } = opened;
+    expected_of(*weight, budget, *estimated_tokens, calibration)
+}
+
+fn expected_of(
+    weight: Weight,
+    budget: &Budget,
+    estimated_tokens: u64,
+    calibration: &Calibration,
+) -> u64 {
+    let bare_tokens = weight.millitokens() / 1000;
+    let room_tokens = budget.window_tokens() - budget.reserve_tokens();
+    match calibration.is_cold() {
         true => bare_tokens,
-        false if opened.estimated_tokens > room_tokens => bare_tokens.min(opened.estimated_tokens),
-        false => opened.estimated_tokens,
+        false if estimated_tokens > room_tokens => bare_tokens.min(estimated_tokens),
+        false => estimated_tokens,
     }
 }
 
-pub fn request(
+/// Builds the first request of a turn.
+pub fn first_request(
     assignment: &Assignment<'_>,
-    system: String,
-    messages: Vec<Arc<Message>>,
-    expected_tokens: u64,
+    outlook: &Outlook,
+    calibration: &Calibration,
 ) -> Request {
+    let Outlook { assembled, budget, estimated_tokens, .. } = outlook;
+    let expected_tokens = expected_of(assembled.weight, budget, *estimated_tokens, calibration);
     let route = &assignment.route;
     let tokens = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     Request {
         turn: assignment.task.id.to_string(),
         purpose: Purpose::Turn,
         model: route.model.clone(),
-        system,
-        messages,
+        system: assembled.system.clone(),
+        messages: assembled.messages.clone(),
         tools: assignment.tools.clone(),
         window_tokens: tokens(route.window_tokens),
         reserve_tokens: tokens(route.reserve_tokens),

@@ -19,7 +19,6 @@ use crate::{
         Services, expired_session,
         run_turn::{error::Error, load::assignment::Assignment, notices},
     },
-    queue::Run,
 };
 
 /// Divisor of a window without its reserve: a successor inherits this part, so that it does not begin under pressure.
@@ -27,9 +26,9 @@ const INHERIT_DIVISOR: u64 = 2;
 
 pub async fn find_session(
     conn: &mut PgConnection,
-    run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
+    lease: i64,
 ) -> Result<ResolvedSession, Error> {
     let Assignment { task, route, .. } = assignment;
     let opening = opening(services, assignment);
@@ -48,7 +47,7 @@ pub async fn find_session(
         forgotten_until: services.sessions.forgotten_until(opening.now),
         render: &render,
     };
-    Ok(resolve(conn, &opening, &wanted, run.lease(), &inheritance).await?)
+    Ok(resolve(conn, &opening, &wanted, lease, &inheritance).await?)
 }
 
 /// Starts a new session with the summary and the messages after it.

@@ -17,13 +17,12 @@ use crate::{
         run_turn::{
             begin::{
                 board::Board,
-                counts,
                 draft::{Draft, DraftParams},
                 open_turn::{BeginResult, CallRecord, NoRoom, OpenTurn},
                 outlook::Outlook,
                 provider_session,
-                request::{expected_tokens, request, reserve},
-                session::{calibration, find_session, inherit_max_weight, session_events},
+                request::{first_request, reserve},
+                session::{inherit_max_weight, session_events},
                 team, trace,
                 window::{EarlierBegins, check_space},
             },
@@ -62,25 +61,11 @@ async fn write(
     before: EarlierBegins,
 ) -> Result<BeginResult, Error> {
     let now = services.clock.now();
-    let mut resolved = find_session(&mut *conn, run, services, assignment).await?;
-    counts::forget_other_counts(&mut resolved.session, assignment);
-    services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
-    let calibration = calibration(services, &resolved.session);
-    let team = team::read_statuses(&mut *conn, assignment, now).await?;
     let was_refused = before.was_refused();
-    let setting = DraftParams {
-        services,
-        assignment,
-        lease: run.lease(),
-        calibration: &calibration,
-        team: &team,
-        was_refused,
-    };
-    let mut draft = Draft::of(&mut *conn, &setting, resolved).await?;
-    if draft.outlook.pressure >= Pressure::Apply || was_refused {
-        draft = draft.apply_prepared(&mut *conn, &setting).await?;
-    }
-    if before.needs_space(&assignment.route, &draft.outlook, &calibration) {
+    let found = DraftParams::find(&mut *conn, services, assignment, run.lease(), was_refused);
+    let (setting, resolved) = found.await?;
+    let mut draft = Draft::with_prepared(&mut *conn, &setting, resolved).await?;
+    if before.needs_space(&assignment.route, &draft.outlook, &setting.calibration) {
         feed::append(&mut *conn, &session_events(&draft.resolved, assignment), now).await?;
         let Draft { resolved: ResolvedSession { session, .. }, outlook, .. } = draft;
         let Outlook { around, pressure, .. } = outlook;
@@ -93,7 +78,8 @@ async fn write(
         let max_weight = inherit_max_weight(services, assignment);
         draft = draft.into_new_session(&mut *conn, &setting, max_weight).await?;
     }
-    check_space(assignment, &draft.outlook, &calibration)?;
+    check_space(assignment, &draft.outlook, &setting.calibration)?;
+    let DraftParams { calibration, team, .. } = setting;
     open(&mut *conn, run, services, assignment, (draft, calibration), team).await
 }
 
@@ -140,6 +126,7 @@ async fn open(
     }
     let before = trace::previous_turn_span(&mut *conn, services, &begun).await?;
     services.crash_points.pass(CrashPoint::BeforeBeginCommit).map_err(Error::undone)?;
+    let request = first_request(assignment, &outlook, &calibration);
     let Outlook { assembled, around, budget, estimated_tokens, has_history, .. } = outlook;
     let opened = OpenTurn {
         // After the notices, before the prompt.
@@ -164,8 +151,6 @@ async fn open(
         team,
         before,
     };
-    let request =
-        request(assignment, assembled.system, assembled.messages, expected_tokens(&opened));
     Ok(BeginResult::Opened(Box::new(opened), request))
 }
 

@@ -1,16 +1,23 @@
 //! The call of a provider that keeps the conversation itself: the conversation for the request, and the call within the
 //! budget.
 
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use crate::{
-    domain::{Amount, campaigns, transcripts},
+    domain::{Amount, campaigns, sessions::SessionRow, transcripts},
     jobs::{
         Services,
         run_turn::{
-            begin::{open_turn::OpenTurn, provider_session::received_to_seq},
+            begin::{
+                open_turn::OpenTurn,
+                provider_session::{ProviderBinding, received_to_seq},
+            },
             call::{
-                budget::Watch, grants::build_grants, progress::Progress, provider_call,
+                budget::Watch,
+                grants::{build_grants, grants_of_file},
+                progress::Progress,
+                provider_call,
                 report::CallReport,
             },
             load::assignment::Assignment,
@@ -31,7 +38,7 @@ pub async fn build_conversation(
     let session = &opened.session;
     let head = session.head.filter(|_| received_to_seq(session).is_some());
     let transcript = match head {
-        Some(_) => files(run, session.id).await?,
+        Some(_) => files(run.pool(), session.id).await?,
         None => Vec::new(),
     };
     let mut conversation = Conversation {
@@ -50,7 +57,7 @@ pub async fn build_conversation(
             services,
             assignment,
             &opened.begun,
-            left_micros(run, assignment, opened.begun.reserved).await?,
+            left_micros(run.pool(), assignment, opened.begun.reserved).await?,
         )
         .await?,
         is_warm: assignment.agent.warm,
@@ -61,6 +68,32 @@ pub async fn build_conversation(
         fetch(run, session.id, &mut conversation).await?;
     }
     Ok(Some(conversation))
+}
+
+/// Builds the conversation as far as it determines the input of the provider, without a secret.
+pub async fn outline_conversation(
+    conn: &mut PgConnection,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    (session, bound): (&SessionRow, ProviderBinding),
+    unheard: Option<String>,
+) -> Result<Conversation, providers::Error> {
+    let head = session.head.filter(|_| received_to_seq(session).is_some());
+    let transcript = match head {
+        Some(_) => files(&mut *conn, session.id).await?,
+        None => Vec::new(),
+    };
+    let left = left_micros(conn, assignment, Amount::ZERO).await?;
+    Ok(Conversation {
+        external_id: bound.external_id,
+        head: head.filter(|_| !transcript.is_empty()),
+        transcript,
+        unheard,
+        credential: Some(bound.credential),
+        grants: grants_of_file(services, assignment, left)?,
+        is_temporary: session.ephemeral,
+        ..Conversation::default()
+    })
 }
 
 /// Makes the call within the budget.
@@ -124,8 +157,11 @@ async fn fetch(
     Ok(())
 }
 
-async fn files(run: &Run, session_id: Uuid) -> Result<Vec<TranscriptFile>, providers::Error> {
-    let stored = transcripts::files(run.pool(), session_id).await.map_err(transcript_error)?;
+async fn files(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+) -> Result<Vec<TranscriptFile>, providers::Error> {
+    let stored = transcripts::files(executor, session_id).await.map_err(transcript_error)?;
     let file = |file: transcripts::File| {
         Some(TranscriptFile {
             name: file.name,
@@ -145,7 +181,7 @@ fn transcript_error(error: crate::domain::StatementError) -> providers::Error {
 /// Returns the money that is left of the task's budget or the campaign's, the smaller of both. Reservations of other
 /// turns are subtracted.
 async fn left_micros(
-    run: &Run,
+    executor: impl PgExecutor<'_>,
     assignment: &Assignment<'_>,
     reserved: Amount,
 ) -> Result<Option<i64>, providers::Error> {
@@ -154,7 +190,7 @@ async fn left_micros(
     if !assignment.is_limited {
         return Ok(own);
     }
-    let budget = campaigns::budget(run.pool(), task.campaign_id).await.map_err(transcript_error)?;
+    let budget = campaigns::budget(executor, task.campaign_id).await.map_err(transcript_error)?;
     let shared = budget.and_then(|budget| {
         let limit = budget.limit.micros?;
         let of_others = budget.reserved.micros.saturating_sub(reserved.micros);

@@ -1,11 +1,13 @@
 //! The grants of the agent's file for the provider's program, for one turn.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use tokio::fs::DirBuilder;
-use uuid::Uuid;
 
 use crate::{
     domain::{
@@ -19,7 +21,7 @@ use crate::{
     tools,
 };
 
-/// Builds the grants from the agent's file as it is now, with the limit of the turn's cost.
+/// Builds the grants with a token for the service's own tools, and creates the folders.
 pub async fn build_grants(
     run: &Run,
     services: &Services,
@@ -27,24 +29,34 @@ pub async fn build_grants(
     begun: &StartedTurn,
     left_micros: Option<i64>,
 ) -> Result<Grants, providers::Error> {
+    let mut grants = grants_of_file(services, assignment, left_micros)?;
+    if tools::are_granted(&assignment.agent.grants) {
+        let token = mint(run, services, begun).await?;
+        grants.mcp_servers.insert(tools::SERVER.to_owned(), own_server(services, &token)?);
+        grants.secrets.push(token);
+    }
+    for folder in &grants.folders {
+        create_workspace(folder).await?;
+    }
+    Ok(grants)
+}
+
+/// Builds the grants from the agent's file as it is now, with the limit of the turn's cost. The entry of the service's own tools is
+/// missing, because it contains a secret.
+pub fn grants_of_file(
+    services: &Services,
+    assignment: &Assignment<'_>,
+    left_micros: Option<i64>,
+) -> Result<Grants, providers::Error> {
     let Assignment { agent, task, .. } = assignment;
     let granted = &agent.grants;
     let left = left_micros.map(|left| left.max(1));
     let variable = |name: &str| services.environment.get(name).map(str::to_owned);
     let servers = granted.mcp_servers.resolve(variable);
-    let mut servers =
+    let servers =
         servers.map_err(|error| providers::Error::new("agent.servers", Class::Fail, error))?;
-    let (mut required_servers, mut secrets) = (Vec::new(), Vec::new());
-    if tools::are_granted(granted) {
-        required_servers.push(tools::SERVER.to_owned());
-        let token = mint(run, services, begun).await?;
-        servers.insert(tools::SERVER.to_owned(), own_server(services, &token)?);
-        secrets.push(token);
-    }
-    let mut folders = Vec::new();
-    if granted.workspace {
-        folders.push(workspace(services, task.campaign_id).await?);
-    }
+    let required = tools::are_granted(granted).then(|| tools::SERVER.to_owned());
+    let workspace = || services.workspaces.join(task.campaign_id.to_string());
     Ok(Grants {
         max_cost_micros: left.and_then(|left| u64::try_from(left).ok()),
         max_rounds: granted.max_turns,
@@ -58,9 +70,9 @@ pub async fn build_grants(
             agents::PermissionMode::BypassPermissions => PermissionMode::BypassPermissions,
         },
         mcp_servers: servers,
-        required_servers,
-        secrets,
-        folders,
+        required_servers: required.into_iter().collect(),
+        secrets: Vec::new(),
+        folders: granted.workspace.then(workspace).into_iter().collect(),
     })
 }
 
@@ -98,11 +110,11 @@ fn own_server(services: &Services, token: &SecretString) -> Result<Value, provid
 struct NoEndpoint;
 
 /// Creates the campaign's folder on this host, closed to other users.
-async fn workspace(services: &Services, campaign_id: Uuid) -> Result<PathBuf, providers::Error> {
-    let folder = services.workspaces.join(campaign_id.to_string());
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder).await;
+async fn create_workspace(folder: &Path) -> Result<(), providers::Error> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder).await;
+    let folder = folder.to_owned();
     match made {
-        Ok(()) => Ok(folder),
+        Ok(()) => Ok(()),
         Err(source) if providers::claude::is_full(&source) => {
             Err(providers::claude::Error::NoSpace { folder, source }.into())
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use sqlx::PgPool;
+use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -112,8 +112,11 @@ impl TaskRecord {
 }
 
 /// Reads the task of a job, unless it has ended, and its campaign.
-pub async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<TaskRecord, Error> {
-    let mut conn = pool.acquire().await.map_err(Error::undone)?;
+pub async fn read(
+    conn: &mut PgConnection,
+    services: &Services,
+    job_id: i64,
+) -> Result<TaskRecord, Error> {
     let catalogue = services.library.current();
     let beside = LoadParams {
         readers: &catalogue.blackboard_readers(),
@@ -126,11 +129,11 @@ pub async fn read(pool: &PgPool, services: &Services, job_id: i64) -> Result<Tas
     if wanted.task.ended_at.is_some() {
         return Err(Error::Ended);
     }
-    let standing = failover::load_standing(&mut conn, services, &wanted.task).await?;
+    let standing = failover::load_standing(&mut *conn, services, &wanted.task).await?;
     let predecessors = match wanted.has_waited {
         true => {
             let max_chars = i32::try_from(PREDECESSOR_MAX_CHARS).unwrap_or(i32::MAX);
-            tasks::predecessors(&mut *conn, wanted.task.id, max_chars).await?
+            tasks::predecessors(conn, wanted.task.id, max_chars).await?
         }
         false => Vec::new(),
     };
