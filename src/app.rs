@@ -9,6 +9,7 @@ use crate::{
     clock::Clock,
     domain::{
         agents::{self, Library},
+        context_previews::Previews,
         facts, flows, memory, mentions, sessions, tasks, webhooks,
     },
     shutdown::Shutdown,
@@ -26,6 +27,8 @@ pub struct App {
     pub places: Arc<Semaphore>,
     pub clock: Arc<dyn Clock>,
     pub agents: Arc<Library>,
+    /// Drafts of turns that are not run.
+    pub previews: Previews,
     pub tools: Arc<tools::Settings>,
     pub metrics: Metrics,
     pub traces: Traces,

@@ -115,13 +115,19 @@ async fn open_and_work(
 }
 
 /// Collects the parts that requests need, once the database is open.
-pub fn app(config: &Config, services: &Services, front: &RouterState, database: &Database) -> App {
+pub fn app(
+    config: &Config,
+    services: &Arc<Services>,
+    front: &RouterState,
+    database: &Database,
+) -> App {
     App {
         config: Arc::new(config.into()),
         pool: database.pool.clone(),
         places: App::transaction_permits(&database.pool),
         clock: services.clock.clone(),
         agents: services.library.clone(),
+        previews: jobs::previews(services.clone()),
         tools: services.tools.clone(),
         metrics: front.metrics.clone(),
         traces: services.traces.clone(),

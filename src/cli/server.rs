@@ -11,13 +11,17 @@ use super::{
     Context, Exit, Failure, args::Paging, database::with_database, output::Output, remote::Remote,
 };
 use crate::{
+    causes::causes,
     clock::{Clock as _, SystemClock},
+    config::Config,
     db::{Database, Use},
     domain::{
         agents::{Catalogue, Problems},
         class::Kind,
+        context_previews::{Error, Previews},
         ids::{GivenCampaign, PartialId},
     },
+    jobs::{self, Services},
     operations::{
         Admission, Call, FindId, Intake, Listing, MAX_LIMIT, Noun, Operation, Reach, Refusal,
     },
@@ -81,6 +85,7 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         pool: database.pool.clone(),
         config: Arc::new((&config).into()),
         agents: Arc::new(agents),
+        previews: previews(&config),
         meanings: Arc::new(Meanings::new(&config.memory, &config.ollama)),
         now: SystemClock.now(),
         clock: Arc::new(SystemClock),
@@ -93,6 +98,19 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         idempotency_key: None,
         traces: Traces::default(),
         trace: None,
+    })
+}
+
+/// Builds the previews of a command, which runs no turns: their services are set up with the first preview.
+fn previews(config: &Config) -> Previews {
+    let config = config.clone();
+    Previews::new(move |subject, begin| {
+        let clock = Arc::new(SystemClock);
+        let services = Services::build_quietly(&config, clock, jobs::program(), Traces::default());
+        Box::pin(async move {
+            let services = services.map_err(|error| Error::NotSetUp(causes(&error)))?;
+            jobs::previews(services).draft(subject, begin).await
+        })
     })
 }
 

@@ -126,6 +126,7 @@ fn call(spec: &Spec, app: &App, parts: &Parts, shared: &CallState) -> Result<Cal
         now: app.clock.now(),
         clock: app.clock.clone(),
         agents: Arc::new(move || Ok(agents.current())),
+        previews: app.previews.clone(),
         meanings: Arc::clone(&app.tools.meanings),
     })
 }

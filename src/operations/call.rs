@@ -16,6 +16,7 @@ use crate::{
         StatementError,
         agents::{Catalogue, Problems},
         audit::Actor,
+        context_previews::Previews,
     },
     tools::Meanings,
     traces::{self, Traces},
@@ -30,6 +31,8 @@ pub struct Call {
     pub pool: PgPool,
     pub config: Arc<Sections>,
     pub agents: Arc<Agents>,
+    /// Drafts of turns that are not run.
+    pub previews: Previews,
     /// Embeddings of search queries.
     pub meanings: Arc<Meanings>,
     /// Time of the call. Writes that combine several calls read the clock instead.

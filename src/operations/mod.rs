@@ -26,6 +26,7 @@ mod campaigns;
 mod child_tasks;
 mod cleanups;
 mod context_diffs;
+mod context_previews;
 mod contexts;
 mod credentials;
 mod deliveries;
@@ -86,6 +87,7 @@ pub use self::{
         CompareContexts, ComparedContext, ContextDiff, PartChange, PartDiff, WordChange,
         WordChangeKind,
     },
+    context_previews::{PreviewAgentContext, PreviewTaskContext},
     contexts::{
         ContextState, ProviderRequest, SentContext, ShowContext, VerifiedCall, VerifyContexts,
     },
@@ -226,6 +228,8 @@ pub const ALL: &[Entry] = &[
     entry::<ShowContext>(),
     entry::<VerifyContexts>(),
     entry::<CompareContexts>(),
+    entry::<PreviewTaskContext>(),
+    entry::<PreviewAgentContext>(),
     entry::<ResetSession>(),
     entry::<CompactSession>(),
     entry::<ShowCompaction>(),

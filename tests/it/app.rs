@@ -17,12 +17,11 @@ use dalsegno::{
     clock::{Clock, ManualClock},
     config::Config,
     db,
-    domain::agents::Library,
     http::{self, RouterState},
+    jobs::{Services, previews},
     settings::{Environment, Flags},
     shutdown::Shutdown,
     telemetry,
-    tools::Settings,
     traces::Traces,
 };
 use sqlx::{
@@ -131,11 +130,14 @@ impl TestApp {
         let telemetry = telemetry::init(&config.log).unwrap();
         let traces = Traces::start(&config.traces).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let agents = Arc::new(Library::open(&config.agents).unwrap());
         let pool = database.pool().await;
+        let program = env!("CARGO_BIN_EXE_dalsegno").into();
+        let services =
+            Services::build(&config, Arc::clone(&clock), program, traces.clone()).unwrap();
         let app = App {
-            tools: Arc::new(Settings::new(&config, clock.clone(), agents.clone())),
-            agents,
+            tools: services.tools.clone(),
+            agents: services.library.clone(),
+            previews: previews(services),
             config: Arc::new((&config).into()),
             places: App::transaction_permits(&pool),
             pool,

@@ -36,8 +36,9 @@ Requests to paths without a route get `not_found` (404), requests with a method 
 ";
 
 /// The meaning of each code.
-const MEANINGS: [(&str, &str); 139] = [
+const MEANINGS: [(&str, &str); 142] = [
     ("agent_not_paused", "The agent is not paused, so there is nothing to resume."),
+    ("agent_paused", "The agent is paused, so no turn begins: resume it first."),
     (
         "ambiguous_credential",
         "Several providers have a paused credential of this name: name the provider, too.",
@@ -90,6 +91,7 @@ const MEANINGS: [(&str, &str); 139] = [
         "bad_webhook_url",
         "The webhook's URL is invalid, or leads to an address that `webhooks.allow_private` excludes.",
     ),
+    ("being_cancelled", "The task is being cancelled, so no further turn begins."),
     (
         "blackboard_changed",
         "The blackboard has a newer version: read it again, and repeat the change on it.",
@@ -244,6 +246,8 @@ const MEANINGS: [(&str, &str); 139] = [
         "`http.max_waiting_per_client` requests of this key are waiting for tasks: end some of them.",
     ),
     ("turn_not_done", "The turn has not ended with an answer: fork at one that has."),
+    ("turn_refused", "The turn could not begin now. `detail` has the reason."),
+    ("turn_runs", "A turn of the conversation is running: try again after its end."),
     ("unauthenticated", "The request has no API key: send `Authorization: Bearer KEY`."),
     ("unknown_agent", "No agent has this name. `detail` has the closest match."),
     ("unknown_archive", "The session has no such archive."),

@@ -1,20 +1,23 @@
-//! `dalsegno context`: what calls were sent.
+//! `dalsegno context`: what calls were sent, and would be sent now.
 
 mod diff;
+mod preview;
 mod show;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
+    args::InCampaign,
     output::Output,
     server::{Server, with_server},
+    words::read_text,
 };
 use crate::{
-    domain::{class::Kind, ids::PartialId},
+    domain::{agents::MAIN, class::Kind, ids::PartialId},
     operations::{
-        CompareContexts, ContextState, Noun, ProviderRequest, Refusal, SentContext, ShowContext,
-        VerifiedCall, VerifyContexts,
+        CompareContexts, ContextState, Noun, PreviewAgentContext, PreviewTaskContext,
+        ProviderRequest, Refusal, ShowContext, VerifiedCall, VerifyContexts,
     },
 };
 
@@ -24,6 +27,8 @@ pub(super) enum ContextCommand {
     Show(Show),
     /// Compares what two turns were sent, word by word.
     Diff(Diff),
+    /// Shows what the next turn of a task or an agent would be sent now, without sending it.
+    Preview(Preview),
     /// Assembles the stored calls of a session again, and compares them with what was sent.
     Verify(Verify),
 }
@@ -38,10 +43,17 @@ pub(super) struct Show {
     /// The call of the turn, from 1.
     #[arg(long, value_name = "CALL", default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..))]
     call: i32,
-    /// Prints the body of the request and nothing else: the bytes that were sent.
+    #[command(flatten)]
+    form: RequestForm,
+}
+
+/// The form in which a request is printed.
+#[derive(Debug, Args)]
+pub(super) struct RequestForm {
+    /// Prints the body of the request and nothing else, byte for byte.
     #[arg(long, conflicts_with = "json")]
     raw: bool,
-    /// Prints a command that sends the same request again.
+    /// Prints a command that sends the same request.
     #[arg(long, conflicts_with_all = ["json", "raw"])]
     curl: bool,
 }
@@ -59,6 +71,27 @@ pub(super) struct Diff {
     /// The session of the second turn, if it is another one.
     #[arg(long, value_name = "SESSION")]
     with: Option<PartialId>,
+}
+
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("subject").required(true).args(["task", "agent"])))]
+pub(super) struct Preview {
+    /// The task, which has not ended: its id, or a unique beginning or end of it. An end has at least 8 digits.
+    #[arg(value_name = "TASK", conflicts_with_all = ["campaign", "instance", "prompt"])]
+    task: Option<PartialId>,
+    /// The agent: `dalsegno agent ls` lists them. curator_2 is instance 2 of curator.
+    #[arg(long)]
+    agent: Option<String>,
+    #[command(flatten)]
+    campaign: InCampaign,
+    /// Instance of the agent; each has a conversation of its own.
+    #[arg(long, default_value = MAIN)]
+    instance: String,
+    /// Prompt for the agent; `-` reads it from the standard input. Default: `…` stands for it.
+    #[arg(long)]
+    prompt: Option<String>,
+    #[command(flatten)]
+    form: RequestForm,
 }
 
 #[derive(Debug, Args)]
@@ -80,6 +113,7 @@ pub(super) async fn run(command: &ContextCommand, context: &Context) -> Result<E
         match command {
             ContextCommand::Show(show) => run_show(show, output, server).await,
             ContextCommand::Diff(diff) => run_diff(diff, output, server).await,
+            ContextCommand::Preview(preview) => run_preview(preview, context, server).await,
             ContextCommand::Verify(verify) => run_verify(verify, output, server).await,
         }
     })
@@ -89,12 +123,52 @@ pub(super) async fn run(command: &ContextCommand, context: &Context) -> Result<E
 async fn run_show(show: &Show, output: Output, server: &Server) -> Result<Exit, Failure> {
     let id = server.id(Noun::Session, &show.session.session).await?;
     let sent = server.call(ShowContext { id, turn: show.turn, call: Some(show.call) }).await?;
-    match (show.raw, show.curl) {
-        (true, _) => output.print_bytes(request(&sent)?.body.as_bytes()),
-        (_, true) => output.print_text(&show::format_curl(request(&sent)?)?),
-        _ => output.print_data(&sent, || show::format_context(&sent)),
-    }
+    let request = || request(sent.request.as_ref(), sent.problem.as_deref());
+    show.form.print(output, request, || {
+        output.print_data(&sent, || show::format_context(&sent));
+    })?;
     Ok(exit(sent.state))
+}
+
+async fn run_preview(
+    preview: &Preview,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
+    let draft = match (&preview.task, &preview.agent) {
+        (Some(task), _) => {
+            let id = server.id(Noun::Task, task).await?;
+            server.call(PreviewTaskContext { id }).await?
+        }
+        (None, agent) => {
+            let id = preview.campaign.id(context, server).await?;
+            let agent = agent.clone().unwrap_or_default();
+            let prompt = read_text(preview.prompt.as_deref(), None)?;
+            let instance = preview.instance.clone();
+            server.call(PreviewAgentContext { id, agent, instance, prompt }).await?
+        }
+    };
+    let request = || request(draft.request.as_ref(), draft.problem.as_deref());
+    preview.form.print(context.output, request, || {
+        context.output.print_data(&draft, || preview::format_preview(&draft));
+    })?;
+    Ok(Exit::Ok)
+}
+
+impl RequestForm {
+    fn print<'a>(
+        &self,
+        output: Output,
+        request: impl FnOnce() -> Result<&'a ProviderRequest, Failure>,
+        print_all: impl FnOnce(),
+    ) -> Result<(), Failure> {
+        match (self.raw, self.curl) {
+            (true, _) => output.print_bytes(request()?.body.as_bytes()),
+            (_, true) => output.print_text(&show::format_curl(request()?)?),
+            _ => print_all(),
+        }
+        Ok(())
+    }
 }
 
 async fn run_diff(diff: &Diff, output: Output, server: &Server) -> Result<Exit, Failure> {
@@ -129,11 +203,14 @@ fn exit(state: ContextState) -> Exit {
     }
 }
 
-fn request(sent: &SentContext) -> Result<&ProviderRequest, Failure> {
-    sent.request.as_ref().ok_or_else(|| {
-        let why = match &sent.problem {
+fn request<'a>(
+    request: Option<&'a ProviderRequest>,
+    problem: Option<&str>,
+) -> Result<&'a ProviderRequest, Failure> {
+    request.ok_or_else(|| {
+        let why = match problem {
             Some(problem) => format!("the request cannot be assembled: {problem}"),
-            None => "this call sent no request, because its model is simulated or it failed before: omit --raw and --curl to see the texts"
+            None => "this call has no request, because its model is simulated or it failed before: omit --raw and --curl to see the texts"
                 .to_owned(),
         };
         Refusal::new(Kind::NotFound, "no_request", why).into()

@@ -14,15 +14,22 @@ use crate::{
 };
 
 pub(super) fn format_context(sent: &SentContext) -> String {
-    let mut text = format_wrapped_fields(&fields(sent));
-    if let Some(system) = &sent.system {
-        text.push_str(&section("system", system));
-    }
-    for message in &sent.messages {
+    let texts = format_texts(sent.system.as_deref(), &sent.messages, &sent.tools);
+    format!("{}{texts}", format_wrapped_fields(&fields(sent)))
+}
+
+/// Formats the texts of a call, each in a section of its own.
+pub(super) fn format_texts(
+    system: Option<&str>,
+    messages: &[Message],
+    tools: &[ToolSpec],
+) -> String {
+    let mut text = system.map(|system| section("system", system)).unwrap_or_default();
+    for message in messages {
         text.push_str(&section(&title(message), &format_message(message)));
     }
-    if !sent.tools.is_empty() {
-        let tools: Vec<_> = sent.tools.iter().map(format_tool).collect();
+    if !tools.is_empty() {
+        let tools: Vec<_> = tools.iter().map(format_tool).collect();
         text.push_str(&section("tools", &tools.join("\n")));
     }
     text
@@ -46,11 +53,13 @@ fn fields(sent: &SentContext) -> Vec<(&'static str, String)> {
         ("state", state(sent.state).to_owned()),
     ];
     fields.extend(sent.problem.iter().map(|problem| ("problem", problem.clone())));
-    if let Some(ProviderRequest { url, sha256, body }) = &sent.request {
-        let to = url.as_ref().map(|url| format!("POST {url}, ")).unwrap_or_default();
-        fields.push(("request", format!("{to}{} bytes, SHA-256 {sha256}", body.len())));
-    }
+    fields.extend(sent.request.as_ref().map(|request| ("request", format_request(request))));
     fields
+}
+
+pub(super) fn format_request(ProviderRequest { url, sha256, body }: &ProviderRequest) -> String {
+    let to = url.as_ref().map(|url| format!("POST {url}, ")).unwrap_or_default();
+    format!("{to}{} bytes, SHA-256 {sha256}", body.len())
 }
 
 fn state(state: ContextState) -> &'static str {

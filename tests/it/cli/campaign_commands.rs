@@ -131,6 +131,12 @@ fn sessions() -> Vec<Step> {
         ("show_context", vec!["context", "show", "SESSION", "--turn", "7"]),
         ("verify_contexts", vec!["context", "verify", "SESSION"]),
         ("compare_contexts", vec!["context", "diff", "SESSION", "1", "2"]),
+        ("preview_task_context", vec!["context", "preview", UNKNOWN]),
+        ("preview_task_context", vec!["context", "preview", "TASK"]),
+        (
+            "preview_agent_context",
+            vec!["context", "preview", "--agent", "nobody", "--campaign", "Harbour"],
+        ),
         ("uncompact_session", vec!["session", "uncompact", "SESSION"]),
         ("compact_session", vec!["session", "compact", "SESSION"]),
         ("show_compaction", vec!["session", "compact", UNKNOWN]),

@@ -57,7 +57,7 @@ pub async fn assert_exact(pool: &PgPool) {
     }
 }
 
-async fn show(fixture: &Fixture, session: &Session, turn: i32, call: i32) -> SentContext {
+pub async fn show(fixture: &Fixture, session: &Session, turn: i32, call: i32) -> SentContext {
     let mut conn = fixture.pool.acquire().await.unwrap();
     let found = contexts::find(&mut conn, session.id, Some(turn), call).await.unwrap();
     SentContext::of(found).unwrap()

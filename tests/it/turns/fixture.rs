@@ -245,6 +245,21 @@ impl Fixture {
         command.output().await.unwrap()
     }
 
+    /// Runs `dalsegno` with these arguments and the settings of the test.
+    pub async fn run_configured(&self, arguments: &[&str]) -> std::process::Output {
+        let mut command = crate::service::dalsegno(self.folder.path());
+        self.set_variables(&mut command, &[]);
+        command.args(arguments).output().await.unwrap()
+    }
+
+    fn set_variables(&self, command: &mut Command, settings: &[(&str, &str)]) {
+        let own = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        for (key, value) in self.settings.clone().into_iter().chain(own) {
+            command.env(format!("DALSEGNO_{}", key.to_uppercase().replace('.', "__")), value);
+        }
+        command.env("DATABASE_URL", self.database.url());
+    }
+
     /// Starts a `worker-turns`.
     pub fn process(&self, settings: &[(&str, &str)]) -> WorkerProcess {
         self.process_of(env!("CARGO_BIN_EXE_worker-turns"), settings)
@@ -275,11 +290,8 @@ impl Fixture {
 
     fn started(&self, mut command: Command, settings: &[(&str, &str)]) -> WorkerProcess {
         let log = self.folder.path().join(format!("worker-{}", Uuid::new_v4()));
-        let own = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-        for (key, value) in self.settings.clone().into_iter().chain(own) {
-            command.env(format!("DALSEGNO_{}", key.to_uppercase().replace('.', "__")), value);
-        }
-        command.env("DATABASE_URL", self.database.url()).env("TOKIO_WORKER_THREADS", "2");
+        self.set_variables(&mut command, settings);
+        command.env("TOKIO_WORKER_THREADS", "2");
         command.stdout(Stdio::null()).stderr(std::fs::File::create(&log).unwrap());
         let child = command.kill_on_drop(true).spawn().unwrap();
         self.processes.watch_and_rescue(&self.pool, child.id().unwrap());

@@ -19,6 +19,7 @@ mod ollama;
 mod ollama_rounds;
 mod partial_output;
 mod pressure;
+mod previews;
 mod random_contexts;
 mod rejected;
 mod roles;
