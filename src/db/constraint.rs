@@ -387,6 +387,8 @@ pub const INTERNAL: &[&str] = &[
     "turns_history_check_known",
     "turns_pkey",
     "turns_state_machine",
+    "usage_contexts_pkey",
+    "usage_contexts_session",
     "usage_pkey",
     "usage_tokens_not_negative",
     "wait_reason_known",

@@ -10,22 +10,22 @@ use uuid::Uuid;
 use super::StatementError;
 use crate::context::{Digest, manifest::ContextText};
 
-/// The turn whose texts are stored.
+/// The call whose texts are stored.
 #[derive(Debug, Clone, Copy)]
-pub struct StoringTurn {
+pub struct StoringCall {
     pub session_id: Uuid,
-    pub turn: i32,
-    pub lease: i64,
+    /// Number and lease of its turn; `None` for a call beside turns.
+    pub turn: Option<(i32, i64)>,
 }
 
 /// Stores texts, and that the session uses them. Runs alone and before the transaction that refers to them, so that it holds no lock that
 /// another turn waits for longer than a moment. That transaction is written later to the same log, so this one need not wait for the disk.
 ///
-/// Nothing is stored unless the turn runs under its lease. Texts of facts that were removed meanwhile are skipped. Fails if a text was
+/// Nothing is stored unless the turn runs under its lease, or for a session that was removed. Texts of facts that were removed meanwhile are skipped. Fails if a text was
 /// removed with its last use at this moment; it can be repeated.
 pub async fn store(
     executor: impl PgExecutor<'_>,
-    turn: &StoringTurn,
+    call: &StoringCall,
     texts: &[&ContextText],
 ) -> Result<(), StatementError> {
     let digests: Vec<&[u8]> = texts.iter().map(|text| text.sha256.as_bytes().as_slice()).collect();
@@ -34,9 +34,9 @@ pub async fn store(
     let sources: Vec<Option<Uuid>> = texts.iter().map(|text| text.source).collect();
     sqlx::query_file!(
         "src/domain/context_texts.sql",
-        turn.session_id,
-        turn.turn,
-        turn.lease,
+        call.session_id,
+        call.turn.map(|(turn, _)| turn) as Option<i32>,
+        call.turn.map(|(_, lease)| lease) as Option<i64>,
         &digests as _,
         &kinds as _,
         &contents as _,

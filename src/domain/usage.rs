@@ -1,5 +1,7 @@
 //! The ledger: one row per call of a provider, with the price at that time. Each answer is charged once.
 
+mod contexts;
+
 use std::borrow::Cow;
 
 use chrono::{DateTime, Utc};
@@ -8,6 +10,7 @@ use serde_json::Value;
 use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
+pub use self::contexts::{SideCall, find_side_call, insert_context, side_calls};
 use super::{Amount, StatementError, json_rows};
 
 /// A call of a model, successful or not. Statements read it as JSON.
@@ -120,15 +123,14 @@ impl Call<'_> {
     }
 }
 
-/// Writes a call into the ledger. Returns false if this answer is already there: then it must not be charged again.
+/// Writes a call into the ledger. Returns the number of its row; `None` if this answer is already there: then it must not be charged again.
 pub async fn record(
     executor: impl PgExecutor<'_>,
     call: &Call<'_>,
-) -> Result<bool, StatementError> {
-    sqlx::query_file!("src/domain/usage/record.sql", Json(call) as _)
-        .execute(executor)
+) -> Result<Option<i64>, StatementError> {
+    sqlx::query_file_scalar!("src/domain/usage/record.sql", Json(call) as _)
+        .fetch_optional(executor)
         .await
-        .map(|done| done.rows_affected() == 1)
         .map_err(StatementError::to("append a call to the ledger"))
 }
 

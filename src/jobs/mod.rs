@@ -25,6 +25,7 @@ mod route;
 mod run_turn;
 mod services;
 mod side_call;
+mod side_context;
 mod stored_texts;
 #[cfg(feature = "test-fakes")]
 pub mod trial;

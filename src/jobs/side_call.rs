@@ -1,4 +1,4 @@
-//! A call of a model beside the turns, and its line in the ledger.
+//! A call of a model beside the turns, its line in the ledger, and its stored context.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -7,9 +7,13 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::busy;
+use super::{
+    busy,
+    side_context::{self, SideContext},
+};
 use crate::{
     clock::Clock,
+    context::prompt_manifest::Cut,
     domain::{
         Amount, StatementError,
         amount::Owner,
@@ -19,9 +23,7 @@ use crate::{
         sessions, tasks, text,
         usage::{self, Tokens},
     },
-    providers::{
-        self, Class, EventSink, Outcome, Provider, Purpose, Request, Scope, StopReason, Usage,
-    },
+    providers::{self, Class, Outcome, Provider, Purpose, Request, Scope, StopReason, Usage},
     queue::{HoldUntil, JobError},
 };
 
@@ -104,15 +106,18 @@ impl SideCall<'_> {
         Ok(admitted.err().map(|refusal| refusal.to_string()))
     }
 
-    /// Makes the call and records its cost. After an error there was no call.
-    pub(super) async fn ask(&self, request: Request) -> Result<Answer, Error> {
+    /// Makes the call, and records its cost and its context. `cuts` are those of the only message. After an error there was no call.
+    pub(super) async fn ask(&self, request: Request, cuts: &[Cut]) -> Result<Answer, Error> {
         let reply_max_tokens = request.reserve_tokens;
         let purpose = purpose(&request.purpose);
         let known = self.admit().await?;
         let called_at = self.clock.now();
-        let cancel: CancellationToken = self.cancel.clone();
-        let answered = self.provider.run(request, EventSink::discard(), cancel).await;
-        self.charge(purpose, &answered).await?;
+        let mut context = SideContext::new(&request, cuts);
+        let (answered, sent) = side_context::run(self.provider, request, self.cancel.clone()).await;
+        if let Some(sent) = sent {
+            context.add_request(&sent);
+        }
+        self.charge(purpose, &answered, &context).await?;
         if known.is_some() && answered.is_ok() {
             let provider = self.payer.provider;
             busy_models::record_answer(self.pool, provider, self.model, called_at).await?;
@@ -180,6 +185,7 @@ impl SideCall<'_> {
         &self,
         purpose: usage::Purpose,
         answered: &Result<Outcome, providers::Error>,
+        context: &SideContext,
     ) -> Result<(), Error> {
         let Some((outcome, usage)) = billed_usage(answered) else { return Ok(()) };
         let tokens = tokens(usage);
@@ -206,14 +212,17 @@ impl SideCall<'_> {
             total_ms: durations.map(|durations| durations.total).and_then(millis),
             called_at: self.clock.now(),
         };
-        self.write(&call).await
+        context.store_texts(self.pool, self.payer.session_id).await;
+        self.write(&call, context).await
     }
 
-    async fn write(&self, call: &usage::Call<'_>) -> Result<(), Error> {
+    async fn write(&self, call: &usage::Call<'_>, context: &SideContext) -> Result<(), Error> {
         let mut tx = self.pool.begin().await.map_err(Error::Transaction)?;
-        sessions::add_tokens(&mut *tx, self.payer.session_id, call.tokens.total()).await?;
+        let session_id = self.payer.session_id;
+        sessions::add_tokens(&mut *tx, session_id, call.tokens.total()).await?;
         // A call that is already in the ledger was charged: the transaction is dropped.
-        if usage::record(&mut *tx, call).await? {
+        if let Some(ledger_id) = usage::record(&mut *tx, call).await? {
+            usage::insert_context(&mut *tx, ledger_id, session_id, &context.manifest()).await?;
             if let Some(task_id) = call.task_id {
                 tasks::charge(&mut *tx, task_id, call.amount()).await?;
             }

@@ -12,7 +12,7 @@ use crate::{
     context::{Digest, manifest::ContextText},
     domain::{
         StatementError,
-        context_texts::{self, StoringTurn},
+        context_texts::{self, StoringCall},
     },
 };
 
@@ -27,10 +27,10 @@ impl StoredTexts {
     pub(super) async fn store(
         &self,
         pool: &PgPool,
-        turn: &StoringTurn,
+        call: &StoringCall,
         texts: &[ContextText],
     ) -> Result<(), StatementError> {
-        let session_id = turn.session_id;
+        let session_id = call.session_id;
         let new: Vec<&ContextText> = {
             let known = self.lock();
             texts.iter().filter(|text| !known.contains(&(session_id, text.sha256))).collect()
@@ -38,9 +38,9 @@ impl StoredTexts {
         if new.is_empty() {
             return Ok(());
         }
-        if context_texts::store(pool, turn, &new).await.is_err() {
+        if context_texts::store(pool, call, &new).await.is_err() {
             // Another session may have removed a text with its last use at the same moment.
-            context_texts::store(pool, turn, &new).await?;
+            context_texts::store(pool, call, &new).await?;
         }
         let mut known = self.lock();
         if known.len() >= MAX_KNOWN {

@@ -89,7 +89,8 @@ pub use self::{
     },
     context_previews::{PreviewAgentContext, PreviewTaskContext},
     contexts::{
-        ContextState, ProviderRequest, SentContext, ShowContext, VerifiedCall, VerifyContexts,
+        ContextState, ProviderRequest, SentContext, ShowContext, ShowLedgerContext, VerifiedCall,
+        VerifyContexts,
     },
     credentials::{ListCredentials, ResumeCredential},
     deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
@@ -226,6 +227,7 @@ pub const ALL: &[Entry] = &[
     entry::<ListTurns>(),
     entry::<ShowTurn>(),
     entry::<ShowContext>(),
+    entry::<ShowLedgerContext>(),
     entry::<VerifyContexts>(),
     entry::<CompareContexts>(),
     entry::<PreviewTaskContext>(),

@@ -25,7 +25,8 @@
 //! - A transcript entry is rendered the same way on every call: the fence depends on the session's seed and
 //!   the entry's id only. A provider's prefix cache therefore stays warm.
 //! - All parts, sent or not, have a line in the [`manifest`], whose size does not grow with the transcript.
-//! - A manifest, the stored texts and the rows of the session yield the call again, byte for byte ([`replay`]).
+//! - A manifest, the stored texts and the rows of the session yield the call again, byte for byte ([`replay`], and [`prompt_manifest`] for
+//!   calls beside turns).
 //! - Token counts are never sums over turns: they are the last real count plus a calibrated difference
 //!   ([`calibration`]).
 //! - Compaction changes the view, never the transcript; any earlier view can be restored ([`compaction::generations`]).
@@ -40,6 +41,7 @@ pub mod facts;
 pub mod manifest;
 pub mod parts;
 pub mod posts;
+pub mod prompt_manifest;
 pub mod replay;
 pub mod results;
 pub mod rounds;

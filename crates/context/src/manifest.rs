@@ -48,6 +48,10 @@ pub enum TextKind {
     Part(Kind),
     /// All fields of a request besides messages and tools.
     Envelope,
+    /// The system text of a call beside turns.
+    Instructions,
+    /// A piece of the prompt of a call beside turns.
+    Prompt,
 }
 
 /// A text of a context that no row holds, so it is stored by its digest.
@@ -213,6 +217,8 @@ impl TextKind {
         match self {
             Self::Part(kind) => kind.as_str(),
             Self::Envelope => "envelope",
+            Self::Instructions => "instructions",
+            Self::Prompt => "prompt",
         }
     }
 }

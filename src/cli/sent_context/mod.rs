@@ -17,13 +17,14 @@ use crate::{
     domain::{agents::MAIN, class::Kind, ids::PartialId},
     operations::{
         CompareContexts, ContextState, Noun, PreviewAgentContext, PreviewTaskContext,
-        ProviderRequest, Refusal, ShowContext, VerifiedCall, VerifyContexts,
+        ProviderRequest, Refusal, SentContext, ShowContext, ShowLedgerContext, VerifiedCall,
+        VerifyContexts,
     },
 };
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ContextCommand {
-    /// Shows what a call of a turn was sent, byte for byte.
+    /// Shows what a call of a turn, or a call for a summary or for facts, was sent, byte for byte.
     Show(Show),
     /// Compares what two turns were sent, word by word.
     Diff(Diff),
@@ -35,14 +36,18 @@ pub(super) enum ContextCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    #[command(flatten)]
-    session: InSession,
+    /// The session: its id, or a unique beginning or end of it. An end has at least 8 digits.
+    #[arg(value_name = "SESSION", required_unless_present = "ledger")]
+    session: Option<PartialId>,
     /// The turn: `dalsegno turn ls` lists them. By default the newest one with a stored context.
     #[arg(long, value_name = "TURN")]
     turn: Option<i32>,
     /// The call of the turn, from 1.
     #[arg(long, value_name = "CALL", default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..))]
     call: i32,
+    /// Instead of a session: a call for a summary or for facts, by its number in the ledger, which `dalsegno turn show` lists.
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["session", "turn", "call"])]
+    ledger: Option<i64>,
     #[command(flatten)]
     form: RequestForm,
 }
@@ -121,13 +126,26 @@ pub(super) async fn run(command: &ContextCommand, context: &Context) -> Result<E
 }
 
 async fn run_show(show: &Show, output: Output, server: &Server) -> Result<Exit, Failure> {
-    let id = server.id(Noun::Session, &show.session.session).await?;
-    let sent = server.call(ShowContext { id, turn: show.turn, call: Some(show.call) }).await?;
+    let sent = find(show, server).await?;
     let request = || request(sent.request.as_ref(), sent.problem.as_deref());
     show.form.print(output, request, || {
         output.print_data(&sent, || show::format_context(&sent));
     })?;
     Ok(exit(sent.state))
+}
+
+async fn find(show: &Show, server: &Server) -> Result<SentContext, Failure> {
+    match (show.ledger, &show.session) {
+        (None, Some(session)) => {
+            let id = server.id(Noun::Session, session).await?;
+            let call = Some(show.call);
+            Ok(server.call(ShowContext { id, turn: show.turn, call }).await?)
+        }
+        // The parser demands one of both.
+        (ledger, _) => {
+            Ok(server.call(ShowLedgerContext { ledger_id: ledger.unwrap_or_default() }).await?)
+        }
+    }
 }
 
 async fn run_preview(

@@ -8,7 +8,7 @@ use crate::{
         output::{format_table, format_wrapped, format_wrapped_fields},
         words::time,
     },
-    domain::class::Kind,
+    domain::{class::Kind, usage::Purpose},
     operations::{ContextState, ProviderRequest, Refusal, SentContext, VerifiedCall},
     transcript::{Message, Role, ToolSpec},
 };
@@ -36,17 +36,13 @@ pub(super) fn format_texts(
 }
 
 fn fields(sent: &SentContext) -> Vec<(&'static str, String)> {
-    let calls = match sent.calls {
-        1 => String::new(),
-        n => format!(" of {n}"),
-    };
     let counted = match sent.counted_tokens {
         Some(n) => format!("{n} counted by the provider"),
         None => "not counted by the provider".to_owned(),
     };
     let mut fields = vec![
         ("session", sent.session_id.to_string()),
-        ("turn", format!("{}, call {}{calls}", sent.turn, sent.call)),
+        place(sent),
         ("model", format!("{} on {}", sent.model, sent.provider)),
         ("stored", time(sent.created_at)),
         ("tokens", format!("{} estimated, {counted}", sent.estimated_tokens)),
@@ -60,6 +56,27 @@ fn fields(sent: &SentContext) -> Vec<(&'static str, String)> {
 pub(super) fn format_request(ProviderRequest { url, sha256, body }: &ProviderRequest) -> String {
     let to = url.as_ref().map(|url| format!("POST {url}, ")).unwrap_or_default();
     format!("{to}{} bytes, SHA-256 {sha256}", body.len())
+}
+
+/// Returns the place of the call: in its turn, or in the ledger.
+fn place(sent: &SentContext) -> (&'static str, String) {
+    if let Some(id) = sent.ledger_id {
+        let purpose = purpose(sent.purpose);
+        return ("call", format!("{id} of the ledger, {purpose}, charged to turn {}", sent.turn));
+    }
+    let call = sent.call.unwrap_or(1);
+    match sent.calls {
+        Some(n) if n > 1 => ("turn", format!("{}, call {call} of {n}", sent.turn)),
+        _ => ("turn", format!("{}, call {call}", sent.turn)),
+    }
+}
+
+fn purpose(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Turn => "for a turn",
+        Purpose::Summary => "for a summary",
+        Purpose::Facts => "for facts",
+    }
 }
 
 fn state(state: ContextState) -> &'static str {
@@ -121,7 +138,7 @@ pub(super) fn format_verified(calls: &[VerifiedCall]) -> String {
     let bad: Vec<_> = calls.iter().filter(|call| call.problem.is_some()).collect();
     if !bad.is_empty() {
         let row = |call: &&VerifiedCall| {
-            [call.turn.to_string(), call.call.to_string(), name(call.state).to_owned()]
+            [call.turn.to_string(), called(call), name(call.state).to_owned()]
         };
         text.push('\n');
         text.push_str(&format_table(&["TURN", "CALL", "STATE"], bad.iter().map(row)));
@@ -131,6 +148,15 @@ pub(super) fn format_verified(calls: &[VerifiedCall]) -> String {
         text.extend(problems.into_iter().map(|problem| format_wrapped("", problem)));
     }
     text
+}
+
+/// Names a call within its turn, or by its number in the ledger.
+fn called(call: &VerifiedCall) -> String {
+    match (call.call, call.ledger_id) {
+        (Some(call), _) => call.to_string(),
+        (None, Some(id)) => format!("{} ({id} of the ledger)", purpose(call.purpose)),
+        (None, None) => "-".to_owned(),
+    }
 }
 
 fn name(state: ContextState) -> &'static str {

@@ -16,7 +16,7 @@ use crate::{
         ids::short,
         manifests::{CallContext, Part},
         turns::{Detail, ListedTurn, State},
-        usage::LedgerCall,
+        usage::{LedgerCall, Purpose},
     },
 };
 
@@ -29,6 +29,13 @@ pub(super) fn format_turn(detail: &Detail, catalogue: &Catalogue) -> String {
     if !ledger.is_empty() {
         text.push_str("\nCalls in the ledger:\n");
         text.extend(ledger.iter().map(format_call));
+        if let Some(beside) = ledger.iter().find(|call| call.purpose != Purpose::Turn) {
+            let shows = format!(
+                "`dalsegno context show --ledger {}` shows what such a call was sent.",
+                beside.id
+            );
+            text.push_str(&format_wrapped("  ", &shows));
+        }
     }
     if contexts.is_empty() {
         let why = match detail.turn.turn.state {

@@ -26,6 +26,18 @@ pub enum Error {
         "the envelope of turn {turn} of session {session_id} cannot be read or written as JSON"
     )]
     Envelope { session_id: Uuid, turn: i32, source: serde_json::Error },
+    #[error(
+        "the ledger has no call with the number {0}: `dalsegno turn show SESSION TURN` lists the calls of a turn"
+    )]
+    UnknownInLedger(i64),
+    #[error(
+        "call {ledger_id} of the ledger belongs to turn {turn} of session {session_id}: `dalsegno context show {session_id} --turn {turn}` shows the context"
+    )]
+    OfTurn { ledger_id: i64, session_id: Uuid, turn: i32 },
+    #[error(
+        "call {0} of the ledger has no stored context: its session was removed by a cleanup or an erasure, or an older version has made the call"
+    )]
+    SideCallNotStored(i64),
     #[error("the fence seed of session {0} does not have 32 bytes")]
     FenceSeed(Uuid),
     #[error(transparent)]
@@ -46,8 +58,11 @@ impl Error {
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::NoneStored(_) | Self::NotStored { .. } => Self::NOT_STORED,
-            Self::UnknownCall { .. } => Self::UNKNOWN_CALL,
+            Self::NoneStored(_)
+            | Self::NotStored { .. }
+            | Self::OfTurn { .. }
+            | Self::SideCallNotStored(_) => Self::NOT_STORED,
+            Self::UnknownCall { .. } | Self::UnknownInLedger(_) => Self::UNKNOWN_CALL,
             Self::Envelope { .. } | Self::FenceSeed(_) => Class::of(Kind::Internal, "internal"),
             Self::Compaction(error) => error.class(),
             Self::Turn(error) => error.class(),

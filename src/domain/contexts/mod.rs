@@ -1,6 +1,7 @@
 //! Contexts of calls, as they were sent: manifests with the texts and rows that they name.
 
 mod error;
+mod side_calls;
 mod stored_session;
 
 use chrono::{DateTime, Utc};
@@ -8,7 +9,11 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-pub use self::{error::Error, stored_session::StoredSession};
+pub use self::{
+    error::Error,
+    side_calls::{StoredSideCall, find_side_call, visit_side_calls},
+    stored_session::StoredSession,
+};
 use super::{
     manifests,
     sessions::{self, SessionRow},

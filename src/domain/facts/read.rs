@@ -22,6 +22,7 @@ pub struct Filter {
 /// A current fact, as shown to a model so that it does not repeat it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CurrentFact {
+    pub id: Uuid,
     pub attribute: String,
     pub text: String,
 }
@@ -94,7 +95,7 @@ pub async fn list_current(
 ) -> Result<Vec<CurrentFact>, StatementError> {
     sqlx::query_as!(
         CurrentFact,
-        r#"select f.attribute as "attribute!", f.text as "text!"
+        r#"select f.id as "id!", f.attribute as "attribute!", f.text as "text!"
              from (select n.id, n.attribute, n.text,
                           sum(octet_length(n.attribute) + octet_length(n.text)) over (order by n.id desc) as so_far
                      from (select id, attribute, text from dalsegno.facts

@@ -45,7 +45,7 @@ impl<'a> Call<'a> {
 
     /// Makes the call and records its cost. After an error there was no call.
     pub(super) async fn ask(&self, folder: &Folder<'_>) -> Result<Answer, Error> {
-        let answer = self.side_call(folder).ask(self.request(folder)).await?;
+        let answer = self.side_call(folder).ask(self.request(folder), &self.request.cuts).await?;
         Ok(answer.map_err(|no_answer| no_answer.to_string()))
     }
 

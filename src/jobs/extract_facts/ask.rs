@@ -2,11 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use uuid::Uuid;
+
 use super::stretch::TranscriptPart;
 use crate::{
     context::{
         Weight,
         facts::{self as question, ExtractionResult, KnownFact, Question},
+        prompt_manifest::Cut,
         xml::{FenceSeed, Scope},
     },
     domain::{
@@ -82,15 +85,19 @@ impl Reader<'_> {
         let held = held.map_err(JobError::retry)?;
         let known: Vec<_> = held
             .iter()
-            .map(|held| KnownFact { attribute: &held.attribute, text: &held.text })
+            .map(|held| KnownFact { id: held.id, attribute: &held.attribute, text: &held.text })
             .collect();
         let requests: Vec<&str> =
             stretch.requests.iter().map(|request| request.text.as_str()).collect();
+        // The message of a request has the id of its task.
+        let message_ids: Vec<Uuid> =
+            stretch.requests.iter().map(|request| request.task_id).collect();
         let mut refused: Option<NoFacts> = None;
         let mut attempt = 0;
         loop {
             let question = Question {
                 requests: &requests,
+                message_ids: &message_ids,
                 known: &known,
                 most: self.services.facts.answer_max,
                 text_max_chars: TEXT_MAX_CHARS,
@@ -133,13 +140,13 @@ impl Reader<'_> {
             },
             busy: self.services.busy,
         };
-        let request = self.request(question, stretch, call.model);
+        let (request, cuts) = self.request(question, stretch, call.model);
         let prompt_tokens = u64::from(request.estimated_prompt_tokens.unwrap_or(0));
         let reserve_tokens = u64::from(request.reserve_tokens);
         if let Some(refusal) = call.refusal(prompt_tokens, reserve_tokens).await? {
             return Ok(Err(NoFacts::Unanswered(refusal)));
         }
-        match call.ask(request).await? {
+        match call.ask(request, &cuts).await? {
             Ok(answer) => Ok(question::read(&answer, question).map_err(NoFacts::AnswerRejected)),
             Err(no_answer @ NoAnswer::BrokeOff(_)) => {
                 Ok(Err(NoFacts::AnswerRejected(no_answer.to_string())))
@@ -154,15 +161,20 @@ impl Reader<'_> {
         }
     }
 
-    fn request(&self, asked: &Question<'_>, stretch: &TranscriptPart, model: &str) -> Request {
+    fn request(
+        &self,
+        asked: &Question<'_>,
+        stretch: &TranscriptPart,
+        model: &str,
+    ) -> (Request, Vec<Cut>) {
         // The prompt is never sent again, so its fence may be random.
         let fence = FenceSeed::from_bytes(rand::random()).fence(Scope::System);
-        let question::ExtractionRequest { system, prompt } = question::ask(asked, &fence);
+        let question::ExtractionRequest { system, prompt, cuts } = question::ask(asked, &fence);
         let wanted = TOKENS_PER_FACT * (asked.most as u64 + 1);
         let reserve_tokens = wanted.min(self.route.model_window_tokens / REQUESTS_DIVISOR);
         let prompt_tokens = self.tokens_of(&system) + self.tokens_of(&prompt);
         let message = Message::new(Role::User, prompt);
-        Request {
+        let request = Request {
             turn: format!("{}/{}/facts", self.job.session_id, stretch.to_seq),
             purpose: Purpose::Facts {
                 requests: asked.requests.iter().map(|request| (*request).to_owned()).collect(),
@@ -183,7 +195,8 @@ impl Reader<'_> {
             timeouts: Timeouts::default(),
             conversation: None,
             credential: self.job.credential.clone(),
-        }
+        };
+        (request, cuts)
     }
 }
 

@@ -129,6 +129,7 @@ fn sessions() -> Vec<Step> {
         ("show_turn", vec!["turn", "show", "SESSION", "7"]),
         ("show_context", vec!["context", "show", "SESSION"]),
         ("show_context", vec!["context", "show", "SESSION", "--turn", "7"]),
+        ("show_ledger_context", vec!["context", "show", "--ledger", "999999"]),
         ("verify_contexts", vec!["context", "verify", "SESSION"]),
         ("compare_contexts", vec!["context", "diff", "SESSION", "1", "2"]),
         ("preview_task_context", vec!["context", "preview", UNKNOWN]),

@@ -2,7 +2,7 @@
 
 use dalsegno::{
     domain::{
-        contexts::{self, StoredContext},
+        contexts::{self, StoredContext, StoredSideCall},
         facts, posts,
         sessions::Session,
     },
@@ -32,8 +32,8 @@ async fn fixture(fake: &FakeOllama, settings: &[(&str, &str)]) -> Fixture {
     fixture
 }
 
-/// Assembles all stored calls of a session again.
-async fn verify(pool: &PgPool, session_id: Uuid) -> Vec<VerifiedCall> {
+/// Assembles all stored calls of a session again, those beside its turns last.
+pub async fn verify(pool: &PgPool, session_id: Uuid) -> Vec<VerifiedCall> {
     let mut conn = pool.acquire().await.unwrap();
     let mut verified = Vec::new();
     let mut visit = |stored: StoredContext| {
@@ -41,12 +41,18 @@ async fn verify(pool: &PgPool, session_id: Uuid) -> Vec<VerifiedCall> {
         Ok(())
     };
     contexts::visit(&mut conn, session_id, 0, 100_000, &mut visit).await.unwrap();
+    let mut visit = |stored: StoredSideCall| {
+        verified.push(VerifiedCall::of_side_call(&stored)?);
+        Ok(())
+    };
+    contexts::visit_side_calls(&mut conn, session_id, (0, None), &mut visit).await.unwrap();
     verified
 }
 
 /// Checks that every stored call is what was sent.
 pub async fn assert_exact(pool: &PgPool) {
-    let ids = sqlx::query_scalar("select distinct session_id from dalsegno.manifests");
+    let ids = "select session_id from dalsegno.manifests union select session_id from dalsegno.usage_contexts";
+    let ids = sqlx::query_scalar(ids);
     for session_id in ids.fetch_all(pool).await.unwrap() {
         let verified = verify(pool, session_id).await;
         let is_exact = |call: &&VerifiedCall| {
@@ -90,7 +96,7 @@ async fn requests_are_shown_byte_for_byte_after_everything_has_changed() {
         let request = shown.request.unwrap();
         assert_eq!(request.body.as_bytes(), body, "call {}", at + 1);
         assert_eq!(request.url, Some(format!("http://{}/api/chat", fake.addr)));
-        assert_eq!((shown.state, shown.calls), (ContextState::Exact, 3));
+        assert_eq!((shown.state, shown.calls), (ContextState::Exact, Some(3)));
     }
     let successor = fixture.sessions().await.into_iter().find(|it| it.id != session.id).unwrap();
     let shown = show(&fixture, &successor, 2, 1).await;
@@ -170,6 +176,27 @@ async fn a_changed_message_and_a_removed_text_are_reported() {
     let verified = verify(&fixture.pool, session.id).await;
     assert_eq!(verified[0].state, ContextState::Erased);
     assert!(verified[0].problem.as_ref().unwrap().contains("agent_prompt"), "{verified:?}");
+}
+
+#[tokio::test]
+async fn a_turn_that_the_provider_refuses_as_too_long_is_shown_beside_its_repetition() {
+    let too_long =
+        r#"{"error":"the prompt is longer than the context length currently available"}"#;
+    let refused = Play::Status(400, "", too_long);
+    let fake = FakeOllama::playing([Play::Says(&["One."]), Play::Says(&["Two."]), refused]).await;
+    fake.summarises();
+    let fixture = fixture(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    for number in 1..=3 {
+        fixture.done(&fixture.add(&format!("Write part {number}.")).await).await;
+    }
+    worker.stop().await;
+    let session = fixture.sessions().await.remove(0);
+    let ledger = "select json_agg(json_build_array(turn, outcome) order by id) from dalsegno.usage where purpose = 'turn'";
+    let expected = json!([[1, "done"], [2, "done"], [3, "failed"], [4, "done"]]);
+    assert_eq!(fixture.json(ledger).await, expected);
+    let shown = show(&fixture, &session, 3, 1).await;
+    assert_eq!(shown.request.unwrap().body.as_bytes(), fake.bodies()[2]);
 }
 
 #[tokio::test]

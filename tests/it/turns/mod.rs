@@ -25,6 +25,7 @@ mod rejected;
 mod roles;
 mod rollover;
 mod rounds;
+mod side_contexts;
 mod stored_rows;
 mod stretch_summaries;
 mod turn_details;

@@ -162,6 +162,15 @@ async fn a_server_that_refuses_the_grown_prompt_is_sent_less_of_it() {
     assert!(!result(2, 3).contains("are not shown any more"));
     assert!(result(3, 3).contains("are not shown any more"), "{}", result(3, 3));
     assert_eq!(result(3, 5), result(2, 5), "the latest result stays whole");
+    // The refused call is in the ledger, and can be shown.
+    let ledger = "select json_agg(outcome order by id) from dalsegno.usage";
+    assert_eq!(fixture.json(ledger).await, json!(["done", "done", "failed", "done"]));
+    let id = task.session_id.unwrap().to_string();
+    for (at, body) in fake.bodies().iter().enumerate() {
+        let call = (at + 1).to_string();
+        let shown = fixture.run_command(&["context", "show", &id, "--call", &call, "--raw"]).await;
+        assert_eq!(&shown.stdout, body, "call {call}");
+    }
 }
 
 #[tokio::test]

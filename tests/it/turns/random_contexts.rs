@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use dalsegno::{
-    domain::contexts::{self, StoredContext},
+    domain::contexts::{self, StoredContext, StoredSideCall},
     operations::{ContextState, SentContext, VerifiedCall},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
@@ -132,13 +132,13 @@ impl Case {
         }
     }
 
-    /// Assembles every stored call again. Returns the number of turns, and of calls with a request.
-    async fn verify(&self) -> (usize, usize) {
+    /// Assembles every stored call again. Returns the number of turns, of their requests, and of requests for summaries.
+    async fn verify(&self) -> (usize, usize, usize) {
         let fixture = &self.setup.fixture;
         let bodies = self.setup.fake.bodies();
         let sent: HashSet<String> =
             bodies.iter().map(|body| hex::encode(Sha256::digest(body))).collect();
-        let (mut n_turns, mut n_requests) = (0, 0);
+        let (mut n_turns, mut n_requests, mut n_side_requests) = (0, 0, 0);
         for session in fixture.sessions().await {
             let mut conn = fixture.pool.acquire().await.unwrap();
             let mut turns = HashSet::new();
@@ -155,8 +155,19 @@ impl Case {
             };
             contexts::visit(&mut conn, session.id, 0, 100_000, &mut visit).await.unwrap();
             n_turns += turns.len();
+            let mut visit = |stored: StoredSideCall| {
+                let call = VerifiedCall::of_side_call(&stored)?;
+                let is_exact = matches!(call.state, ContextState::Exact | ContextState::NoRequest);
+                assert!(is_exact, "session {}: {call:?}", session.id);
+                if let Some(request) = SentContext::of_side_call(stored)?.request {
+                    assert!(sent.contains(&request.sha256), "{}: {call:?}", session.id);
+                    n_side_requests += 1;
+                }
+                Ok(())
+            };
+            contexts::visit_side_calls(&mut conn, session.id, (0, None), &mut visit).await.unwrap();
         }
-        (n_turns, n_requests)
+        (n_turns, n_requests, n_side_requests)
     }
 }
 
@@ -164,12 +175,12 @@ async fn run(seed: u64, min_turns: usize) {
     let mut case = Case::new(seed).await;
     set_user(&case.setup.fixture, USER).await;
     let worker = case.setup.fixture.start_worker().await;
-    let (mut n_turns, mut n_requests) = (0, 0);
+    let (mut n_turns, mut n_requests, mut n_side_requests) = (0, 0, 0);
     while n_turns < min_turns {
         for _ in 0..(min_turns - n_turns).div_ceil(READERS.len()).clamp(1, 200) {
             case.round().await;
         }
-        (n_turns, n_requests) = case.verify().await;
+        (n_turns, n_requests, n_side_requests) = case.verify().await;
     }
     worker.stop_only().await;
     let count = |sql| case.setup.fixture.count(sql);
@@ -181,9 +192,14 @@ async fn run(seed: u64, min_turns: usize) {
     let (n_compactions, n_rounds, n_failed, n_texts) =
         tokio::join!(n_compactions, n_rounds, n_failed, n_texts);
     println!(
-        "seed {seed}: {n_turns} of {n_turns} turns with {n_requests} requests are byte for byte what was sent; \
+        "seed {seed}: {n_turns} of {n_turns} turns with {n_requests} requests, and {n_side_requests} requests for summaries, are byte for byte what was sent; \
          {n_rounds} further calls, {n_failed} turns without an answer, {n_compactions} compactions, {n_texts} texts"
     );
+    // Every row of the ledger whose session is there has a context.
+    let without = "select count(*) from dalsegno.usage as u where u.purpose <> 'turn' and dalsegno.has_session(u.session_id)
+                   and not exists (select from dalsegno.usage_contexts as c where c.usage_id = u.id)";
+    assert_eq!(count(without).await, 0);
+    assert!(n_side_requests > 0, "the run made no summary");
     assert!(n_compactions > 0 && n_rounds > 0 && n_failed > 0, "the run did not meet every case");
 }
 

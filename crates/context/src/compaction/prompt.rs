@@ -11,6 +11,7 @@ use crate::{
         sections::SECTIONS,
     },
     entry::Entry,
+    prompt_manifest::{Cut, PromptBuilder},
     transcript::Role,
     weight::Weight,
     xml::{Element, Fence},
@@ -27,6 +28,8 @@ const FRAME_MILLITOKENS: u64 = 500_000;
 pub struct Request {
     pub system: String,
     pub prompt: String,
+    /// The pieces of the prompt.
+    pub cuts: Vec<Cut>,
     /// Token limit of the answer.
     pub reply_max_tokens: u64,
 }
@@ -53,24 +56,26 @@ pub struct Question<'a> {
 }
 
 pub fn request(question: &Question<'_>, fence: &Fence) -> Request {
-    let mut blocks = Vec::new();
+    let mut prompt = PromptBuilder::default();
     if let Some(so_far) = question.so_far {
-        blocks.push(Element::with_text("summary_so_far", so_far).render(fence));
+        prompt.push_block(&Element::with_text("summary_so_far", so_far).render(fence));
     }
-    blocks.push(transcript(question).render(fence));
+    push_transcript(&mut prompt, question, fence);
     if !question.pins.is_empty() {
-        blocks.push(pins(question.pins).render(fence));
+        prompt.push_block(&pins(question.pins).render(fence));
     }
     if !question.leaving.is_empty() {
-        blocks.push(leaving(question.leaving).render(fence));
+        prompt.push_block(&leaving(question.leaving).render(fence));
     }
     if let Some(feedback) = feedback(question.refusals) {
-        blocks.push(feedback);
+        prompt.push_block(&feedback);
     }
-    blocks.push(task(question));
+    prompt.push_block(&task(question));
+    let PromptBuilder { text, cuts } = prompt;
     Request {
         system: instructions(),
-        prompt: blocks.join("\n\n"),
+        prompt: text,
+        cuts,
         reply_max_tokens: question.max_tokens + question.quotes_tokens,
     }
 }
@@ -99,17 +104,30 @@ fn instructions() -> String {
     text
 }
 
-fn transcript<'a>(question: &Question<'a>) -> Element<'a> {
+fn push_transcript(prompt: &mut PromptBuilder, question: &Question<'_>, fence: &Fence) {
     let mut children = Vec::new();
+    let mut quoted = Vec::new();
     for piece in &question.batch.pieces {
         let entry = &question.entries[piece.index];
         children.push(message(entry, piece));
+        quoted.push(Some((entry, piece)));
         if piece.part == piece.parts {
             children.extend(calls(entry));
+            quoted.resize(children.len(), None);
         }
     }
-    Element::with_children("conversation", children)
-        .attribute("part", format!("{} of {}", question.number, question.count))
+    let element = Element::with_children("conversation", children)
+        .attribute("part", format!("{} of {}", question.number, question.count));
+    prompt.begin_block();
+    for (at, text) in element.render_pieces(fence).iter().enumerate() {
+        match quoted.get(at).copied().flatten() {
+            Some((entry, piece)) => {
+                let message = &entry.message.text;
+                prompt.push_quoting(text, message, entry.id, piece.bytes.clone());
+            }
+            None => prompt.push(text),
+        }
+    }
 }
 
 fn message<'a>(entry: &'a Entry, piece: &Piece) -> Element<'a> {

@@ -28,12 +28,13 @@ pub fn lines_of_rounds<'a>(
 ) -> Vec<usage::Call<'a>> {
     let line = |asked: &'a ModelCall| {
         let tokens = tokens(asked.usage);
+        let outcome = if asked.is_refused { usage::Outcome::Failed } else { usage::Outcome::Done };
         usage::Call {
             provider_message_id: asked.provider_message_id.as_deref(),
             first_byte_ms: asked.first_byte.and_then(millis),
             total_ms: millis(asked.took),
             called_at: asked.called_at,
-            ..blank(assignment, opened, tokens, usage::Outcome::Done)
+            ..blank(assignment, opened, tokens, outcome)
         }
     };
     rounds.calls.iter().map(line).collect()

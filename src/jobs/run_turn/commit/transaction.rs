@@ -12,7 +12,7 @@ use crate::{
     domain::{
         busy_models,
         compactions::{self, Cause},
-        context_texts::StoringTurn,
+        context_texts::StoringCall,
         credentials::{self, PausedCredential},
         manifests,
         mentions::{self, AgentAnswer, HandedOn},
@@ -79,7 +79,7 @@ impl Turn<'_> {
     async fn store_texts(&self, contexts: &Contexts) {
         let (pool, begun) = (self.run.pool(), &self.opened.begun);
         let (session_id, turn, lease) = (begun.session_id, begun.turn, begun.lease);
-        let storing = StoringTurn { session_id, turn, lease };
+        let storing = StoringCall { session_id, turn: Some((turn, lease)) };
         let stored = self.services.stored_texts.store(pool, &storing, &contexts.texts);
         let error = match timeout(TEXTS_WAIT, stored).await {
             Ok(Ok(())) => return,

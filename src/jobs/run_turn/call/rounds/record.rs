@@ -14,16 +14,18 @@ use crate::{
 pub struct Rounds {
     /// The model's messages and the results of its calls, as they will be stored.
     pub said: Vec<messages::New>,
-    /// Calls of the model that asked for tools.
+    /// Calls of the model that asked for tools, and those that the provider has refused as too long.
     pub calls: Vec<ModelCall>,
     pub tools: Vec<ToolUse>,
     /// Flags for people.
     pub flags: Vec<String>,
 }
 
-/// A call of the model that was answered with calls of tools.
+/// A call of the model that was answered with calls of tools, or was refused as too long and repeated with less.
 pub struct ModelCall {
     pub context: CallRecord,
+    /// True if the provider has refused it.
+    pub is_refused: bool,
     /// The request; `None` if none was sent.
     pub sent: Option<Box<SentRequest>>,
     pub estimated_tokens: u64,

@@ -63,7 +63,7 @@ pub async fn ask(
                 steps.process_report(called, &mut progress).await
             }
             Err(error) if steps.has_acted() && is_too_long(error.class) => {
-                steps.shrink_call().await
+                steps.shrink_call(called).await
             }
             _ => {
                 progress.end().await;

@@ -110,6 +110,7 @@ impl<'a> Steps<'a> {
         self.learn(outcome.usage);
         self.rounds.calls.push(ModelCall {
             context: self.opened.context.clone(),
+            is_refused: false,
             sent,
             estimated_tokens: self.opened.estimated_tokens,
             usage: outcome.usage,
@@ -129,8 +130,23 @@ impl<'a> Steps<'a> {
         self.next().await
     }
 
-    /// Shrinks the call that the provider has refused as too long.
-    pub async fn shrink_call(&mut self) -> Next {
+    /// Records a call that the provider has refused as too long, and shrinks it.
+    pub async fn shrink_call(&mut self, called: CallReport) -> Next {
+        if let Err(error) = called.result
+            && !error.is_unasked
+        {
+            self.rounds.calls.push(ModelCall {
+                context: self.opened.context.clone(),
+                is_refused: true,
+                sent: called.sent,
+                estimated_tokens: self.opened.estimated_tokens,
+                usage: error.usage.as_deref().copied().unwrap_or_default(),
+                provider_message_id: None,
+                first_byte: None,
+                called_at: called.called_at,
+                took: called.took,
+            });
+        }
         match self.request(true).await {
             Ok(request) => Next::Ask(Box::new(request)),
             Err(error) => self.stop(error),
@@ -157,7 +173,7 @@ impl<'a> Steps<'a> {
         };
         if self.is_stuck {
             rounds.flags.push("same_calls_over_and_over".to_owned());
-        } else if self.is_last_call(rounds.calls.len()) {
+        } else if self.is_last_call(&rounds) {
             rounds.flags.push("rounds_used_up".to_owned());
         }
         CallReport {
@@ -207,7 +223,7 @@ impl<'a> Steps<'a> {
 
     /// Builds the next call, if it fits and the budget allows it.
     async fn request(&mut self, was_refused: bool) -> Result<Request, providers::Error> {
-        let is_last = self.is_stuck || self.is_last_call(self.rounds.calls.len());
+        let is_last = self.is_stuck || self.is_last_call(&self.rounds);
         let last = is_last.then_some(Last {
             notice: LAST_CALL,
             task_id: self.assignment.task.id,
@@ -303,7 +319,9 @@ impl<'a> Steps<'a> {
         Next::End(Box::new(CallReport::before_call(error, self.services.clock.now())))
     }
 
-    fn is_last_call(&self, n_before: usize) -> bool {
+    /// Returns true if the model may be called once more at most. Refused calls do not count.
+    fn is_last_call(&self, before: &Rounds) -> bool {
+        let n_before = before.calls.iter().filter(|call| !call.is_refused).count();
         let most = max_rounds(self.services, &self.assignment.agent);
         n_before + 1 >= usize::try_from(most).unwrap_or(usize::MAX)
     }
