@@ -36,7 +36,7 @@ Requests to paths without a route get `not_found` (404), requests with a method 
 ";
 
 /// The meaning of each code.
-const MEANINGS: [(&str, &str); 142] = [
+const MEANINGS: &[(&str, &str)] = &[
     ("agent_not_paused", "The agent is not paused, so there is nothing to resume."),
     ("agent_paused", "The agent is paused, so no turn begins: resume it first."),
     (
