@@ -180,7 +180,7 @@ async fn path_fields(
     let params = RawPathParams::from_request_parts(parts, front).await;
     let params = params.map_err(|error| {
         // The text is not UTF-8, so it is an invalid id or name.
-        let code = if entry.spec.path.contains("{id}") { "bad_id" } else { "bad_name" };
+        let code = if entry.spec.path.contains("id}") { "bad_id" } else { "bad_name" };
         Problem::new(StatusCode::BAD_REQUEST, code, error.body_text())
     })?;
     let names = entry.spec.path_fields();

@@ -30,8 +30,8 @@ const NOT_FOR_BOUND_KEYS: &[(&str, &str)] = &[
     // They contain facts of the user, and the files of agents.
     ("GET", "/v1/sessions/{id}/context"),
     ("GET", "/v1/sessions/{id}/context-diff"),
-    ("GET", "/v1/tasks/{id}/context-preview"),
-    ("POST", "/v1/campaigns/{id}/context-preview"),
+    ("GET", "/v1/tasks/{id}/context/preview"),
+    ("POST", "/v1/campaigns/{id}/context/preview"),
 ];
 /// Beginnings of paths with the kind of their `{id}`.
 const SUBJECTS: &[(&str, Subject)] = &[

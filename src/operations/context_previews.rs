@@ -49,7 +49,7 @@ pub struct PreviewAgentContext {
 
 impl Operation for PreviewTaskContext {
     const SPEC: Spec =
-        Spec::read("preview_task_context", "/v1/tasks/{id}/context-preview", "context preview")
+        Spec::read("preview_task_context", "/v1/tasks/{id}/context/preview", "context preview")
             .tag(TAG)
             .refuses(&[
                 tasks::Error::UNKNOWN,
@@ -70,7 +70,7 @@ impl Operation for PreviewTaskContext {
 impl Operation for PreviewAgentContext {
     const SPEC: Spec = Spec::change(
         "preview_agent_context",
-        "/v1/campaigns/{id}/context-preview",
+        "/v1/campaigns/{id}/context/preview",
         "context preview",
     )
     .tag(TAG)

@@ -79,6 +79,7 @@ struct Entry {
     name: Option<String>,
     /// One line that says what it is about.
     title: String,
+    /// Text of the entry.
     text: String,
 }
 

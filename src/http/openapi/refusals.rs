@@ -75,6 +75,7 @@ fn of_parameters(operation: &Value) -> impl Iterator<Item = &'static str> + use<
         .filter_map(|parameter| match (parameter["in"].as_str()?, parameter["name"].as_str()?) {
             ("path", "id") => Some("bad_id"),
             ("path", _) if parameter["schema"]["format"] == "uuid" => Some("bad_id"),
+            ("path", _) if parameter["schema"]["type"] == "integer" => Some("bad_id"),
             ("path", _) => Some("bad_name"),
             _ => None,
         })

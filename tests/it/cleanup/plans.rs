@@ -34,6 +34,9 @@ async fn no_statement_of_a_cleanup_scans_all_sessions() {
                  select s.id, shared.sha256 from dalsegno.sessions as s, shared
                  union all select content::uuid, sha256 from own";
     sqlx::query(texts).execute(pool).await.unwrap();
+    let side_calls = "insert into dalsegno.usage_contexts (usage_id, session_id, manifest)
+                      select row_number() over (), id, '{}' from dalsegno.sessions";
+    sqlx::query(side_calls).execute(pool).await.unwrap();
     world.add_new(&tasks::New { instance: "i3", ..world.ask("Wait.") }).await.unwrap();
     let url = world.url();
     let mut conn = PgConnection::connect(&url).await.unwrap();

@@ -146,7 +146,6 @@ fn sessions() -> Vec<Step> {
         ("fork_session", vec!["session", "fork", "SESSION", "--at", "7"]),
         ("fork_session", vec!["session", "fork", "SESSION", "--as", "Main"]),
         ("fork_session", vec!["session", "fork", "SESSION", "--as", "main"]),
-        ("list_sessions", vec!["session", "ls"]),
         ("reset_session", vec!["session", "reset", "SESSION", "--fresh"]),
     ]
 }

@@ -6,8 +6,11 @@ use super::Fixture;
 
 #[tokio::test]
 async fn paused_credentials_are_listed_and_resumed() {
-    let credentials = "[{ name = \"main\", kind = \"api_key\", variable = \"NOT_READ_HERE\" }]";
-    let fixture = Fixture::with(&[("claude.credentials", credentials)]).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "secret").unwrap();
+    let credentials =
+        format!("[{{ name = \"main\", kind = \"api_key\", file = {:?} }}]", file.path());
+    let fixture = Fixture::with(&[("claude.credentials", &credentials)]).await;
     let rest = "insert into dalsegno.paused_credentials (provider, credential, until, why)
                 values ('claude', 'main', now() + interval '1000 years', 'it is used up')";
     sqlx::query(rest).execute(&fixture.world.pool).await.unwrap();

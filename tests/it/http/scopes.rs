@@ -15,13 +15,14 @@ fn allowed_scopes(method: &str, path: &str) -> &'static [&'static str] {
     match method {
         _ if is_admins => &["admin"],
         _ if path.starts_with("/mcp/") => &["mcp", "admin"],
+        // They show texts of campaigns, and change nothing.
+        _ if path.ends_with("/preview") => &["read", "operate", "admin"],
         // Addresses of receivers may contain tokens.
         "GET" if path.starts_with("/v1/webhooks") => &["operate", "admin"],
         "GET" if path == "/v1/ids" || path.starts_with("/v1/tasks/{id}") => {
             &["read", "enqueue", "operate", "admin"]
         }
         "GET" => &["read", "operate", "admin"],
-        "POST" if path.ends_with("/preview") => &["read", "operate", "admin"],
         "POST"
             if path.ends_with("/tasks")
                 || path.ends_with("/tasks/bulk")

@@ -108,6 +108,8 @@ async fn a_bound_key_reaches_only_its_campaign_on_every_route() {
             ("PUT", "/v1/campaigns/{id}/user"),
             ("GET", "/v1/sessions/{id}/context"),
             ("GET", "/v1/sessions/{id}/context-diff"),
+            ("GET", "/v1/tasks/{id}/context/preview"),
+            ("POST", "/v1/campaigns/{id}/context/preview"),
         ];
         if not_for_bound.contains(&(method, template)) {
             reply.problem(403, "key_is_bound");
