@@ -13,9 +13,8 @@ use super::{
 use crate::{
     domain::{
         agents::Catalogue,
-        fidelity::{
-            CheckedTurn, EstimateErrors, FidelityReport, RejectedAttempt, RejectedSummaries,
-        },
+        compactions::RejectedAttempt,
+        fidelity::{CheckedTurn, EstimateErrors, FidelityReport, RejectedSummaries},
         ids::short,
         text::count,
     },
@@ -135,7 +134,8 @@ fn format_rejected(rejected: &RejectedSummaries) -> String {
     std::iter::once(format_wrapped("", &head)).chain(faults).collect()
 }
 
-fn format_attempt(attempt: &RejectedAttempt) -> Vec<String> {
+/// Formats the faults of a rejected summary.
+pub(super) fn format_attempt(attempt: &RejectedAttempt) -> Vec<String> {
     let name = serialised_name(attempt.step);
     attempt.faults.iter().map(|fault| format_wrapped("  ", &format!("{name}: {fault}"))).collect()
 }

@@ -25,6 +25,7 @@ mod campaign_users;
 mod campaigns;
 mod child_tasks;
 mod cleanups;
+mod compactions;
 mod context_diffs;
 mod context_previews;
 mod contexts;
@@ -83,6 +84,7 @@ pub use self::{
     },
     child_tasks::{Continuation, HandOut, HandedOut},
     cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
+    compactions::CompareCompaction,
     context_diffs::{
         CompareContexts, ComparedContext, ContextDiff, PartChange, PartDiff, WordChange,
         WordChangeKind,
@@ -237,6 +239,7 @@ pub const ALL: &[Entry] = &[
     entry::<ShowCompaction>(),
     entry::<UncompactSession>(),
     entry::<InterruptSession>(),
+    entry::<CompareCompaction>(),
     entry::<ForkSession>(),
     entry::<ListAgents>(),
     entry::<ListAgentPauses>(),

@@ -1,6 +1,7 @@
 //! `dalsegno session`: sessions of conversations.
 
 mod archives;
+mod compaction;
 mod show;
 
 use std::time::Duration;
@@ -20,9 +21,9 @@ use super::{
 use crate::{
     domain::{compactions::OpenedArchive, tasks::InterruptMode},
     operations::{
-        AcceptedCompaction, CompactSession, CompactionAnswer, ForkSession, InterruptSession,
-        ListArchives, ListSessions, MAX_LIMIT, Noun, ReadArchive, ReadTranscript, ResetSession,
-        SessionView, ShowCompaction, ShowSession, UncompactSession, ViewSession,
+        AcceptedCompaction, CompactSession, CompactionAnswer, CompareCompaction, ForkSession,
+        InterruptSession, ListArchives, ListSessions, MAX_LIMIT, Noun, ReadArchive, ReadTranscript,
+        ResetSession, SessionView, ShowCompaction, ShowSession, UncompactSession, ViewSession,
     },
 };
 
@@ -44,6 +45,8 @@ pub(super) enum SessionCommand {
     Reset(Reset),
     /// Asks a worker to summarise older messages, and waits some seconds for the result; no message is removed.
     Compact(Id),
+    /// Compares a session before and after a compaction: what was kept, what only the archive has, and which summaries were rejected.
+    Compaction(CompactionArgs),
     /// Undoes the current compaction.
     Uncompact(Id),
     /// Stops the running turn by cancelling its task. Output so far is kept.
@@ -95,6 +98,14 @@ pub(super) struct Archives {
     /// Maximum number of messages, up to 100000.
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(i64).range(1..=100_000), requires = "number")]
     limit: i64,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompactionArgs {
+    #[command(flatten)]
+    id: Id,
+    /// Number of the compaction: `dalsegno session show` lists them. Default: the newest one.
+    number: Option<i32>,
 }
 
 #[derive(Debug, Args)]
@@ -163,6 +174,7 @@ async fn run_on_server(
             let words = || show::format_compaction(id, answer.job_id, answer.answer.as_ref());
             output.print_data(&answer, words);
         }
+        SessionCommand::Compaction(given) => compare(given, server, output).await?,
         SessionCommand::Uncompact(Id { id }) => {
             let id = server.id(Noun::Session, id).await?;
             let session = server.call(UncompactSession { id }).await?;
@@ -234,6 +246,20 @@ async fn archives(archives: &Archives, server: &Server, output: Output) -> Resul
             output.print_data(&archive, || archives::format_archive(&archive));
         }
     }
+    Ok(())
+}
+
+async fn compare(given: &CompactionArgs, server: &Server, output: Output) -> Result<(), Failure> {
+    let id = server.id(Noun::Session, &given.id.id).await?;
+    let number = match given.number {
+        Some(number) => number,
+        None => {
+            let compactions = server.call(ShowSession { id }).await?.compactions;
+            compactions.last().map_or(1, |newest| newest.generation)
+        }
+    };
+    let compared = server.call(CompareCompaction { id, number }).await?;
+    output.print_data(&compared, || compaction::format_comparison(&compared));
     Ok(())
 }
 

@@ -7,10 +7,12 @@
 
 mod answer;
 mod archives;
+mod comparison;
 mod config;
 mod error;
 mod kept_prompts;
 mod read;
+mod rejected_attempt;
 mod request;
 mod show;
 
@@ -23,10 +25,15 @@ use uuid::Uuid;
 pub use self::{
     answer::{Answer, read_answer},
     archives::{Archive, OpenedArchive, Replacement, archives, open_archive},
+    comparison::{
+        CompactionComparison, ExactValue, MessagePlace, ReplacedMessage, ReplacedTexts, ValuePlace,
+        replaced_texts,
+    },
     config::Config,
     error::Error,
     kept_prompts::KeptPrompts,
     read::read,
+    rejected_attempt::RejectedAttempt,
     request::{CompactSession, lane, request},
     show::{ShowOutcome, apply, apply_newest, newest_prepared, undo},
 };

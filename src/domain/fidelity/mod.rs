@@ -9,9 +9,10 @@ use uuid::Uuid;
 
 use super::{
     StatementError, campaigns,
+    compactions::RejectedAttempt,
     turns::{HistoryCheck, State},
 };
-use crate::context::compaction::{folding::RefusedAttempt, ladder::CompactionStep};
+use crate::context::compaction::folding::RefusedAttempt;
 
 /// The fidelity of the conversations of a campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -69,14 +70,6 @@ pub struct RejectedSummaries {
     /// True if a later attempt passed the checks.
     pub was_accepted_later: bool,
     pub attempts: Vec<RejectedAttempt>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct RejectedAttempt {
-    /// The author: the model at `first` and `retry`, another one at `alternate`, none at `extract`.
-    #[schema(value_type = String)]
-    pub step: CompactionStep,
-    pub faults: Vec<String>,
 }
 
 /// A turn with the proof that the model saw the history.
@@ -173,13 +166,6 @@ pub async fn list(
     .fetch_all(conn)
     .await
     .map_err(|error| StatementError::to("list the checked turns of a campaign")(error).into())
-}
-
-impl RejectedAttempt {
-    fn of(refused: &RefusedAttempt) -> Self {
-        let faults = refused.refusals.iter().map(ToString::to_string).collect();
-        Self { step: refused.rung, faults }
-    }
 }
 
 impl CheckedTurn {

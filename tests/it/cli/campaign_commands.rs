@@ -138,6 +138,8 @@ fn sessions() -> Vec<Step> {
             "preview_agent_context",
             vec!["context", "preview", "--agent", "nobody", "--campaign", "Harbour"],
         ),
+        ("compare_compaction", vec!["session", "compaction", "SESSION"]),
+        ("compare_compaction", vec!["session", "compaction", "SESSION", "7"]),
         ("uncompact_session", vec!["session", "uncompact", "SESSION"]),
         ("compact_session", vec!["session", "compact", "SESSION"]),
         ("show_compaction", vec!["session", "compact", UNKNOWN]),

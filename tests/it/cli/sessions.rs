@@ -140,7 +140,16 @@ async fn the_view_is_the_summary_and_the_later_messages() {
     let none = fixture.run(&["session", "archives", &id, "2"]).await;
     assert!(none.code != 0 && none.has("has no archive 2"), "{none:?}");
 
+    let compared = fixture.run(&["session", "compaction", &id]).await;
+    for part in
+        ["the session uses it", &format!("dalsegno session uncompact {id}"), "#1", "summary"]
+    {
+        assert!(compared.has(part), "{part}: {compared:?}");
+    }
+    assert!(compared.stdout.lines().all(|line| line.chars().count() <= 80), "{compared:?}");
     assert_eq!(fixture.json(&["session", "uncompact", &id]).await["generation"], 0);
+    let compared = fixture.run(&["session", "compaction", &id, "1"]).await;
+    assert!(compared.has("undone 2026-") && !compared.has("uncompact"), "{compared:?}");
     assert_eq!(roles().await, ["user", "assistant", "user", "assistant"]);
     let again = fixture.run(&["session", "uncompact", &id]).await;
     assert_eq!((again.code, again.has("no compaction to undo")), (5, true), "{again:?}");

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "chaos")]
 mod chaos;
+mod comparison;
 mod estimates;
 mod fidelity;
 mod jobs;

@@ -95,8 +95,7 @@ pub fn collect<'a>(carried: &'a [Pin], span: &'a [Entry]) -> Candidates<'a> {
 impl<'a> Candidates<'a> {
     /// Selects the most important ones within both limits.
     pub fn select(&self, limit_tokens: u64, calibration: &Calibration) -> Selection {
-        let mut ranked: Vec<_> = self.by_text.iter().collect();
-        ranked.sort_unstable_by_key(|(_, sighting)| sighting.rank());
+        let ranked = self.ranked();
         let room = calibration.weight_within(limit_tokens);
         let mut taken = Vec::new();
         let mut dropped_of_people = 0;
@@ -112,15 +111,20 @@ impl<'a> Candidates<'a> {
         }
         let dropped = ranked.len() - taken.len();
         taken.sort_unstable_by_key(|(first, ..)| *first);
-        let pins = taken
-            .into_iter()
-            .map(|(_, text, sighting)| Pin {
-                kind: sighting.kind,
-                text: (*text).to_owned(),
-                voice: sighting.voice,
-            })
-            .collect();
+        let pins = taken.into_iter().map(|(_, text, sighting)| sighting.pin(text)).collect();
         Selection { pins, dropped, dropped_of_people }
+    }
+
+    /// Lists all candidates, the most important first.
+    pub fn by_importance(&self) -> Vec<Pin> {
+        self.ranked().into_iter().map(|(text, sighting)| sighting.pin(text)).collect()
+    }
+
+    fn ranked(&self) -> Vec<(&'a str, PinMention)> {
+        let mut ranked: Vec<_> =
+            self.by_text.iter().map(|(text, sighting)| (*text, *sighting)).collect();
+        ranked.sort_unstable_by_key(|(_, sighting)| sighting.rank());
+        ranked
     }
 
     /// Returns the tokens of the candidates that count, at most as many as a ledger holds.
@@ -202,6 +206,10 @@ struct PinMention {
 }
 
 impl PinMention {
+    fn pin(&self, text: &str) -> Pin {
+        Pin { kind: self.kind, text: text.to_owned(), voice: self.voice }
+    }
+
     fn rank(&self) -> (u8, bool, u8, Speaker, Reverse<usize>) {
         let class = match self.kind {
             PinKind::Requirement => 0,
