@@ -328,6 +328,7 @@ mod tests {
     #[test]
     fn every_code_has_a_meaning_and_every_meaning_a_code() {
         let codes: Vec<String> = codes().unwrap().into_keys().collect();
-        assert_eq!(codes, MEANINGS.map(|(code, _)| code));
+        let described: Vec<_> = MEANINGS.iter().map(|(code, _)| *code).collect();
+        assert_eq!(codes, described);
     }
 }
