@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Call, Operation, Refusal, Spec};
 use crate::domain::{
     agents::{LookupError, MAIN},
-    campaigns,
+    amount, campaigns,
     class::NUL_IN_TEXT,
     context_previews::{BeginTransaction, ContextPreview, Error, PreviewSubject},
     flows,
@@ -85,6 +85,7 @@ impl Operation for PreviewAgentContext {
         text::Error::TOO_LONG,
         text::Error::EMPTY,
         NUL_IN_TEXT,
+        amount::Refusal::CLASS,
         Error::AGENT_PAUSED,
         Error::TURN_RUNS,
         Error::REFUSED,

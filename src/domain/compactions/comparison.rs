@@ -93,7 +93,7 @@ pub enum ValuePlace {
     Archive,
 }
 
-/// What a compaction has replaced.
+/// The messages and texts that a compaction has replaced.
 #[derive(Debug)]
 pub struct ReplacedTexts {
     session_id: Uuid,
@@ -111,7 +111,7 @@ struct Replacement {
     messages: Vec<StoredMessage>,
 }
 
-/// Reads what a compaction has replaced.
+/// Reads the messages and texts that a compaction has replaced.
 pub async fn replaced_texts(
     conn: &mut PgConnection,
     session_id: Uuid,
