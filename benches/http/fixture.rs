@@ -3,17 +3,17 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use dalsegno::{
-    app::App,
     clock::{Clock as _, SystemClock},
     config::Config,
     db,
-    domain::{agents::Library, amount::Limit, campaigns},
+    domain::{amount::Limit, campaigns},
     http::{self, RouterState},
+    jobs::Services,
     settings::{Environment, Flags},
     shutdown::Shutdown,
     telemetry,
-    tools::Settings,
     traces::Traces,
+    worker,
 };
 use sqlx::{ConnectOptions as _, PgPool};
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -57,20 +57,11 @@ impl Fixture {
         drop(conn);
         let listener = TcpListener::bind(config.http.listen).await?;
         let address = listener.local_addr()?;
-        let agents = Arc::new(Library::open(&config.agents)?);
-        let app = App {
-            tools: Arc::new(Settings::new(&config, Arc::new(SystemClock), agents.clone())),
-            agents,
-            config: Arc::new((&config).into()),
-            places: App::transaction_permits(&opened.pool),
-            pool: opened.pool.clone(),
-            clock: Arc::new(SystemClock),
-            metrics: telemetry.metrics.clone(),
-            traces: Traces::default(),
-            shutdown: shutdown.clone(),
-        };
+        let clock = Arc::new(SystemClock);
+        // No Claude CLI is started: the requests add tasks only.
+        let services = Services::build(&config, clock, "dalsegno".into(), Traces::default())?;
         let front = RouterState::new(telemetry.metrics.clone(), shutdown.clone());
-        front.open(app);
+        front.open(worker::app(&config, &services, &front, &opened));
         let served = tokio::spawn(async move { http::run(&config.http, front, listener).await });
         let pool = opened.pool.clone();
         Ok(Self { address, pool, campaign_id: campaign.id, shutdown, served, opened, database })

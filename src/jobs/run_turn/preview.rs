@@ -91,7 +91,7 @@ async fn read(
         }
     };
     check_open(&task)?;
-    Ok(assignment::read(conn, services, task.job_id).await.map_err(turn_error)?)
+    assignment::read(conn, services, task.job_id).await.map_err(turn_error)
 }
 
 async fn add(

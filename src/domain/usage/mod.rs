@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn insert_columns_match_ledger_rows() {
-        let (call, sql) = (Call::example(), include_str!("usage/record.sql"));
+        let (call, sql) = (Call::example(), include_str!("record.sql"));
         columns::assert_are_fields_of(&call, sql, "jsonb_to_record($1)");
     }
 }
