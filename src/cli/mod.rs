@@ -50,6 +50,7 @@ mod worker;
 
 use std::{
     collections::HashSet,
+    ffi::OsString,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -332,7 +333,8 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
 }
 
 fn parse<P: Parser>() -> Result<P, ExitCode> {
-    let matches = with_conventions(P::command()).try_get_matches().and_then(check_metadata);
+    let matches = with_conventions(P::command()).try_get_matches();
+    let matches = matches.and_then(check_settings).and_then(check_metadata);
     matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
         // Help and version arrive here too, with exit code 0.
         if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
@@ -345,6 +347,23 @@ fn parse<P: Parser>() -> Result<P, ExitCode> {
         }
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
     })
+}
+
+/// Refuses settings on both sides of a command: the parser would drop those before it.
+fn check_settings(matches: ArgMatches) -> Result<ArgMatches, clap::Error> {
+    let flags = std::env::args_os().take_while(|argument| argument != "--");
+    let is_setting = |argument: &OsString| {
+        argument == "--set" || argument.as_encoded_bytes().starts_with(b"--set=")
+    };
+    let n_given = flags.filter(is_setting).count();
+    let kept = matches.try_get_many::<(String, String)>("set").ok().flatten();
+    match kept.map_or(0, |kept| kept.len()) < n_given {
+        true => Err(clap::Error::raw(
+            ErrorKind::ArgumentConflict,
+            "--set stands before the command and after it, and only the later ones would count: write all of them after it\n",
+        )),
+        false => Ok(matches),
+    }
 }
 
 /// Refuses two values for one key of --metadata.

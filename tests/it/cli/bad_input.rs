@@ -135,6 +135,21 @@ async fn a_public_address_needs_an_api_key_or_an_explicit_setting() {
     assert_eq!(fixture.run(&check).await.code, 0);
 }
 
+#[tokio::test]
+async fn settings_on_both_sides_of_a_command_are_refused() {
+    let fixture = Fixture::new().await;
+    let [first, second] = ["log.filter=warn", "http.listen=127.0.0.1:0"];
+    let split = ["--set", first, "config", "check", "--set", second];
+    let output = fixture.run(&split).await;
+    assert_eq!((output.code, output.has("write all of them after it")), (2, true), "{output:?}");
+    for whole in [
+        ["--set", first, "--set", second, "config", "check"],
+        ["config", "check", "--set", first, "--set", second],
+    ] {
+        assert_eq!(fixture.run(&whole).await.code, 0, "{whole:?}");
+    }
+}
+
 /// Errors can contain text of a caller or a model, too.
 #[tokio::test]
 async fn errors_contain_no_control_characters() {
