@@ -80,6 +80,7 @@ impl Command {
             | Self::Session(_)
             | Self::Task(_)
             | Self::Turn(_)
+            | Self::Eval(_)
             | Self::Fidelity(_)
             | Self::Context(_)
             | Self::Webhook(_) => ExecutionTarget::AnyServer,

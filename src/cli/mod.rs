@@ -16,6 +16,7 @@ mod database;
 mod demo;
 mod doctor;
 mod erasure;
+mod eval;
 mod execution_target;
 mod exit;
 mod feed;
@@ -153,6 +154,9 @@ enum Command {
     /// Reports if models saw the history of their conversations, and which summaries were rejected.
     #[command(subcommand)]
     Fidelity(fidelity::FidelityCommand),
+    /// Compares variants of an agent by the checks of an eval file.
+    #[command(subcommand)]
+    Eval(eval::EvalCommand),
     /// Shows what calls were sent, byte for byte.
     #[command(subcommand)]
     Context(sent_context::ContextCommand),
@@ -307,6 +311,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Memory(command) => block_on(memory::run(&command, context)),
         Command::Session(command) => block_on(session::run(&command, context)),
         Command::Turn(command) => block_on(turn::run(&command, context)),
+        Command::Eval(command) => block_on(eval::run(&command, context)),
         Command::Fidelity(command) => block_on(fidelity::run(&command, context)),
         Command::Context(command) => block_on(sent_context::run(&command, context)),
         Command::Blackboard(command) => block_on(blackboard::run(&command, context)),

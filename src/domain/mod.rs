@@ -26,6 +26,7 @@ pub mod conversations;
 pub mod credentials;
 pub mod embeddings;
 pub mod erasures;
+pub mod evals;
 pub mod explanations;
 pub mod facts;
 pub mod failovers;

@@ -10,6 +10,7 @@ mod campaign_commands;
 mod campaigns;
 mod cleanups;
 mod credentials;
+mod evals;
 mod facts;
 mod flows;
 mod in_campaign;

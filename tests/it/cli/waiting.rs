@@ -38,7 +38,7 @@ impl Fixture {
         feed::append(&self.world.pool, &[event], noon()).await.unwrap();
     }
 
-    async fn answer(&self, task: &Task, words: &str) {
+    pub(super) async fn answer(&self, task: &Task, words: &str) {
         let (_, begun) = self.world.begin(task, self.world.lease(), TurnSettings::default()).await;
         self.world.commit(&begun, words, TurnSettings::default()).await.unwrap();
     }

@@ -245,6 +245,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "agent_pauses",
             "bulk_actions",
             "campaign_control",
+            "evals",
             "explanations",
             "flows",
             "credentials",

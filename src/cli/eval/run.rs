@@ -1,0 +1,201 @@
+//! `dalsegno eval run`: adds the tasks of a run, waits for them, has the judge read the answers, and prints the results.
+//!
+//! All state is in the tasks. Their idempotency keys follow from run, variant, case and repetition, so a command that was killed and is
+//! given again adds what is missing, and nothing twice.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
+
+use anyhow::anyhow;
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use super::{Run, StoredRun, campaign_name, list_runs, new_run, print_report};
+use crate::{
+    cli::{Exit, Failure, output::Output, server::Server},
+    domain::{
+        agents::{MAIN, SessionMode},
+        amount::Limit,
+        evals::{Eval, Place, RunReport, judge_prompt},
+        tasks::{Line, OnFailure},
+        text::count,
+    },
+    operations::{AddManyTasks, CreateCampaign},
+};
+
+pub(super) async fn run(args: &Run, output: Output, server: &Server) -> Result<Exit, Failure> {
+    let eval = args.eval.read()?;
+    let campaign_id = find_campaign(args, &eval, server).await?;
+    let id = choose_run(args, &eval, campaign_id, output, server).await?;
+    let limit = args.timeout.and_then(|limit| limit.to_std().ok());
+    let run =
+        RunningEval { eval: &eval, id, campaign_id, end: limit.map(|it| Instant::now() + it) };
+    run.add_tasks(server).await?;
+    run.wait(server, |stored| stored.answers.iter().map(|answer| answer.task.id).collect()).await?;
+    run.add_judge_tasks(server).await?;
+    run.wait(server, |stored| {
+        let judged = stored.answers.iter().flat_map(|answer| answer.judged.values());
+        judged.map(|task| task.id).collect()
+    })
+    .await?;
+    let mut runs = list_runs(&eval, campaign_id, server).await?.into_iter();
+    let shown = runs.by_ref().find(|stored| stored.id == run.id);
+    print_report(&eval, shown, runs.next(), output, server).await
+}
+
+async fn find_campaign(args: &Run, eval: &Eval, server: &Server) -> Result<Uuid, Failure> {
+    let is_own = args.eval.campaign.is_none();
+    let budget = args.budget.limit();
+    match server.campaign(&args.eval.campaign(eval)?).await {
+        Ok(id) if budget == Limit::default() => Ok(id),
+        Ok(id) => {
+            let words = format!(
+                "the campaign {id} exists, and keeps its budget: change it with `dalsegno campaign budget {id}`, and leave out the budget here"
+            );
+            Err(Failure::new(Exit::Usage, anyhow!(words)))
+        }
+        Err(failure) if is_own && failure.exit == Exit::NotFound => {
+            let campaign = CreateCampaign {
+                name: campaign_name(eval),
+                brief: eval.brief.clone(),
+                client_context: None,
+                budget,
+                tags: vec!["eval".to_owned()],
+                metadata: Map::new(),
+            };
+            Ok(server.call(campaign).await?.campaign.id)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Returns the newest run if it is unfinished and the file is the same, or a new one.
+async fn choose_run(
+    args: &Run,
+    eval: &Eval,
+    campaign_id: Uuid,
+    output: Output,
+    server: &Server,
+) -> Result<String, Failure> {
+    let runs = list_runs(eval, campaign_id, server).await?;
+    let newest = runs.into_iter().next().filter(|newest| !args.new && newest.is_of(eval));
+    let mut note = None;
+    if let Some(mut newest) = newest {
+        newest.load_verdicts(eval, server).await?;
+        let unfinished = RunReport::of(eval, &newest.id, &newest.answers, &[]).unfinished;
+        note = (unfinished > 0).then(|| (newest.id, unfinished));
+    }
+    match note {
+        Some((id, unfinished)) => {
+            let answers = count(unfinished, "answer is", "answers are");
+            output.print_note(&format!(
+                "run {id} goes on: {answers} missing; `--new` starts another run instead"
+            ));
+            Ok(id)
+        }
+        None => {
+            let id = new_run();
+            let tasks = count(eval.places().len(), "task", "tasks");
+            output.print_note(&format!("run {id} begins with {tasks} in campaign {campaign_id}"));
+            Ok(id)
+        }
+    }
+}
+
+struct RunningEval<'a> {
+    eval: &'a Eval,
+    id: String,
+    campaign_id: Uuid,
+    /// The end of the wait; `None`: there is no limit.
+    end: Option<Instant>,
+}
+
+impl RunningEval<'_> {
+    async fn stored(&self, server: &Server) -> Result<Option<StoredRun>, Failure> {
+        let runs = list_runs(self.eval, self.campaign_id, server).await?;
+        let Some(mut stored) = runs.into_iter().find(|stored| stored.id == self.id) else {
+            return Ok(None);
+        };
+        stored.load_verdicts(self.eval, server).await?;
+        Ok(Some(stored))
+    }
+
+    /// Adds the tasks that are missing.
+    async fn add_tasks(&self, server: &Server) -> Result<(), Failure> {
+        let stored = self.stored(server).await?;
+        let answers = stored.iter().flat_map(|stored| &stored.answers);
+        let known: HashSet<&Place> = answers.map(|answer| &answer.place).collect();
+        let missing = self.eval.places().into_iter().filter(|place| !known.contains(place));
+        let lines = missing.filter_map(|place| {
+            let (variant, case) = (self.eval.variant(&place)?, self.eval.case(&place)?);
+            let metadata = self.eval.metadata(&self.id, &place);
+            Some(self.line(&variant.agent, &case.prompt, &place.to_string(), metadata))
+        });
+        self.add(lines.collect(), server).await
+    }
+
+    /// Adds a task of the judge for each check that needs one and has none.
+    async fn add_judge_tasks(&self, server: &Server) -> Result<(), Failure> {
+        let Some(judge) = &self.eval.judge else { return Ok(()) };
+        let Some(stored) = self.stored(server).await? else { return Ok(()) };
+        let mut lines = Vec::new();
+        for answer in &stored.answers {
+            let Some(case) = self.eval.case(&answer.place) else { continue };
+            let text = answer.task.result.as_deref().unwrap_or_default();
+            for at in answer.open_checks(case) {
+                let Some(rubric) = case.checks[at].rubric() else { continue };
+                let mut metadata = self.eval.judge_label(&self.id);
+                metadata["eval_task"] = answer.task.id.to_string().into();
+                metadata["eval_check"] = at.into();
+                let metadata = metadata.as_object().cloned().unwrap_or_default();
+                let prompt = judge_prompt(rubric, &case.prompt, text);
+                let key = format!("judge/{}/{at}", answer.task.id);
+                lines.push(self.line(judge, &prompt, &key, metadata));
+            }
+        }
+        self.add(lines, server).await
+    }
+
+    fn line(&self, agent: &str, prompt: &str, key: &str, metadata: Map<String, Value>) -> Line {
+        Line {
+            agent: agent.to_owned(),
+            instance: MAIN.to_owned(),
+            prompt: prompt.to_owned(),
+            node: None,
+            session: Some(SessionMode::None),
+            budget: Limit::default(),
+            priority: None,
+            run_at: None,
+            depends_on: Vec::new(),
+            on_failure: OnFailure::default(),
+            idempotency_key: Some(format!("eval/{}/{key}", self.id)),
+            tags: vec!["eval".to_owned()],
+            metadata,
+        }
+    }
+
+    async fn add(&self, tasks: Vec<Line>, server: &Server) -> Result<(), Failure> {
+        if !tasks.is_empty() {
+            let id = self.campaign_id;
+            server.call(AddManyTasks { id, tasks, unreadable: BTreeMap::new() }).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of tasks, at most until the end of the wait.
+    async fn wait(
+        &self,
+        server: &Server,
+        tasks: impl Fn(&StoredRun) -> Vec<Uuid>,
+    ) -> Result<(), Failure> {
+        let Some(stored) = self.stored(server).await? else { return Ok(()) };
+        for id in tasks(&stored) {
+            let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
+            server.wait_for(id, left.unwrap_or(Duration::MAX)).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! Text output of runs.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::{
+    cli::{
+        output::{format_fields, format_table, format_wrapped},
+        words::time_or_dash,
+    },
+    domain::{
+        amount::format_money,
+        evals::{FailedAnswer, RunReport, Totals, VariantReport},
+        text::count,
+    },
+};
+
+pub(super) fn format_report(report: &RunReport) -> String {
+    let n_failed = report.failures.len();
+    let mut fields = vec![
+        ("eval", format!("{}, run {}", report.eval, report.run)),
+        ("campaign", report.campaign_id.to_string()),
+    ];
+    if report.judge_micros > 0 {
+        fields.push(("judge", format!("cost {}", format_money(report.judge_micros))));
+    }
+    if report.unfinished > 0 {
+        let answers = count(report.unfinished, "answer is", "answers are");
+        fields.push(("unfinished", format!("{answers} missing: give the command again to go on")));
+    }
+    let mut text = format!("{}\n{}", format_fields(&fields), format_variants(&report.variants));
+    if n_failed > 0 {
+        let answers = count(n_failed, "answer", "answers");
+        text.push_str(&format!("\n{answers} failed; `dalsegno task show TASK` prints one:\n"));
+        text.extend(report.failures.iter().map(format_failure));
+    }
+    text
+}
+
+pub(super) fn format_runs(reports: &[(Option<DateTime<Utc>>, RunReport)]) -> String {
+    let row = |(begun, report): &(Option<DateTime<Utc>>, RunReport)| {
+        let totals = report.variants.iter().map(|variant| variant.totals);
+        let (passed, answers) =
+            totals.fold((0, 0), |(passed, answers), it| (passed + it.passed, answers + it.answers));
+        [
+            report.run.clone(),
+            time_or_dash(*begun),
+            format!("{passed} of {answers}"),
+            report.unfinished.to_string(),
+        ]
+    };
+    format_table(&["RUN", "BEGUN (UTC)", "PASSED", "UNFINISHED"], reports.iter().map(row))
+}
+
+fn format_variants(variants: &[VariantReport]) -> String {
+    let before = |it: &VariantReport, cell: fn(&Totals) -> String| match &it.before {
+        Some(before) => format!("{} (before {})", cell(&it.totals), cell(before)),
+        None => cell(&it.totals),
+    };
+    let row = |it: &VariantReport| {
+        [
+            it.variant.clone(),
+            format!("{} of {}", it.totals.passed, it.totals.answers),
+            before(it, |totals| format!("{} %", totals.percent())),
+            it.totals.tokens.to_string(),
+            before(it, |totals| format_money(totals.micros)),
+            seconds(it.totals.median_ms),
+        ]
+    };
+    let head = ["VARIANT", "PASSED", "RATE", "TOKENS", "COST", "MEDIAN"];
+    format_table(&head, variants.iter().map(row))
+}
+
+fn format_failure(failed: &FailedAnswer) -> String {
+    let FailedAnswer { place, task_id, faults } = failed;
+    let faults: String = faults.iter().map(|fault| format_wrapped("    ", fault)).collect();
+    format!("{}{faults}", format_wrapped("  ", &format!("{place}, task {task_id}:")))
+}
+
+fn seconds(ms: Option<i64>) -> String {
+    match ms {
+        Some(ms) => format!("{:.1} s", TimeDelta::milliseconds(ms).as_seconds_f64()),
+        None => "-".to_owned(),
+    }
+}

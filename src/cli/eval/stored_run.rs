@@ -1,0 +1,108 @@
+//! Runs of an eval, from their tasks.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize as _;
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{
+    cli::{Failure, server::Server},
+    domain::{
+        evals::{Answer, Eval, Place},
+        tasks::ListedTask,
+    },
+    operations::ListTasks,
+};
+
+/// Maximum number of tasks that are read to find the runs.
+const MAX_READ: i64 = 10_000;
+
+pub(super) struct StoredRun {
+    pub(super) id: String,
+    /// Digest of the file when the run began.
+    digest: String,
+    pub(super) answers: Vec<Answer>,
+    campaign_id: Uuid,
+}
+
+/// Lists the runs of an eval, the newest first. The verdicts of the judge are not read yet.
+pub(super) async fn list_runs(
+    eval: &Eval,
+    campaign_id: Uuid,
+    server: &Server,
+) -> Result<Vec<StoredRun>, Failure> {
+    let mut runs: Vec<StoredRun> = Vec::new();
+    for ListedTask { task, metadata, .. } in list_tasks(campaign_id, &eval.label(), server).await? {
+        let word = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (id, digest) = (word("eval_run").to_owned(), word("eval_file").to_owned());
+        // Another system may use the same labels.
+        let Some(place) = metadata.get("eval_place").and_then(|it| Place::deserialize(it).ok())
+        else {
+            continue;
+        };
+        let at = runs.iter().position(|run| run.id == id).unwrap_or_else(|| {
+            runs.push(StoredRun { id, digest, answers: Vec::new(), campaign_id });
+            runs.len() - 1
+        });
+        runs[at].answers.push(Answer { place, task, judged: HashMap::new() });
+    }
+    let places = eval.places();
+    let rank = |answer: &Answer| places.iter().position(|place| *place == answer.place);
+    runs.iter_mut().for_each(|run| run.answers.sort_by_key(rank));
+    Ok(runs)
+}
+
+async fn list_tasks(
+    campaign_id: Uuid,
+    label: &Value,
+    server: &Server,
+) -> Result<Vec<ListedTask>, Failure> {
+    let page = |cursor: Option<String>, limit| ListTasks {
+        campaign_id: Some(campaign_id),
+        agent: None,
+        instance: None,
+        state: None,
+        created_after: None,
+        created_before: None,
+        text: None,
+        tags: None,
+        metadata: Some(label.to_string()),
+        cursor: cursor.and_then(|cursor| cursor.parse().ok()),
+        limit: Some(limit),
+    };
+    server.items(MAX_READ, page).await
+}
+
+impl StoredRun {
+    /// Returns true if the run belongs to the present text of the file.
+    pub(super) fn is_of(&self, eval: &Eval) -> bool {
+        self.digest == eval.digest
+    }
+
+    pub(super) fn begun(&self) -> Option<DateTime<Utc>> {
+        self.answers.iter().map(|answer| answer.task.created_at).min()
+    }
+
+    /// Reads the tasks in which the judge has read the answers.
+    pub(super) async fn load_verdicts(
+        &mut self,
+        eval: &Eval,
+        server: &Server,
+    ) -> Result<(), Failure> {
+        if eval.judge.is_none() {
+            return Ok(());
+        }
+        let judged = list_tasks(self.campaign_id, &eval.judge_label(&self.id), server).await?;
+        for ListedTask { task, metadata, .. } in judged {
+            let of = metadata.get("eval_task").and_then(|id| Uuid::deserialize(id).ok());
+            let check = metadata.get("eval_check").and_then(|at| usize::deserialize(at).ok());
+            let answer = self.answers.iter_mut().find(|answer| Some(answer.task.id) == of);
+            if let Some((answer, check)) = answer.zip(check) {
+                answer.judged.insert(check, task);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! Evals: prompts for variants of an agent, with checks of the answers.
+//!
+//! An eval is a file. Its runs are tasks: their metadata names the eval, the run, the variant and the case, and nothing else is stored.
+
+mod check;
+mod error;
+mod judge;
+mod report;
+
+use std::{collections::HashSet, fmt};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+pub use self::{
+    check::Check,
+    error::Error,
+    judge::{Verdict, judge_prompt},
+    report::{Answer, FailedAnswer, RunReport, Totals, VariantReport},
+};
+use crate::context::Digest;
+
+/// Maximum repetitions of a case.
+const MAX_TIMES: u32 = 20;
+/// Maximum number of tasks of a run, without those of the judge.
+const MAX_TASKS: usize = 2_000;
+/// Digits of the digest of a file, as tasks have it.
+const DIGEST_DIGITS: usize = 16;
+
+/// An eval, as its file describes it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Eval {
+    pub name: String,
+    /// Brief of the campaign that is created for the eval.
+    #[serde(default)]
+    pub brief: String,
+    /// Repetitions of each case, because models answer differently each time.
+    #[serde(default = "once")]
+    pub times: u32,
+    /// The agent that answers `judge` checks.
+    pub judge: Option<String>,
+    pub variants: Vec<Variant>,
+    pub cases: Vec<Case>,
+    /// Digest of the file, to tell if a run belongs to its present text.
+    #[serde(skip)]
+    pub digest: String,
+}
+
+/// An agent to compare with others.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    pub name: String,
+    pub agent: String,
+}
+
+/// A prompt, and the checks of its answers.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Case {
+    pub name: String,
+    pub prompt: String,
+    pub checks: Vec<Check>,
+}
+
+/// The place of a task in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Place {
+    pub variant: String,
+    pub case: String,
+    /// From 1.
+    pub repetition: u32,
+}
+
+impl Eval {
+    /// Reads an eval from the text of a file. `path` is for errors.
+    pub fn read(path: &str, text: &str) -> Result<Self, Error> {
+        let read: Self = toml::from_str(text)
+            .map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
+        let invalid = |problem| Error::Invalid { path: path.to_owned(), problem };
+        read.check().map_err(invalid)?;
+        let mut digest = Digest::of(text).to_string();
+        digest.truncate(DIGEST_DIGITS);
+        Ok(Self { digest, ..read })
+    }
+
+    /// Lists the places of a run, in order.
+    pub fn places(&self) -> Vec<Place> {
+        let mut places = Vec::new();
+        for repetition in 1..=self.times {
+            for case in &self.cases {
+                places.extend(self.variants.iter().map(|variant| Place {
+                    variant: variant.name.clone(),
+                    case: case.name.clone(),
+                    repetition,
+                }));
+            }
+        }
+        places
+    }
+
+    pub fn variant(&self, place: &Place) -> Option<&Variant> {
+        self.variants.iter().find(|variant| variant.name == place.variant)
+    }
+
+    pub fn case(&self, place: &Place) -> Option<&Case> {
+        self.cases.iter().find(|case| case.name == place.case)
+    }
+
+    /// Builds the metadata by which the tasks of all runs are found.
+    pub fn label(&self) -> Value {
+        json!({ "eval": self.name })
+    }
+
+    /// Builds the metadata by which the judge's tasks of a run are found.
+    pub fn judge_label(&self, run: &str) -> Value {
+        json!({ "eval_judged": self.name, "eval_run": run })
+    }
+
+    /// Builds the metadata of a task.
+    pub fn metadata(&self, run: &str, place: &Place) -> Map<String, Value> {
+        let all = json!({
+            "eval": self.name,
+            "eval_run": run,
+            "eval_file": self.digest,
+            "eval_place": place,
+        });
+        all.as_object().cloned().unwrap_or_default()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        check_name("name", &self.name)?;
+        check_list("variants", self.variants.iter().map(|variant| &*variant.name))?;
+        check_list("cases", self.cases.iter().map(|case| &*case.name))?;
+        if !(1..=MAX_TIMES).contains(&self.times) {
+            return Err(format!("`times` is {}: write 1 to {MAX_TIMES}", self.times));
+        }
+        let n_tasks = self.places().len();
+        if n_tasks > MAX_TASKS {
+            return Err(format!(
+                "a run has {n_tasks} tasks, more than {MAX_TASKS}: split the file into several"
+            ));
+        }
+        self.cases.iter().try_for_each(|case| self.check_case(case))
+    }
+
+    fn check_case(&self, case: &Case) -> Result<(), String> {
+        if case.prompt.trim().is_empty() {
+            return Err(format!("the prompt of case `{}` is empty", case.name));
+        }
+        if case.checks.is_empty() {
+            return Err(format!("case `{}` has no checks, so it would always pass", case.name));
+        }
+        for check in &case.checks {
+            check.validate().map_err(|problem| format!("case `{}`: {problem}", case.name))?;
+            if check.rubric().is_some() && self.judge.is_none() {
+                return Err(format!(
+                    "case `{}` has a `judge` check, but the file names no agent for it: add `judge = \"reviewer\"` at the top",
+                    case.name
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn once() -> u32 {
+    1
+}
+
+/// Checks that a list is not empty and names each item once.
+fn check_list<'a>(key: &str, names: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    let mut known = HashSet::new();
+    for name in names {
+        check_name(key, name)?;
+        if !known.insert(name) {
+            return Err(format!("two of `{key}` have the name `{name}`: rename one"));
+        }
+    }
+    match known.is_empty() {
+        true => Err(format!("`{key}` is empty: add at least one [[{key}]]")),
+        false => Ok(()),
+    }
+}
+
+fn check_name(key: &str, name: &str) -> Result<(), String> {
+    match super::agents::is_name(name) {
+        true => Ok(()),
+        false => Err(format!(
+            "`{name}` in `{key}` is not a name: write small letters, digits, - and _, at most 64"
+        )),
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.variant, self.case, self.repetition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"
+        name = "short"
+        times = 2
+        judge = "reviewer"
+        [[variants]]
+        name = "now"
+        agent = "copywriter"
+        [[variants]]
+        name = "next"
+        agent = "copywriter-short"
+        [[cases]]
+        name = "launch"
+        prompt = "Write a line about LH-0042."
+        checks = [{ contains = "LH-0042" }, { max_words = 30 }, { judge = "Is it a single line?" }]
+    "#;
+
+    #[test]
+    fn an_eval_has_a_task_for_each_variant_case_and_repetition() {
+        let eval = Eval::read("short.toml", FILE).unwrap();
+        let places: Vec<_> = eval.places().iter().map(Place::to_string).collect();
+        assert_eq!(places, ["now/launch/1", "next/launch/1", "now/launch/2", "next/launch/2"]);
+        assert_eq!(eval.variant(&eval.places()[1]).unwrap().agent, "copywriter-short");
+        assert_eq!(eval.digest.len(), DIGEST_DIGITS);
+    }
+
+    #[test]
+    fn each_mistake_in_a_file_is_named() {
+        let message = |from: &str, to: &str| {
+            assert!(FILE.contains(from), "{from}");
+            Eval::read("short.toml", &FILE.replacen(from, to, 1)).unwrap_err().to_string()
+        };
+        for (from, to, expected) in [
+            ("times = 2", "times = 0", "`times` is 0"),
+            ("times = 2", "time = 2", "unknown field `time`"),
+            ("name = \"next\"", "name = \"now\"", "the name `now`"),
+            ("name = \"launch\"", "name = \"Launch!\"", "`Launch!` in `cases`"),
+            ("judge = \"reviewer\"", "", "names no agent for it"),
+            ("max_words", "max_word", "unknown variant `max_word`"),
+            ("Write a line about LH-0042.", " ", "prompt of case `launch` is empty"),
+        ] {
+            let told = message(from, to);
+            assert!(told.contains(expected) && told.contains("short.toml"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The results of a run, from its tasks.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::{Case, Eval, Place, Verdict};
+use crate::domain::tasks::{State, Task};
+
+/// A task of a run, with the tasks in which the judge has read its answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub place: Place,
+    pub task: Task,
+    /// By the number of the check in its case, from 0.
+    pub judged: HashMap<usize, Task>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunReport {
+    pub eval: String,
+    pub run: String,
+    pub campaign_id: Uuid,
+    /// Tasks that have not ended, or whose answers the judge has not read yet.
+    pub unfinished: usize,
+    pub variants: Vec<VariantReport>,
+    /// Answers that failed a check, in order.
+    pub failures: Vec<FailedAnswer>,
+    /// Cost of the judge, in millionths.
+    pub judge_micros: i64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VariantReport {
+    pub variant: String,
+    pub agent: String,
+    #[serde(flatten)]
+    pub totals: Totals,
+    /// Totals of the variant in the run before.
+    pub before: Option<Totals>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Totals {
+    pub answers: usize,
+    /// Answers that passed all checks.
+    pub passed: usize,
+    pub tokens: i64,
+    /// Cost in millionths, without the judge.
+    pub micros: i64,
+    /// Median time from the start of a task to its end.
+    pub median_ms: Option<i64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailedAnswer {
+    #[serde(flatten)]
+    pub place: Place,
+    pub task_id: Uuid,
+    pub faults: Vec<String>,
+}
+
+impl Answer {
+    /// Lists the numbers of the checks that the judge has still to decide.
+    pub fn open_checks(&self, case: &Case) -> Vec<usize> {
+        let rubrics = case.checks.iter().enumerate().filter(|(_, check)| check.rubric().is_some());
+        let is_open = |at: &usize| self.judged.get(at).is_none_or(|task| task.ended_at.is_none());
+        match self.task.state {
+            State::Done => rubrics.map(|(at, _)| at).filter(is_open).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_finished(&self, case: &Case) -> bool {
+        self.task.ended_at.is_some() && self.open_checks(case).is_empty()
+    }
+
+    /// Lists everything that is wrong with the answer.
+    fn faults(&self, case: &Case) -> Vec<String> {
+        match (&self.task.result, self.task.state) {
+            (Some(answer), State::Done) => {
+                let checks = case.checks.iter().enumerate();
+                checks
+                    .filter_map(|(at, check)| match check.rubric() {
+                        Some(rubric) => judge_fault(rubric, self.judged.get(&at)),
+                        None => check.fault(answer),
+                    })
+                    .collect()
+            }
+            _ => {
+                let error = self.task.error.as_deref().unwrap_or("it has no answer");
+                vec![format!("the task is {}: {error}", self.task.state.as_str())]
+            }
+        }
+    }
+}
+
+/// Returns the reason why the judge has not passed an answer, if it has not.
+fn judge_fault(rubric: &str, judged: Option<&Task>) -> Option<String> {
+    let verdict = match judged?.state {
+        State::Done => Verdict::read(judged?.result.as_deref().unwrap_or_default()),
+        State::Failed | State::Cancelled => None,
+        State::Queued | State::Running => return None,
+    };
+    match verdict {
+        Some(Verdict { pass: true, .. }) => None,
+        Some(Verdict { pass: false, reason }) => Some(format!("judge: {reason} ({rubric})")),
+        None => Some(format!("judge: task {} has no verdict ({rubric})", judged?.id)),
+    }
+}
+
+impl RunReport {
+    /// Adds up a run. `before` is the run before it.
+    pub fn of(eval: &Eval, run: &str, answers: &[Answer], before: &[Answer]) -> Self {
+        let campaign_id = answers.first().map_or(Uuid::nil(), |answer| answer.task.campaign_id);
+        let n_missing = eval.places().len().saturating_sub(answers.len());
+        let mut failures = Vec::new();
+        let mut n_open = 0;
+        for answer in answers {
+            let Some(case) = eval.case(&answer.place) else { continue };
+            match (answer.is_finished(case), answer.faults(case)) {
+                (false, _) => n_open += 1,
+                (true, faults) if faults.is_empty() => {}
+                (true, faults) => failures.push(FailedAnswer {
+                    place: answer.place.clone(),
+                    task_id: answer.task.id,
+                    faults,
+                }),
+            }
+        }
+        let judged = answers.iter().flat_map(|answer| answer.judged.values());
+        let variants = eval.variants.iter().map(|variant| VariantReport {
+            variant: variant.name.clone(),
+            agent: variant.agent.clone(),
+            totals: Totals::of(eval, &variant.name, answers).unwrap_or_default(),
+            before: Totals::of(eval, &variant.name, before),
+        });
+        Self {
+            eval: eval.name.clone(),
+            run: run.to_owned(),
+            campaign_id,
+            unfinished: n_missing + n_open,
+            variants: variants.collect(),
+            failures,
+            judge_micros: judged.map(|task| task.spent_micros).sum(),
+        }
+    }
+}
+
+impl Totals {
+    /// Adds up the finished answers of a variant. `None`: there are none.
+    fn of(eval: &Eval, variant: &str, answers: &[Answer]) -> Option<Self> {
+        let mut totals = Self::default();
+        let mut times_ms = Vec::new();
+        for answer in answers.iter().filter(|answer| answer.place.variant == variant) {
+            let Some(case) = eval.case(&answer.place).filter(|case| answer.is_finished(case))
+            else {
+                continue;
+            };
+            totals.answers += 1;
+            totals.passed += usize::from(answer.faults(case).is_empty());
+            totals.tokens += answer.task.spent_tokens;
+            totals.micros += answer.task.spent_micros;
+            let times = answer.task.started_at.zip(answer.task.ended_at);
+            times_ms.extend(times.map(|(from, to)| (to - from).num_milliseconds()));
+        }
+        times_ms.sort_unstable();
+        totals.median_ms = times_ms.get(times_ms.len() / 2).copied();
+        (totals.answers > 0).then_some(totals)
+    }
+
+    /// Returns the share of answers that passed, in percent.
+    pub fn percent(&self) -> usize {
+        (self.passed * 100).checked_div(self.answers).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::{TimeDelta, Utc};
+
+    use super::*;
+
+    const FILE: &str = r#"
+        name = "short"
+        judge = "reviewer"
+        variants = [{ name = "now", agent = "copywriter" }]
+        [[cases]]
+        name = "launch"
+        prompt = "Write."
+        checks = [{ contains = "LH" }, { judge = "One line?" }]
+    "#;
+
+    fn task(state: State, result: &str) -> Task {
+        let ended_at = (!matches!(state, State::Queued | State::Running)).then(Utc::now);
+        let started_at = ended_at.map(|at| at - TimeDelta::milliseconds(1500));
+        let result = Some(result.to_owned());
+        Task { state, result, started_at, ended_at, spent_tokens: 7, ..Task::example() }
+    }
+
+    fn report(task: Task, judged: Option<Task>) -> RunReport {
+        let eval = Eval::read("short.toml", FILE).unwrap();
+        let judged = judged.into_iter().map(|task| (1, task)).collect();
+        let answer = Answer { place: eval.places().remove(0), task, judged };
+        RunReport::of(&eval, "run", &[answer], &[])
+    }
+
+    #[test]
+    fn an_answer_passes_if_all_checks_and_the_judge_pass_it() {
+        let passed = report(
+            task(State::Done, "LH"),
+            Some(task(State::Done, "{\"pass\": true, \"reason\": \"\"}")),
+        );
+        let totals = passed.variants[0].totals;
+        assert_eq!((totals.passed, totals.percent(), totals.tokens), (1, 100, 7));
+        assert_eq!((totals.median_ms, passed.unfinished), (Some(1500), 0));
+        assert!(passed.failures.is_empty() && passed.variants[0].before.is_none());
+    }
+
+    #[test]
+    fn each_reason_of_a_failure_is_listed() {
+        let faults = |task, judged| report(task, judged).failures.remove(0).faults;
+        let no = task(State::Done, "{\"pass\": false, \"reason\": \"Two lines.\"}");
+        assert_eq!(
+            faults(task(State::Done, "x"), Some(no)),
+            ["does not contain `LH`", "judge: Two lines. (One line?)"]
+        );
+        let vague = faults(task(State::Done, "LH"), Some(task(State::Done, "It is fine.")));
+        assert!(vague[0].contains("has no verdict"), "{vague:?}");
+        let failed = faults(task(State::Failed, ""), None);
+        assert!(failed[0].starts_with("the task is failed"), "{failed:?}");
+    }
+
+    #[test]
+    fn an_answer_without_its_verdict_is_unfinished() {
+        for (task, judged) in [
+            (task(State::Queued, ""), None),
+            (task(State::Done, "LH"), None),
+            (task(State::Done, "LH"), Some(task(State::Running, ""))),
+        ] {
+            let told = report(task, judged);
+            assert_eq!((told.unfinished, told.variants[0].totals.answers), (1, 0));
+            assert!(told.failures.is_empty());
+        }
+    }
+}
