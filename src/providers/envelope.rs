@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{Request, claude, ollama};
+use super::{Options, Request, claude, ollama};
 use crate::transcript::{Message, ToolSpec};
 
 /// A request that was sent.
@@ -47,6 +47,14 @@ impl Envelope {
         match self {
             Self::Ollama(envelope) => envelope.body(call),
             Self::Claude(envelope) => envelope.body(call),
+        }
+    }
+
+    /// Returns the options of the request and its limit for the answer; `None` if its provider takes none.
+    pub fn options(&self) -> Option<(Options, u32)> {
+        match self {
+            Self::Ollama(envelope) => Some(envelope.options()),
+            Self::Claude(_) => None,
         }
     }
 

@@ -80,6 +80,11 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
         false
     }
 
+    /// Returns the reason why the temperature of an answer cannot be set, if there is one.
+    fn fixed_temperature_reason(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns true if the provider refuses a prompt that is too long. Older servers of other providers cut it silently.
     fn refuses_too_long(&self) -> bool {
         true

@@ -16,8 +16,10 @@ use crate::{
     digest::Digest,
     entry::Entry,
     manifest::{Kind, Manifest, Part, PartReason, RENDERING},
+    parts::Skill,
     posts::Posts,
     rounds::fence_result,
+    system_part,
     transcript::{Message, Role, ToolSpec},
     xml::{self, FenceSeed, Scope},
 };
@@ -102,6 +104,38 @@ pub fn replay(manifest: &Manifest, rows: &Rows<'_>) -> Result<ReplayedCall, Erro
     push_user(&mut replay.messages, Arc::new(user(turn)));
     replay.messages.extend(after_turn);
     Ok(ReplayedCall { system, messages: replay.messages, tools, unheard })
+}
+
+/// Texts of an agent file that a call is sent with in place of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentTexts<'a> {
+    pub prompt: &'a str,
+    pub skills: &'a [Skill<'a>],
+}
+
+/// Rebuilds the system text of a call with the prompt and the skills of another agent file. Everything else is as it was sent.
+pub fn system_with_agent(
+    manifest: &Manifest,
+    rows: &Rows<'_>,
+    agent: &AgentTexts<'_>,
+) -> Result<String, Error> {
+    let replay = Replay { rows, own: Vec::new(), messages: Vec::new() };
+    let mut system = String::new();
+    let mut has_skills = false;
+    for part in manifest.parts.iter().filter(|part| part.kind.is_of_system()) {
+        match part.kind {
+            Kind::AgentPrompt => system.push_str(agent.prompt),
+            Kind::Skill => {}
+            _ => system.push_str(&replay.system_piece(part)?),
+        }
+        // The skills follow the first rules, which explain how to read them.
+        if part.kind == Kind::FenceRules && !has_skills {
+            has_skills = true;
+            let fence = rows.seed.fence(Scope::System);
+            system.push_str(&system_part::render_skills(agent.skills, &fence));
+        }
+    }
+    Ok(system)
 }
 
 /// Returns the text of each part for people: without fences and the space around it. `None` for parts without a text of their own,

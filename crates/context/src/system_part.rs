@@ -79,6 +79,15 @@ pub(super) fn render(parts: &Parts<'_>, fence: &Fence, ledger: &mut Ledger<'_>) 
     system.text
 }
 
+/// Renders the skills with the space in front of them; nothing for no skills.
+pub(super) fn render_skills(skills: &[Skill<'_>], fence: &Fence) -> String {
+    if skills.is_empty() {
+        return String::new();
+    }
+    let elements = skills.iter().map(|of_agent| skill(of_agent).element).collect();
+    format!("\n\n{}", Element::with_children("skills", elements).render(fence))
+}
+
 /// The system text while it is written. It consists of its parts in a row: a part is stored with the space in front of it.
 struct SystemText<'a, 'l> {
     text: String,

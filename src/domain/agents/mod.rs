@@ -8,6 +8,7 @@ mod agent;
 mod blackboard_grants;
 mod blackboard_path;
 mod catalogue;
+mod draft;
 mod formats;
 mod grants;
 mod instances;
@@ -28,6 +29,7 @@ pub use self::{
     blackboard_grants::Grants as BlackboardGrants,
     blackboard_path::{NoPath, Path as BlackboardPath},
     catalogue::{AgentFile, Catalogue},
+    draft::DraftAgent,
     formats::{agent_format, node_format, skill_format},
     grants::{Grants, PermissionMode, corrected_rule},
     instances::{AgentInstance, MAIN},

@@ -22,7 +22,7 @@ use super::{
 use crate::context::{
     Manifest,
     manifest::RENDERING,
-    replay::{self, ReplayedCall},
+    replay::{self, AgentTexts, ReplayedCall},
 };
 
 /// A call of a turn, as far as it can still be assembled.
@@ -65,6 +65,17 @@ pub async fn find(
     turn: Option<i32>,
     call: i32,
 ) -> Result<StoredContext, Error> {
+    find_with_agent(conn, session_id, turn, call, None).await
+}
+
+/// Finds the context of a call, and assembles it with the texts of another agent file in place of its own.
+pub async fn find_with_agent(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    turn: Option<i32>,
+    call: i32,
+    agent: Option<&AgentTexts<'_>>,
+) -> Result<StoredContext, Error> {
     let session = sessions::read_live(&mut *conn, session_id).await?;
     let turn = match turn {
         Some(turn) => turn,
@@ -85,7 +96,7 @@ pub async fn find(
     let stored = at.ok_or(Error::UnknownCall { session_id, turn, call, calls })?;
     let manifest = read_manifest(&stored.manifest);
     let mut rows = StoredSession::up_to_turn(&mut *conn, &session, &manifest, turn).await?;
-    let found = assemble(conn, &session, stored, manifest, &mut rows).await?;
+    let found = assemble(conn, &session, stored, manifest, (&mut rows, agent)).await?;
     Ok(StoredContext { calls, ..found })
 }
 
@@ -108,7 +119,7 @@ pub async fn visit(
             None => StoredSession::up_to_turn(&mut *conn, &session, &manifest, to_turn).await?,
         };
         let rows = known.insert(rows);
-        visit(assemble(&mut *conn, &session, stored, manifest, rows).await?)?;
+        visit(assemble(&mut *conn, &session, stored, manifest, (rows, None)).await?)?;
         // A long context takes milliseconds.
         tokio::task::yield_now().await;
     }
@@ -120,10 +131,10 @@ async fn assemble(
     session: &SessionRow,
     stored: manifests::Manifest,
     manifest: Manifest,
-    rows: &mut StoredSession,
+    (rows, agent): (&mut StoredSession, Option<&AgentTexts<'_>>),
 ) -> Result<StoredContext, Error> {
     let texts = stored_session::texts_of(&mut *conn, &manifest).await?;
-    let (replayed, part_texts) = rows.assemble(conn, &manifest, &texts, stored.turn).await?;
+    let (replayed, part_texts) = rows.assemble(conn, &manifest, &texts, stored.turn, agent).await?;
     let envelope = manifest.request.and_then(|request| texts.get(&request.envelope).cloned());
     Ok(StoredContext {
         session_id: session.id,

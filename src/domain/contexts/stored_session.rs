@@ -11,7 +11,7 @@ use crate::{
         Digest, Entry, Manifest,
         compaction::Compaction,
         manifest::Kind,
-        replay::{self, ReplayedCall, Rows},
+        replay::{self, AgentTexts, ReplayedCall, Rows},
         xml::FenceSeed,
     },
     domain::{
@@ -69,13 +69,14 @@ impl StoredSession {
         manifest.generation() == self.generation
     }
 
-    /// Assembles a call again. Returns it with the text of each part for people.
+    /// Assembles a call again, with the texts of `agent` in place of its own agent's. Returns it with the text of each part for people.
     pub async fn assemble(
         &mut self,
         conn: &mut PgConnection,
         manifest: &Manifest,
         texts: &HashMap<Digest, String>,
         turn: i32,
+        agent: Option<&AgentTexts<'_>>,
     ) -> Result<(Result<ReplayedCall, replay::Error>, Vec<Option<String>>), StatementError> {
         if self.without_turns != manifest.without_turns {
             self.leave_out(&manifest.without_turns);
@@ -91,7 +92,14 @@ impl StoredSession {
             own: &own,
             of_turn: &of_turn,
         };
-        Ok((replay::replay(manifest, &rows), replay::part_texts(manifest, &rows)))
+        let mut replayed = replay::replay(manifest, &rows);
+        if let (Some(agent), Ok(call)) = (agent, &mut replayed) {
+            match replay::system_with_agent(manifest, &rows, agent) {
+                Ok(system) => call.system = system,
+                Err(error) => replayed = Err(error),
+            }
+        }
+        Ok((replayed, replay::part_texts(manifest, &rows)))
     }
 
     /// Finds the prompt and the results. Those that an earlier attempt has stored may be folded, or of a turn that is left out.

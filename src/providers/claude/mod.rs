@@ -151,6 +151,10 @@ impl Provider for Claude {
         true
     }
 
+    fn fixed_temperature_reason(&self) -> Option<&'static str> {
+        Some("the Claude Code CLI has no option for it")
+    }
+
     fn rollover_percent(&self) -> Option<u64> {
         Some(self.config.rollover_percent.into())
     }

@@ -1,6 +1,12 @@
 //! The body of `/api/chat`.
 
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Serialize,
+    de::{
+        IntoDeserializer as _,
+        value::{Error as ValueError, StrDeserializer},
+    },
+};
 use serde_json::Value;
 
 use super::{
@@ -9,7 +15,7 @@ use super::{
     verdict::Plan,
 };
 use crate::{
-    providers::{CallTexts, Think},
+    providers::{CallTexts, Options, Think},
     transcript::ToolSpec,
 };
 
@@ -103,6 +109,21 @@ impl Envelope {
         Self { url, model: request.model.clone(), fields }
     }
 
+    /// Returns the options that a request with this envelope has, and its limit for the answer.
+    pub(in crate::providers) fn options(&self) -> (Options, u32) {
+        let WireOptions { num_predict, temperature, top_p, seed, ref stop, .. } =
+            self.fields.options;
+        let options = Options {
+            temperature,
+            top_p,
+            seed,
+            stop: stop.clone(),
+            think: self.fields.think.as_ref().and_then(think_of),
+            format: self.fields.format.clone(),
+        };
+        (options, num_predict)
+    }
+
     pub(in crate::providers) fn url(&self) -> &str {
         &self.url
     }
@@ -123,6 +144,18 @@ fn wire_tool(tool: &ToolSpec) -> WireTool<'_> {
     WireTool {
         kind: "function",
         function: WireFunction { name, description, parameters: input_schema },
+    }
+}
+
+/// Returns the option that gives the same value of `think` again.
+fn think_of(value: &Value) -> Option<Think> {
+    match value {
+        Value::Bool(is_on) => Some(if *is_on { Think::On } else { Think::Off }),
+        Value::String(level) => {
+            let level: StrDeserializer<'_, ValueError> = level.as_str().into_deserializer();
+            Think::deserialize(level).ok()
+        }
+        _ => None,
     }
 }
 
