@@ -10,7 +10,9 @@ use crate::{
     domain::{
         agents::{self, Library},
         context_previews::Previews,
-        facts, flows, memory, mentions, sessions, tasks, webhooks,
+        facts, flows, memory, mentions,
+        reruns::RerunRoutes,
+        sessions, tasks, webhooks,
     },
     shutdown::Shutdown,
     telemetry::Metrics,
@@ -29,6 +31,8 @@ pub struct App {
     pub agents: Arc<Library>,
     /// Drafts of turns that are not run.
     pub previews: Previews,
+    /// Routes of calls that are made again.
+    pub rerun_routes: RerunRoutes,
     pub tools: Arc<tools::Settings>,
     pub metrics: Metrics,
     pub traces: Traces,

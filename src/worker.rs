@@ -128,6 +128,7 @@ pub fn app(
         clock: services.clock.clone(),
         agents: services.library.clone(),
         previews: jobs::previews(services.clone()),
+        rerun_routes: jobs::rerun_routes(services.clone()),
         tools: services.tools.clone(),
         metrics: front.metrics.clone(),
         traces: services.traces.clone(),

@@ -20,6 +20,7 @@ use crate::{
         class::Kind,
         context_previews::{Error, Previews},
         ids::{GivenCampaign, PartialId},
+        reruns::{self, RerunRoutes},
     },
     jobs::{self, Services},
     operations::{
@@ -86,6 +87,7 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         config: Arc::new((&config).into()),
         agents: Arc::new(agents),
         previews: previews(&config),
+        rerun_routes: rerun_routes(&config),
         meanings: Arc::new(Meanings::new(&config.memory, &config.ollama)),
         now: SystemClock.now(),
         clock: Arc::new(SystemClock),
@@ -111,6 +113,17 @@ fn previews(config: &Config) -> Previews {
             let services = services.map_err(|error| Error::NotSetUp(causes(&error)))?;
             jobs::previews(services).draft(subject, begin).await
         })
+    })
+}
+
+/// Builds the routes of reruns of a command, in the same way.
+fn rerun_routes(config: &Config) -> RerunRoutes {
+    let config = config.clone();
+    RerunRoutes::new(move |own, options| {
+        let clock = Arc::new(SystemClock);
+        let services = Services::build_quietly(&config, clock, jobs::program(), Traces::default());
+        let services = services.map_err(|error| reruns::Error::NotSetUp(causes(&error)))?;
+        jobs::rerun_routes(services).find(own, options)
     })
 }
 

@@ -32,6 +32,8 @@ pub struct Limit {
 pub enum Owner {
     Campaign(Uuid),
     Task,
+    /// The budget for experiments of a campaign.
+    Experiments(Uuid),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -193,6 +195,10 @@ impl Refusal {
                 "raise the limit with `dalsegno campaign budget {id} --money {}`, or remove it with --no-money",
                 format_money(self.sufficient_limit())
             ),
+            (Owner::Experiments(id), _) => format!(
+                "raise the limit with `dalsegno campaign budget {id} --experiments {}`",
+                format_money(self.sufficient_limit())
+            ),
             (Owner::Task, unit) => {
                 let key = match unit {
                     Unit::Tokens => "task_budget_tokens",
@@ -221,6 +227,7 @@ impl Refusal {
         let owner = match self.owner {
             Owner::Campaign(_) => "campaign",
             Owner::Task => "task",
+            Owner::Experiments(_) => "campaign for experiments",
         };
         let spent_words = format!("{} of {} are spent", say(spent), say(limit));
         if spent >= limit {

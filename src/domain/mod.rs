@@ -48,6 +48,7 @@ pub mod objects;
 pub mod operation_keys;
 pub mod posts;
 pub mod prices;
+pub mod reruns;
 pub mod schedules;
 pub mod search;
 pub mod session_summaries;

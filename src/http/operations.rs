@@ -127,6 +127,7 @@ fn call(spec: &Spec, app: &App, parts: &Parts, shared: &CallState) -> Result<Cal
         clock: app.clock.clone(),
         agents: Arc::new(move || Ok(agents.current())),
         previews: app.previews.clone(),
+        rerun_routes: app.rerun_routes.clone(),
         meanings: Arc::clone(&app.tools.meanings),
     })
 }

@@ -32,6 +32,8 @@ const NOT_FOR_BOUND_KEYS: &[(&str, &str)] = &[
     ("GET", "/v1/sessions/{id}/context-diff"),
     ("GET", "/v1/tasks/{id}/context/preview"),
     ("POST", "/v1/campaigns/{id}/context/preview"),
+    ("POST", "/v1/sessions/{id}/turns/{number}/reruns"),
+    ("GET", "/v1/sessions/{id}/turns/{number}/reruns"),
 ];
 /// Beginnings of paths with the kind of their `{id}`.
 const SUBJECTS: &[(&str, Subject)] = &[

@@ -21,6 +21,7 @@ mod make_embeddings;
 mod measure;
 mod old_folders;
 mod ping;
+mod rerun_turn;
 mod route;
 mod run_turn;
 mod services;
@@ -44,6 +45,7 @@ pub use self::{
     old_folders::{Error as FolderError, SweepCount, remove_old_folders, sweep_folders},
     ping::Ping,
     pool::Pool,
+    rerun_turn::rerun_routes,
     run_turn::preview::previews,
     services::{Error, Sections, Services},
 };
@@ -65,6 +67,7 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(run_turn::run_joined)
         .with(compact_session::job::run)
         .with(extract_facts::run)
+        .with(rerun_turn::run)
         .with(make_embeddings::run)
         .with(cleanup::run)
         .with(erase_campaign::run)

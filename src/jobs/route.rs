@@ -117,7 +117,7 @@ fn thresholds(agent: &Agent) -> Result<Thresholds, String> {
     Thresholds::new(prepare, apply).map_err(|error| error.to_string())
 }
 
-fn options(options: &agents::Options) -> Options {
+pub(super) fn options(options: &agents::Options) -> Options {
     Options {
         temperature: options.temperature.map(|value| value as f32),
         top_p: options.top_p.map(|value| value as f32),

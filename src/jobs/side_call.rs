@@ -23,7 +23,9 @@ use crate::{
         sessions, tasks, text,
         usage::{self, Tokens},
     },
-    providers::{self, Class, Outcome, Provider, Purpose, Request, Scope, StopReason, Usage},
+    providers::{
+        self, Class, Outcome, Provider, Purpose, Request, Scope, SentRequest, StopReason, Usage,
+    },
     queue::{HoldUntil, JobError},
 };
 
@@ -62,6 +64,16 @@ pub(super) struct Payer<'a> {
     pub(super) task_id: Option<Uuid>,
     pub(super) agent: &'a str,
     pub(super) provider: &'a str,
+}
+
+/// A call that was made.
+pub(super) struct MadeCall {
+    pub(super) answered: Result<Outcome, providers::Error>,
+    /// The request as it was sent.
+    pub(super) sent: Option<Box<SentRequest>>,
+    called_at: DateTime<Utc>,
+    /// True if the model was known to be busy.
+    was_busy: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -110,32 +122,55 @@ impl SideCall<'_> {
     pub(super) async fn ask(&self, request: Request, cuts: &[Cut]) -> Result<Answer, Error> {
         let reply_max_tokens = request.reserve_tokens;
         let purpose = purpose(&request.purpose);
+        let mut context = SideContext::new(&request, cuts);
+        let called = self.call(request).await?;
+        if let Some(sent) = &called.sent {
+            context.add_request(sent);
+        }
+        if let Some(line) = self.ledger_line(purpose, &called.answered) {
+            context.store_texts(self.pool, self.payer.session_id).await;
+            self.write(&line, &context).await?;
+        }
+        Ok(match self.judge(called).await? {
+            Ok(outcome) if outcome.stop == StopReason::Length => {
+                Err(NoAnswer::BrokeOff(reply_max_tokens))
+            }
+            Ok(outcome) => Ok(outcome.message.text),
+            Err(error) => Err(NoAnswer::Failed(error)),
+        })
+    }
+
+    /// Makes the call. The caller charges it, and then judges it. After an error there was no call.
+    pub(super) async fn call(&self, request: Request) -> Result<MadeCall, Error> {
         let known = self.admit().await?;
         let called_at = self.clock.now();
-        let mut context = SideContext::new(&request, cuts);
         let (answered, sent) = side_context::run(self.provider, request, self.cancel.clone()).await;
-        if let Some(sent) = sent {
-            context.add_request(&sent);
-        }
-        self.charge(purpose, &answered, &context).await?;
-        if known.is_some() && answered.is_ok() {
-            let provider = self.payer.provider;
-            busy_models::record_answer(self.pool, provider, self.model, called_at).await?;
-        }
-        match answered {
-            Ok(outcome) if outcome.stop == StopReason::Length => {
-                Ok(Err(NoAnswer::BrokeOff(reply_max_tokens)))
+        Ok(MadeCall { answered, sent, called_at, was_busy: known.is_some() })
+    }
+
+    /// Records if the model is busy. Returns the answer, or the error for which there is none. Other errors do not count as a call.
+    pub(super) async fn judge(
+        &self,
+        MadeCall { answered, called_at, was_busy, .. }: MadeCall,
+    ) -> Result<Result<Outcome, providers::Error>, Error> {
+        let error = match answered {
+            Ok(outcome) => {
+                if was_busy {
+                    let provider = self.payer.provider;
+                    busy_models::record_answer(self.pool, provider, self.model, called_at).await?;
+                }
+                return Ok(Ok(outcome));
             }
-            Ok(outcome) => Ok(Ok(outcome.message.text)),
-            Err(error) => match error.class {
-                Class::Snooze { scope: Scope::Host, after } => {
-                    self.back_off(error, after, called_at).await
-                }
-                Class::Snooze { .. } | Class::Cancelled => Err(Error::NotAsked(error)),
-                Class::Retry { .. } | Class::Rebuild { .. } | Class::Reject | Class::Fail => {
-                    Ok(Err(NoAnswer::Failed(error)))
-                }
-            },
+            Err(error) => error,
+        };
+        match error.class {
+            Class::Snooze { scope: Scope::Host, after } => {
+                self.back_off(error, after, called_at).await.map(Err)
+            }
+            Class::Snooze { .. } | Class::Cancelled => Err(Error::NotAsked(error)),
+            Class::Retry { .. } | Class::Rebuild { .. } | Class::Reject | Class::Fail => {
+                Ok(Err(error))
+            }
         }
     }
 
@@ -160,7 +195,7 @@ impl SideCall<'_> {
         mut error: providers::Error,
         after: Duration,
         called_at: DateTime<Utc>,
-    ) -> Result<Answer, Error> {
+    ) -> Result<providers::Error, Error> {
         let now = self.clock.now();
         busy::count(self.payer.provider);
         let call = RefusedCall {
@@ -174,27 +209,26 @@ impl SideCall<'_> {
         let after = known.wait(now);
         if self.busy.is_over(known.since, now) {
             error.class = Class::Retry { after: Some(after) };
-            return Ok(Err(NoAnswer::Failed(error)));
+            return Ok(error);
         }
         error.class = Class::Snooze { after, scope: Scope::Host };
         Err(Error::NotAsked(error))
     }
 
-    /// Writes ledger, session, task and budget in one transaction, in the order in which turns lock them.
-    async fn charge(
-        &self,
+    /// Builds the line of the ledger; `None` if the provider has not accepted the call.
+    pub(super) fn ledger_line<'c>(
+        &'c self,
         purpose: usage::Purpose,
-        answered: &Result<Outcome, providers::Error>,
-        context: &SideContext,
-    ) -> Result<(), Error> {
-        let Some((outcome, usage)) = billed_usage(answered) else { return Ok(()) };
+        answered: &'c Result<Outcome, providers::Error>,
+    ) -> Option<usage::Call<'c>> {
+        let (outcome, usage) = billed_usage(answered)?;
         let tokens = tokens(usage);
         let cost = (self.cost)(self.model, tokens);
         let told = reported_micros(answered).filter(|_| cost.price.is_none());
         let durations = answered.as_ref().ok().map(|outcome| outcome.durations);
         let millis = |duration: Duration| i32::try_from(duration.as_millis()).ok();
         let id = answered.as_ref().ok().and_then(|outcome| outcome.provider_message_id.as_deref());
-        let call = usage::Call {
+        Some(usage::Call {
             campaign_id: self.payer.campaign_id,
             task_id: self.payer.task_id,
             session_id: Some(self.payer.session_id),
@@ -207,15 +241,14 @@ impl SideCall<'_> {
             provider_message_id: id,
             tokens,
             cost_micros: told.unwrap_or(cost.micros),
-            price: cost.price.as_ref().map(Cow::Borrowed),
+            price: cost.price.map(Cow::Owned),
             first_byte_ms: durations.and_then(|durations| durations.first_byte).and_then(millis),
             total_ms: durations.map(|durations| durations.total).and_then(millis),
             called_at: self.clock.now(),
-        };
-        context.store_texts(self.pool, self.payer.session_id).await;
-        self.write(&call, context).await
+        })
     }
 
+    /// Writes ledger, session, task and budget in one transaction, in the order in which turns lock them.
     async fn write(&self, call: &usage::Call<'_>, context: &SideContext) -> Result<(), Error> {
         let mut tx = self.pool.begin().await.map_err(Error::Transaction)?;
         let session_id = self.payer.session_id;

@@ -17,6 +17,7 @@ use crate::{
         agents::{Catalogue, Problems},
         audit::Actor,
         context_previews::Previews,
+        reruns::RerunRoutes,
     },
     tools::Meanings,
     traces::{self, Traces},
@@ -33,6 +34,8 @@ pub struct Call {
     pub agents: Arc<Agents>,
     /// Drafts of turns that are not run.
     pub previews: Previews,
+    /// Routes of calls that are made again.
+    pub rerun_routes: RerunRoutes,
     /// Embeddings of search queries.
     pub meanings: Arc<Meanings>,
     /// Time of the call. Writes that combine several calls read the clock instead.

@@ -104,6 +104,10 @@ pub struct ChangeBudget {
     #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<i64>, minimum = 1)]
     pub tokens: Option<Option<i64>>,
+    /// Limit of the budget that pays for reruns of turns, in money. Without one, models with a price are not rerun.
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub experiments_micros: Option<Option<i64>>,
 }
 
 /// Erases the conversations, prompts, results and brief of a campaign permanently; its costs stay.
@@ -237,12 +241,14 @@ impl Change for ChangeBudget {
     type Output = Budget;
 
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Budget> {
-        let change = LimitChange { micros: self.micros, tokens: self.tokens };
+        let Self { micros, tokens, experiments_micros, .. } = self;
+        let change = LimitChange { micros, tokens, experiments_micros };
         let output = campaigns::change_limit(conn, self.id, change).await?;
         if change == LimitChange::default() {
             return Ok(ChangeOutput::nothing(self.id, output));
         }
-        let data = json!({ "limit": output.limit });
+        let data =
+            json!({ "limit": output.limit, "experiments_micros": output.experiments.limit_micros });
         Ok(ChangeOutput::of(self.id, output, data))
     }
 }

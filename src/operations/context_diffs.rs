@@ -210,7 +210,7 @@ fn diff(old: Option<&Side<'_>>, new: Option<&Side<'_>>) -> Option<PartDiff> {
         tokens_before: tokens(old),
         tokens_after: tokens(new),
         reason: shown.why.as_text().to_owned(),
-        words: words(text_of(old), text_of(new)),
+        words: diff_words(text_of(old), text_of(new)),
     })
 }
 
@@ -218,7 +218,8 @@ fn text_of<'a>(side: Option<&Side<'a>>) -> &'a str {
     side.filter(|side| side.part.sent).and_then(|side| side.text).unwrap_or_default()
 }
 
-fn words(old: &str, new: &str) -> Vec<WordChange> {
+/// Compares two texts word by word.
+pub fn diff_words(old: &str, new: &str) -> Vec<WordChange> {
     let mut words: Vec<WordChange> = Vec::new();
     for change in TextDiff::from_words(old, new).iter_all_changes() {
         let kind = match change.tag() {
@@ -240,7 +241,7 @@ mod tests {
 
     #[test]
     fn changes_are_found_word_by_word() {
-        let changes = words("You write short verse.", "You write long and short verse.");
+        let changes = diff_words("You write short verse.", "You write long and short verse.");
         let changes: Vec<_> = changes.iter().map(|it| (it.kind, it.text.as_str())).collect();
         let expected = [
             (WordChangeKind::Same, "You write "),

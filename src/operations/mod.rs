@@ -52,6 +52,7 @@ mod producer;
 mod queues;
 mod reach;
 mod refusal;
+mod reruns;
 mod schedules;
 mod session_control;
 mod sessions;
@@ -87,7 +88,7 @@ pub use self::{
     compactions::CompareCompaction,
     context_diffs::{
         CompareContexts, ComparedContext, ContextDiff, PartChange, PartDiff, WordChange,
-        WordChangeKind,
+        WordChangeKind, diff_words,
     },
     context_previews::{PreviewAgentContext, PreviewTaskContext},
     contexts::{
@@ -125,6 +126,7 @@ pub use self::{
     queues::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
     reach::Reach,
     refusal::{FieldError, Refusal, kind_of_status, status},
+    reruns::{ListReruns, RerunTurn, TurnReruns},
     schedules::{
         ListSchedules, ManualRun, PauseSchedule, PutSchedule, RemoveSchedule, ResumeSchedule,
         RunSchedule, ScheduleDetail, ShowSchedule,
@@ -228,6 +230,8 @@ pub const ALL: &[Entry] = &[
     entry::<ListCheckedTurns>(),
     entry::<ListTurns>(),
     entry::<ShowTurn>(),
+    entry::<RerunTurn>(),
+    entry::<ListReruns>(),
     entry::<ShowContext>(),
     entry::<ShowLedgerContext>(),
     entry::<VerifyContexts>(),

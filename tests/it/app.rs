@@ -18,7 +18,7 @@ use dalsegno::{
     config::Config,
     db,
     http::{self, RouterState},
-    jobs::{Services, previews},
+    jobs::{Services, previews, rerun_routes},
     settings::{Environment, Flags},
     shutdown::Shutdown,
     telemetry,
@@ -137,7 +137,8 @@ impl TestApp {
         let app = App {
             tools: services.tools.clone(),
             agents: services.library.clone(),
-            previews: previews(services),
+            previews: previews(services.clone()),
+            rerun_routes: rerun_routes(services),
             config: Arc::new((&config).into()),
             places: App::transaction_permits(&pool),
             pool,

@@ -115,6 +115,12 @@ pub(super) struct SetBudget {
     /// Removes the limit in tokens.
     #[arg(long)]
     no_tokens: bool,
+    /// Limit of the budget for experiments, which pays for `dalsegno turn rerun`, in units of the configured currency.
+    #[arg(long, value_name = "MONEY", conflicts_with = "no_experiments", value_parser = amount::parse_money)]
+    experiments: Option<i64>,
+    /// Removes the budget for experiments: models with a price are not rerun.
+    #[arg(long)]
+    no_experiments: bool,
 }
 
 pub(super) async fn run(command: &CampaignCommand, context: &Context) -> Result<Exit, Failure> {
@@ -200,9 +206,10 @@ async fn change_budget(
     let change = |value: Option<i64>, none: bool| value.map(Some).or(none.then_some(None));
     let micros = change(set.money, set.no_money);
     let tokens = change(set.tokens, set.no_tokens);
-    match (micros, tokens) {
-        (None, None) => Ok(server.call(ShowCampaign { id }).await?.budget),
-        _ => Ok(Some(server.call(ChangeBudget { id, micros, tokens }).await?)),
+    let experiments_micros = change(set.experiments, set.no_experiments);
+    match (micros, tokens, experiments_micros) {
+        (None, None, None) => Ok(server.call(ShowCampaign { id }).await?.budget),
+        _ => Ok(Some(server.call(ChangeBudget { id, micros, tokens, experiments_micros }).await?)),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
         agents::Catalogue,
         amount::format_money,
         campaign_overview::Overview,
-        campaigns::{Budget, Campaign},
+        campaigns::{Budget, Campaign, ExperimentBudget},
         erasures::Erasure,
         ids::short,
         text::count,
@@ -70,6 +70,11 @@ pub(super) fn format_budget(budget: &Budget) -> String {
         limit.map_or_else(|| "no limit".to_owned(), said)
     };
     let tokens = |tokens: i64| tokens.to_string();
+    let ExperimentBudget { limit_micros, spent_micros } = budget.experiments;
+    let experiments = (limit_micros.is_some() || spent_micros > 0).then(|| {
+        let limit = limit_micros.map_or_else(|| "none".to_owned(), format_money);
+        ["experiments".to_owned(), limit, format_money(spent_micros), "-".to_owned()]
+    });
     format_table(
         &["BUDGET", "LIMIT", "SPENT", "SET ASIDE"],
         [
@@ -86,7 +91,8 @@ pub(super) fn format_budget(budget: &Budget) -> String {
                 tokens(budget.reserved.tokens),
             ],
         ]
-        .into_iter(),
+        .into_iter()
+        .chain(experiments),
     )
 }
 

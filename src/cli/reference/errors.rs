@@ -44,6 +44,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "Several providers have a paused credential of this name: name the provider, too.",
     ),
     ("ambiguous_id", "The shortened id or handle fits several things: use more of its characters."),
+    (
+        "bad_agent_file",
+        "The agent file of a rerun has a problem: `detail` names line, key and what to write instead.",
+    ),
     ("bad_argument", "A value is outside of its range. `detail` names the range."),
     ("bad_blackboard_key", "A key of the blackboard is empty or too long."),
     ("bad_body", "The body cannot be read, or the operation takes none."),
@@ -73,6 +77,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "`Last-Event-ID` is not an id of an event: send the last one that the stream sent.",
     ),
     ("bad_name", "The name in the path is invalid."),
+    (
+        "bad_option",
+        "An option of the rerun is out of its range, or names no model: `detail` has the limits.",
+    ),
     ("bad_owner", "This kind of memory item needs an owner, or takes none."),
     ("bad_query", "A query parameter is unknown or has an invalid value."),
     ("bad_tags", "A tag is empty or too long, or there are too many."),
@@ -115,6 +123,10 @@ const MEANINGS: &[(&str, &str)] = &[
     (
         "conflict",
         "The job is in a state that does not allow this change. `detail` names the state.",
+    ),
+    (
+        "context_not_exact",
+        "A text of the call was erased or changed, so it cannot be sent again as it was. `detail` names the part.",
     ),
     (
         "context_not_stored",
@@ -190,6 +202,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ("migrations_pending", "The schema is not up to date: `dalsegno migrate up`."),
     ("missing_scope", "The API key lacks the scope of this operation."),
     ("no_audience", "The post has no readers: name agents, `operator` or `all`."),
+    (
+        "no_experiment_budget",
+        "The model costs money, and the campaign has no budget for experiments: set one.",
+    ),
     ("no_message", "The request is not a valid MCP message. `detail` has the reason."),
     ("no_object", "A blackboard and its patches are JSON objects."),
     ("no_parent", "The task cannot get children: it is neither running nor done."),
@@ -206,6 +222,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "The compaction is not the last one of its session, or was already undone.",
     ),
     ("nul_in_text", "A text contains the character U+0000, which the database cannot store."),
+    (
+        "option_not_supported",
+        "The provider has no such option: leave it out, or name another provider.",
+    ),
     ("queue_full", "`queue.max_waiting` tasks are waiting: try again later."),
     ("session_busy", "Another run has taken over the session: try again when it has ended."),
     ("session_closed", "The session is closed: use its successor."),
@@ -231,6 +251,7 @@ const MEANINGS: &[(&str, &str)] = &[
         "The task waits for too many others: let intermediate tasks wait for parts of them.",
     ),
     ("too_many_requests", "The API key has used up `http.requests_per_minute`: wait."),
+    ("too_many_reruns", "The turn has as many reruns as it may have: fork the session."),
     ("too_many_tasks", "The list has too many tasks: send several lists."),
     (
         "too_many_tasks_in_flow",

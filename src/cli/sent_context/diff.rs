@@ -59,7 +59,7 @@ fn format_part(part: &PartDiff) -> String {
     };
     let head = format_wrapped("", &format!("{name}: {change}; {}", part.reason));
     let words: String = match part.change {
-        PartChange::Changed => part.words.iter().map(format_words).collect(),
+        PartChange::Changed => format_changes(&part.words),
         PartChange::Added | PartChange::Removed => {
             part.words.iter().map(|words| words.text.as_str()).collect()
         }
@@ -68,6 +68,11 @@ fn format_part(part: &PartDiff) -> String {
         "" => head,
         words => format!("{head}{}\n", indent(words)),
     }
+}
+
+/// Formats a text with its changes. Long unchanged stretches are abridged.
+pub(in crate::cli) fn format_changes(words: &[WordChange]) -> String {
+    words.iter().map(format_words).collect()
 }
 
 /// Marks a change as `git diff --word-diff` does.
@@ -90,7 +95,7 @@ fn abridge(text: &str) -> String {
     format!("{begin} […] {end}")
 }
 
-fn indent(text: &str) -> String {
+pub(in crate::cli) fn indent(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 

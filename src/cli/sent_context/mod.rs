@@ -1,6 +1,6 @@
 //! `dalsegno context`: what calls were sent, and would be sent now.
 
-mod diff;
+pub(super) mod diff;
 mod preview;
 mod show;
 

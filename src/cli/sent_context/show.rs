@@ -76,6 +76,7 @@ fn purpose(purpose: Purpose) -> &'static str {
         Purpose::Turn => "for a turn",
         Purpose::Summary => "for a summary",
         Purpose::Facts => "for facts",
+        Purpose::Rerun => "for a rerun",
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) fn format_duration(duration: TimeDelta) -> String {
 }
 
 /// Formats a number of tokens in at most five characters: exact up to 99999.
-fn format_count(n: i64) -> String {
+pub(super) fn format_count(n: i64) -> String {
     match n {
         ..100_000 => n.to_string(),
         100_000..1_000_000 => format!("{}k", n / 1_000),
@@ -77,7 +77,7 @@ fn format_count(n: i64) -> String {
 }
 
 /// Formats a cost in at most six characters, up to 999 units of the currency.
-fn format_cost(micros: i64) -> String {
+pub(super) fn format_cost(micros: i64) -> String {
     match micros {
         ..1 => "0.00".to_owned(),
         1..100 => "<.0001".to_owned(),

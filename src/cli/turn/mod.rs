@@ -1,6 +1,8 @@
 //! `dalsegno turn`: turns of sessions, and what their calls were sent.
 
 mod list;
+mod rerun;
+mod rerun_text;
 mod show;
 
 use clap::{Args, Subcommand};
@@ -20,6 +22,9 @@ pub(super) enum TurnCommand {
     Ls(List),
     /// Shows a turn, its calls, and each part of their contexts: sent or left out, and why.
     Show(Show),
+    Rerun(rerun::RerunFlags),
+    /// Lists the reruns of a turn, and compares their answers with that of the turn.
+    Reruns(rerun::Place),
 }
 
 #[derive(Debug, Args)]
@@ -75,6 +80,15 @@ async fn run_on_server(
             let id = server.id(Noun::Session, &show.session.session).await?;
             let turn = server.call(ShowTurn { id, number: show.number }).await?;
             output.print_data(&turn, || show::format_turn(&turn, &context.catalogue()));
+        }
+        TurnCommand::Rerun(flags) => {
+            let (reruns, exit) = rerun::rerun(flags, context, server).await?;
+            output.print_data(&reruns, || rerun_text::format_reruns(&reruns));
+            return Ok(exit);
+        }
+        TurnCommand::Reruns(place) => {
+            let reruns = rerun::list(place, server).await?;
+            output.print_data(&reruns, || rerun_text::format_reruns(&reruns));
         }
     }
     Ok(Exit::Ok)

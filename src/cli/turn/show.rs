@@ -29,7 +29,9 @@ pub(super) fn format_turn(detail: &Detail, catalogue: &Catalogue) -> String {
     if !ledger.is_empty() {
         text.push_str("\nCalls in the ledger:\n");
         text.extend(ledger.iter().map(format_call));
-        if let Some(beside) = ledger.iter().find(|call| call.purpose != Purpose::Turn) {
+        if let Some(beside) =
+            ledger.iter().find(|call| matches!(call.purpose, Purpose::Summary | Purpose::Facts))
+        {
             let shows = format!(
                 "`dalsegno context show --ledger {}` shows what such a call was sent.",
                 beside.id

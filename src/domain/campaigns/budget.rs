@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use super::Error;
+use super::{Error, ExperimentBudget, experiments::set_experiment_limit};
 use crate::domain::{
     Amount, StatementError,
     amount::{Limit, Owner, Refusal},
@@ -23,6 +23,9 @@ pub struct Budget {
     pub limit: Limit,
     pub spent: Amount,
     pub reserved: Amount,
+    /// The budget that pays for reruns. It is no part of the amounts above.
+    #[serde(default)]
+    pub experiments: ExperimentBudget,
 }
 
 /// `None` leaves a limit as it is, `Some(None)` takes it away.
@@ -30,6 +33,8 @@ pub struct Budget {
 pub struct LimitChange {
     pub micros: Option<Option<i64>>,
     pub tokens: Option<Option<i64>>,
+    /// The limit of the budget for experiments, in money.
+    pub experiments_micros: Option<Option<i64>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -46,8 +51,9 @@ pub async fn budget(
 ) -> Result<Option<Budget>, StatementError> {
     let row = sqlx::query!(
         r#"select b.limit_micros, b.limit_tokens, b.reserved_micros, b.reserved_tokens,
-                  (b.spent_micros + s.micros)::bigint as "spent_micros!", (b.spent_tokens + s.tokens)::bigint as "spent_tokens!"
-             from dalsegno.campaign_budgets as b,
+                  (b.spent_micros + s.micros)::bigint as "spent_micros!", (b.spent_tokens + s.tokens)::bigint as "spent_tokens!",
+                  e.limit_micros as "experiments_limit_micros?", coalesce(e.spent_micros, 0) as "experiments_spent_micros!"
+             from dalsegno.campaign_budgets as b left join dalsegno.experiment_budgets as e on e.campaign_id = b.campaign_id,
                   (select coalesce(sum(spent_micros), 0) as micros, coalesce(sum(spent_tokens), 0) as tokens
                      from dalsegno.campaign_spending where campaign_id = $1) as s
             where b.campaign_id = $1"#,
@@ -60,6 +66,10 @@ pub async fn budget(
         limit: Limit { micros: row.limit_micros, tokens: row.limit_tokens },
         spent: Amount { micros: row.spent_micros, tokens: row.spent_tokens },
         reserved: Amount { micros: row.reserved_micros, tokens: row.reserved_tokens },
+        experiments: ExperimentBudget {
+            limit_micros: row.experiments_limit_micros,
+            spent_micros: row.experiments_spent_micros,
+        },
     }))
 }
 
@@ -94,6 +104,9 @@ pub async fn change_limit(
     .execute(&mut *conn)
     .await
     .map_err(StatementError::to("set the budget of a campaign"))?;
+    if let Some(micros) = change.experiments_micros {
+        set_experiment_limit(&mut *conn, campaign_id, micros).await?;
+    }
     match budget(conn, campaign_id).await? {
         Some(budget) if changed.rows_affected() == 1 => Ok(budget),
         _ => Err(Error::Unknown(campaign_id)),

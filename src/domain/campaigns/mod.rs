@@ -2,6 +2,7 @@
 
 mod budget;
 mod error;
+mod experiments;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,9 @@ pub use self::{
         settle_reservation,
     },
     error::Error,
+    experiments::{
+        ExperimentBudget, charge_experiments, experiment_budget, lock_experiment_budget,
+    },
 };
 use super::{
     Page, StatementError,

@@ -38,6 +38,10 @@ pub enum Error {
         "call {0} of the ledger has no stored context: its session was removed by a cleanup or an erasure, or an older version has made the call"
     )]
     SideCallNotStored(i64),
+    #[error(
+        "call {ledger_id} of the ledger is a rerun of turn {turn} of session {session_id}: `dalsegno turn reruns {session_id} --turn {turn}` shows it"
+    )]
+    OfRerun { ledger_id: i64, session_id: Uuid, turn: i32 },
     #[error("the fence seed of session {0} does not have 32 bytes")]
     FenceSeed(Uuid),
     #[error(transparent)]
@@ -61,6 +65,7 @@ impl Classify for Error {
             Self::NoneStored(_)
             | Self::NotStored { .. }
             | Self::OfTurn { .. }
+            | Self::OfRerun { .. }
             | Self::SideCallNotStored(_) => Self::NOT_STORED,
             Self::UnknownCall { .. } | Self::UnknownInLedger(_) => Self::UNKNOWN_CALL,
             Self::Envelope { .. } | Self::FenceSeed(_) => Class::of(Kind::Internal, "internal"),

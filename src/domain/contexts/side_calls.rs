@@ -43,6 +43,9 @@ pub async fn find_side_call(
         (SideCall { purpose: Purpose::Turn, .. }, Some((session_id, turn))) => {
             Err(Error::OfTurn { ledger_id, session_id, turn })
         }
+        (SideCall { purpose: Purpose::Rerun, .. }, Some((session_id, turn))) => {
+            Err(Error::OfRerun { ledger_id, session_id, turn })
+        }
         (SideCall { manifest: Some(_), .. }, Some(_)) => Ok(assemble(conn, call).await?),
         _ => Err(Error::SideCallNotStored(ledger_id)),
     }

@@ -15,7 +15,9 @@ use crate::{
         compactions::{self, CompactSession},
         context_texts,
         facts::{self, ExtractFacts},
-        failovers, feed, flows, memory, operation_keys, posts, session_summaries, sessions,
+        failovers, feed, flows, memory, operation_keys, posts,
+        reruns::RerunTurn,
+        session_summaries, sessions,
         tasks::{self, AddTask},
         webhooks,
     },
@@ -43,7 +45,7 @@ const VERSIONS: i64 = 200;
 const ITEMS: i64 = 200;
 /// Kinds of queued jobs, besides tasks, that hold texts of a campaign. A running compaction would store its summary after the conversation
 /// is removed. The job of a scheduled task holds its prompt.
-const KINDS: [&str; 3] = [CompactSession::KIND, AddTask::KIND, ExtractFacts::KIND];
+const KINDS: [&str; 4] = [CompactSession::KIND, AddTask::KIND, ExtractFacts::KIND, RerunTurn::KIND];
 const WHY: &str = "the campaign is erased";
 
 impl Step {

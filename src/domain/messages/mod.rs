@@ -166,6 +166,26 @@ pub async fn find(
     Ok(row.map(StoredMessage::try_from).transpose()?.map(|stored| stored.message))
 }
 
+/// Lists what the model has said in a turn, in order.
+pub async fn list_answers(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    turn: i32,
+) -> Result<Vec<Message>, StatementError> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
+                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
+             from dalsegno.messages where session_id = $1 and turn = $2 and role = 'assistant' order by seq"#,
+        session_id,
+        turn,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the answers of a turn"))?;
+    rows.into_iter().map(|row| Ok(StoredMessage::try_from(row)?.message)).collect()
+}
+
 /// Returns true if this message is in the transcript of a session.
 pub async fn contains(
     executor: impl PgExecutor<'_>,

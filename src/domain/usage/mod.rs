@@ -49,6 +49,8 @@ pub enum Purpose {
     Summary,
     /// Extraction of facts about users from their requests.
     Facts,
+    /// A call of a turn that was made again.
+    Rerun,
 }
 
 #[derive(

@@ -80,7 +80,7 @@ async fn a_refused_turn_leaves_nothing_behind() {
     assert_eq!(world.task(task.id).await.started_at, None);
     // The limit is raised.
     let mut conn = world.pool.acquire().await.unwrap();
-    let change = campaigns::LimitChange { micros: Some(Some(200)), tokens: None };
+    let change = campaigns::LimitChange { micros: Some(Some(200)), ..Default::default() };
     let budget = campaigns::change_limit(&mut conn, world.campaign.id, change).await.unwrap();
     assert_eq!(budget.limit, Limit { micros: Some(200), tokens: None });
     drop(conn);

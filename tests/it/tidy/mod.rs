@@ -233,6 +233,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "fidelity",
             "manifests",
             "messages",
+            "reruns",
             "session_summaries",
             "sessions",
             "transcripts",

@@ -56,7 +56,7 @@ async fn two_lost_turns_do_not_block_each_other_forever() {
     }
     // The limit allows both turns as they were. The notice of the interruption makes each turn a little more expensive.
     let mut conn = fixture.pool.acquire().await.unwrap();
-    let tight = LimitChange { micros: None, tokens: Some(Some(spent + 2 * share)) };
+    let tight = LimitChange { tokens: Some(Some(spent + 2 * share)), ..Default::default() };
     campaigns::change_limit(&mut conn, fixture.campaign.id, tight).await.unwrap();
     drop(conn);
     let worker = fixture.start_worker().await;

@@ -22,6 +22,7 @@ mod pressure;
 mod previews;
 mod random_contexts;
 mod rejected;
+mod reruns;
 mod roles;
 mod rollover;
 mod rounds;

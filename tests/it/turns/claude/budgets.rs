@@ -90,7 +90,7 @@ async fn a_token_budget_of_the_campaign_ends_a_turn_between_two_calls() {
     setup.writes_with_a_shell();
     let task = setup.stopped_by("campaign", Limit::default()).await;
     setup.check_sums(&[&task]).await;
-    let change = campaigns::LimitChange { micros: None, tokens: Some(Some(BUDGET * 10)) };
+    let change = campaigns::LimitChange { tokens: Some(Some(BUDGET * 10)), ..Default::default() };
     let mut conn = setup.fixture.pool.acquire().await.unwrap();
     campaigns::change_limit(&mut conn, setup.fixture.campaign.id, change).await.unwrap();
     drop(conn);

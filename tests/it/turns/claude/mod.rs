@@ -13,6 +13,7 @@ mod limits;
 mod memory;
 mod nodes;
 mod prices;
+mod reruns;
 mod warm_processes;
 mod warnings;
 

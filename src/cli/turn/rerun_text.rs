@@ -1,0 +1,110 @@
+//! Text output of reruns: a table that compares tokens, cost and time, then the answers word by word.
+
+use chrono::TimeDelta;
+
+use super::list::{format_cost, format_count, format_duration};
+use crate::{
+    cli::{
+        output::{format_table, format_wrapped},
+        sent_context::diff::{format_changes, indent},
+        session::serialised_name,
+    },
+    domain::reruns::{OriginalCall, Rerun, State},
+    operations::{TurnReruns, WordChangeKind, diff_words},
+    transcript::ToolCall,
+};
+
+pub(super) fn format_reruns(listed: &TurnReruns) -> String {
+    let TurnReruns { original, reruns } = listed;
+    let head = ["RERUN", "MODEL", "STATE", "IN", "OUT", "COST", "TOOK"];
+    let rows = std::iter::once(original_row(original)).chain(reruns.iter().map(row));
+    let mut text = format_table(&head, rows);
+    if original.is_whole_turn {
+        text.push_str("Tokens, cost and time of the turn are those of all its calls.\n");
+    }
+    let said = answer_text(original.answer.as_deref().unwrap_or_default(), &original.tool_calls);
+    text.push_str(&format!("\nAnswer of the turn:\n{}\n", shown_or(&said, "not stored")));
+    for rerun in reruns {
+        text.push_str(&format!("\n{}", format_answer(rerun, &said)));
+    }
+    if reruns.is_empty() {
+        text.push_str("\nThe call was not rerun: `dalsegno turn rerun` does it.\n");
+    }
+    text
+}
+
+fn original_row(original: &OriginalCall) -> [String; 7] {
+    [
+        "turn".to_owned(),
+        original.model.clone(),
+        "-".to_owned(),
+        count(original.input_tokens),
+        count(original.output_tokens),
+        format_cost(original.cost_micros),
+        duration(original.took_ms),
+    ]
+}
+
+fn row(rerun: &Rerun) -> [String; 7] {
+    let cached = [rerun.cache_read_tokens, rerun.cache_creation_tokens];
+    let input = rerun.input_tokens.map(|n| n + cached.iter().flatten().sum::<i64>());
+    [
+        rerun.number.to_string(),
+        rerun.model.clone(),
+        serialised_name(rerun.state),
+        count(input),
+        count(rerun.output_tokens),
+        format_cost(rerun.cost_micros),
+        duration(rerun.took_ms),
+    ]
+}
+
+/// Formats the answer of a rerun with its changes to that of the turn.
+fn format_answer(rerun: &Rerun, said: &str) -> String {
+    let mut changes: Vec<String> = Vec::new();
+    changes.extend(rerun.temperature.map(|value| format!("temperature {value}")));
+    changes.extend(rerun.agent_file.as_ref().map(|_| "with an agent file".to_owned()));
+    let same = rerun.is_same_request == Some(true);
+    changes.extend(same.then(|| "the same request, byte for byte".to_owned()));
+    let title = match changes.is_empty() {
+        true => format!("Rerun {}:", rerun.number),
+        false => format!("Rerun {} ({}):", rerun.number, changes.join(", ")),
+    };
+    let mut text = format_wrapped("", &title);
+    match (&rerun.answer, &rerun.error) {
+        (Some(answer), _) => {
+            let words = diff_words(said, &answer_text(answer, &rerun.tool_calls));
+            match words.iter().all(|it| it.kind == WordChangeKind::Same) {
+                true => text.push_str("  the same answer\n"),
+                false => text.push_str(&format!("{}\n", indent(format_changes(&words).trim()))),
+            }
+        }
+        (None, Some(error)) => text.push_str(&format_wrapped("  ", error)),
+        (None, None) => text.push_str("  no answer yet\n"),
+    }
+    if rerun.partial && rerun.state == State::Done {
+        text.push_str("  The answer broke off at the limit for its length.\n");
+    }
+    text
+}
+
+/// Returns an answer with its tool calls, which were not executed.
+fn answer_text(answer: &str, tool_calls: &[ToolCall]) -> String {
+    let calls =
+        tool_calls.iter().map(|call| format!("[calls {} with {}]", call.name, call.arguments));
+    let said = Some(answer.to_owned()).filter(|answer| !answer.is_empty());
+    said.into_iter().chain(calls).collect::<Vec<_>>().join("\n")
+}
+
+fn shown_or(text: &str, otherwise: &str) -> String {
+    indent(if text.is_empty() { otherwise } else { text })
+}
+
+fn count(tokens: Option<i64>) -> String {
+    tokens.map_or_else(|| "-".to_owned(), format_count)
+}
+
+fn duration(millis: Option<i32>) -> String {
+    let took = millis.map(|millis| TimeDelta::milliseconds(millis.into()));
+    took.map_or_else(|| "-".to_owned(), format_duration)
+}

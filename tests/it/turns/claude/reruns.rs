@@ -1,0 +1,45 @@
+//! Reruns on the CLI: in a conversation of their own, which is forgotten.
+
+use serde_json::{Value, json};
+
+use super::Setup;
+
+#[tokio::test]
+async fn a_rerun_has_the_history_and_no_tools_and_leaves_the_conversation_as_it_is() {
+    let Some(setup) = Setup::new(&[]).await else { return };
+    let fixture = &setup.fixture;
+    setup.api.counts();
+    let worker = fixture.start_worker().await;
+    setup.run_prompt("The harbour is called Vik.").await;
+    let second = setup.run_prompt("It has a mole.").await;
+    fixture.settled().await;
+    let session = fixture.session(&second).await.id;
+    let id = session.to_string();
+    let run = async |arguments: &[&str]| fixture.run_configured(arguments).await;
+    let rerun = ["turn", "rerun", id.as_str(), "--turn", "2", "--json"];
+    let refused = run(&[&rerun[..], &["--temperature", "1"]].concat()).await;
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let refused = run(&rerun).await;
+    assert_eq!(refused.status.code(), Some(5), "{refused:?}");
+    let campaign = fixture.campaign.id.to_string();
+    assert!(run(&["campaign", "budget", &campaign, "--experiments", "5"]).await.status.success());
+    let rows = "select jsonb_build_array(
+        (select jsonb_agg(to_jsonb(s)) from dalsegno.sessions as s),
+        (select jsonb_agg(to_jsonb(m) order by m.seq) from dalsegno.messages as m),
+        (select jsonb_agg(to_jsonb(t) order by t.number) from dalsegno.turns as t),
+        (select jsonb_agg(to_jsonb(f) order by f.name) from dalsegno.transcript_files as f))";
+    let before = fixture.json(rows).await;
+    let output = run(&rerun).await;
+    assert!(output.status.success(), "{output:?}");
+    let done: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(done["reruns"][0]["state"], json!("done"), "{done}");
+    assert_eq!(fixture.json(rows).await, before);
+    let said = setup.api.last_messages().join("\n");
+    for words in ["called Vik.", "It has a mole."] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    setup.run_prompt("It has a light.").await;
+    fixture.settled().await;
+    worker.stop().await;
+    assert_eq!(setup.session_starts().await, ["new", "resumed", "resumed"]);
+}

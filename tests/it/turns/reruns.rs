@@ -1,0 +1,380 @@
+//! Reruns of turns: the same request again, byte for byte, or changed by an option, paid from a budget of their own, and without a trace in
+//! the conversation.
+
+use chrono::TimeDelta;
+use dalsegno::domain::{erasures, sessions};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::Fixture;
+use crate::{
+    app::{eventually, noon},
+    providers::fake_ollama::{FakeOllama, Play},
+};
+
+const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\nskills: [rhymes]\n\
+                      tools: mcp__dalsegno__status, mcp__dalsegno__board_post\n---\nYou write.\n";
+/// One unit of the currency for each token.
+const PRICE: &str = r#"[{ provider = "ollama", model = "qwen3:8b", input = 1000000000000, output = 1000000000000 }]"#;
+const RERUNS: &str = "select count(*) from dalsegno.reruns";
+
+async fn on_ollama(fake: &FakeOllama, settings: &[(&str, &str)]) -> Fixture {
+    let url = format!("http://{}", fake.addr);
+    let usual = [("ollama.base_url", url.as_str()), ("ollama.num_ctx", "16384")];
+    let settings: Vec<_> = usual.into_iter().chain(settings.iter().copied()).collect();
+    let fixture = Fixture::new(&settings).await;
+    fixture.write_skill("rhymes", "---\nname: rhymes\ndescription: Rhymes\n---\nRhyme <&> it.\n");
+    fixture.write_agent("writer", WRITER);
+    fixture
+}
+
+/// Runs two turns of one session. Returns the session.
+async fn converse(fixture: &Fixture) -> Uuid {
+    fixture.done(&fixture.add("Write part one. <&>").await).await;
+    let task = fixture.done(&fixture.add("Write part two.").await).await;
+    fixture.settled().await;
+    task.session_id.unwrap()
+}
+
+/// Runs `turn rerun` for a turn.
+async fn rerun(fixture: &Fixture, session: Uuid, options: &[&str]) -> std::process::Output {
+    let session = session.to_string();
+    let command = ["turn", "rerun", session.as_str(), "--json"];
+    fixture.run_configured(&[&command[..], options].concat()).await
+}
+
+/// Runs `turn rerun`, which must succeed. Returns its reruns.
+async fn reruns(fixture: &Fixture, session: Uuid, options: &[&str]) -> Vec<Value> {
+    let output = rerun(fixture, session, options).await;
+    assert!(output.status.success(), "{output:?}");
+    let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    listed["reruns"].as_array().unwrap().clone()
+}
+
+fn refused(output: &std::process::Output, code: i32, words: &str) {
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    assert!(text.contains(words), "{words}: {text}");
+}
+
+/// Returns all rows of the conversation, the tasks and the normal budget.
+async fn rows(fixture: &Fixture) -> Value {
+    let sql = "select jsonb_build_array(
+        (select jsonb_agg(to_jsonb(s) order by s.id) from dalsegno.sessions as s),
+        (select jsonb_agg(to_jsonb(m) order by m.session_id, m.seq) from dalsegno.messages as m),
+        (select jsonb_agg(to_jsonb(t) order by t.session_id, t.number) from dalsegno.turns as t),
+        (select jsonb_agg(to_jsonb(m) order by m.session_id, m.turn, m.call) from dalsegno.manifests as m),
+        (select jsonb_agg(to_jsonb(t) order by t.id) from dalsegno.tasks as t),
+        (select jsonb_agg(to_jsonb(p) order by p.id) from dalsegno.posts as p),
+        (select jsonb_agg(to_jsonb(b) order by b.campaign_id) from dalsegno.campaign_budgets as b),
+        (select jsonb_agg(to_jsonb(s) order by s.campaign_id, s.shard) from dalsegno.campaign_spending as s))";
+    fixture.json(sql).await
+}
+
+fn parsed(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap()
+}
+
+#[tokio::test]
+async fn a_rerun_sends_the_same_bytes_and_leaves_the_conversation_as_it_is() {
+    let status = Play::Calls(vec![("status", json!({}))]);
+    let answers = [Play::Says(&["One."]), status, Play::Says(&["Two ", "verses."])];
+    let again = [Play::Says(&["Two ", "songs."]), Play::Says(&["Two ", "verses."])];
+    let fake = FakeOllama::playing(answers.into_iter().chain(again)).await;
+    let fixture = on_ollama(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    let before = rows(&fixture).await;
+    let options = ["--turn", "2", "--call", "2", "--times", "2"];
+    let done = reruns(&fixture, session, &options).await;
+    assert_eq!(rows(&fixture).await, before);
+    let bodies = fake.bodies();
+    assert_eq!(bodies.len(), 5);
+    assert_eq!((&bodies[3], &bodies[4]), (&bodies[2], &bodies[2]));
+    let told: Vec<Value> =
+        done.iter().map(|it| json!([it["number"], it["state"], it["answer"]])).collect();
+    let expected = json!([[1, "done", "Two songs."], [2, "done", "Two verses."]]);
+    assert_eq!(json!(told), expected);
+    assert!(done.iter().all(|it| it["is_same_request"] == true && it["input_tokens"].is_i64()));
+    let ledger =
+        "select json_agg(json_build_array(purpose, turn, task_id) order by id) from dalsegno.usage
+                   where id in (select ledger_id from dalsegno.reruns)";
+    assert_eq!(fixture.json(ledger).await, json!([["rerun", 2, null], ["rerun", 2, null]]));
+    let id = session.to_string();
+    let output = fixture.run_configured(&["turn", "reruns", &id, "--turn", "2"]).await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    let has = [
+        "RERUN  MODEL",
+        "Answer of the turn:\n  Two verses.\n",
+        "Rerun 1 (the same request, byte for byte):\n  Two [-verses.-]{+songs.+}\n",
+        "Rerun 2 (the same request, byte for byte):\n  the same answer\n",
+    ];
+    for part in has {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let ledger_id = done[0]["ledger_id"].to_string();
+    let output = fixture.run_configured(&["context", "show", "--ledger", &ledger_id]).await;
+    refused(&output, 3, "`dalsegno turn reruns");
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn options_change_only_what_they_name() {
+    let fake = FakeOllama::start().await;
+    let fixture = on_ollama(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    reruns(&fixture, session, &["--turn", "2", "--temperature", "0.25"]).await;
+    let done = reruns(&fixture, session, &["--turn", "2", "--model", "qwen3:4b"]).await;
+    assert_eq!(
+        (&done[0]["is_same_request"], &done[0]["model"]),
+        (&json!(false), &json!("qwen3:4b"))
+    );
+    let bodies: Vec<Value> = fake.bodies().iter().map(|body| parsed(body)).collect();
+    let own = &bodies[1];
+    let mut warm = own.clone();
+    warm["options"]["temperature"] = json!(0.25);
+    assert_eq!(bodies[2], warm);
+    let mut other = own.clone();
+    other["model"] = json!("qwen3:4b");
+    assert_eq!(bodies[3], other);
+    for (options, words) in [
+        (["--temperature", "3"], "not between 0 and 2"),
+        (["--times", "21"], "1 to 20 times"),
+        (["--model", ""], "model"),
+    ] {
+        let output = rerun(&fixture, session, &[&["--turn", "2"], &options[..]].concat()).await;
+        refused(&output, 2, words);
+    }
+    refused(&rerun(&fixture, session, &["--turn", "7"]).await, 3, "turn 7");
+    assert_eq!(fixture.count(RERUNS).await, 2);
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn an_agent_file_replaces_the_texts_tools_and_options_of_the_agent() {
+    let fake = FakeOllama::start().await;
+    let fixture = on_ollama(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    let file = fixture.folder().join("draft.md");
+    let path = file.to_str().unwrap().to_owned();
+    // The same file gives the same bytes.
+    std::fs::write(&file, WRITER).unwrap();
+    reruns(&fixture, session, &["--turn", "2", "--agent", &path]).await;
+    let draft = WRITER
+        .replace("You write.", "You write verse.")
+        .replace("skills: [rhymes]\n", "temperature: 0.5\n")
+        .replace(", mcp__dalsegno__board_post", "")
+        .replace("name: writer", "name: poet");
+    std::fs::write(&file, draft).unwrap();
+    reruns(&fixture, session, &["--turn", "2", "--agent", &path]).await;
+    let bodies = fake.bodies();
+    assert_eq!(bodies[2], bodies[1]);
+    let (own, changed) = (parsed(&bodies[1]), parsed(&bodies[3]));
+    let system = |body: &Value| body["messages"][0]["content"].as_str().unwrap().to_owned();
+    assert!(system(&own).contains("Rhyme &lt;&amp;&gt; it.") || system(&own).contains("<skills"));
+    let rest = |text: String, begin: &str| text.strip_prefix(begin).unwrap().to_owned();
+    let skills_begin = system(&own).find("\n\n<skills").unwrap();
+    let skills_end = system(&own).find("\n\n<campaign").unwrap();
+    let without_skills =
+        format!("{}{}", &system(&own)[..skills_begin], &system(&own)[skills_end..]);
+    assert_eq!(rest(system(&changed), "You write verse."), rest(without_skills, "You write."));
+    assert_eq!(
+        changed["messages"].as_array().unwrap()[1..],
+        own["messages"].as_array().unwrap()[1..]
+    );
+    assert_eq!(
+        (own["tools"].as_array().unwrap().len(), changed["tools"].as_array().unwrap().len()),
+        (2, 1)
+    );
+    assert_eq!(changed["options"]["temperature"], json!(0.5));
+    std::fs::write(&file, WRITER.replace("[rhymes]", "[rymes]")).unwrap();
+    let output = rerun(&fixture, session, &["--turn", "2", "--agent", &path]).await;
+    refused(&output, 2, "there is no skill `rymes`");
+    let on_claude =
+        WRITER.replace("provider: ollama", "provider: claude").replace("qwen3:8b", "sonnet");
+    std::fs::write(&file, on_claude).unwrap();
+    let options = ["--turn", "2", "--agent", &path, "--temperature", "1"];
+    refused(&rerun(&fixture, session, &options).await, 2, "Claude Code CLI has no option");
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn tool_calls_are_stored_and_not_executed() {
+    let post = Play::Calls(vec![("board_post", json!({ "text": "The tide is low." }))]);
+    let fake = FakeOllama::playing([Play::Says(&["One."]), Play::Says(&["Two."]), post]).await;
+    let fixture = on_ollama(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    let before = rows(&fixture).await;
+    let done = reruns(&fixture, session, &["--turn", "2"]).await;
+    assert_eq!(rows(&fixture).await, before);
+    assert_eq!(fake.bodies().len(), 3, "one call is made");
+    let call = &done[0]["tool_calls"][0];
+    assert_eq!(
+        (&call["name"], &call["arguments"]["text"]),
+        (&json!("board_post"), &json!("The tide is low."))
+    );
+    let id = session.to_string();
+    let output = fixture.run_configured(&["turn", "reruns", &id, "--turn", "2"]).await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("{+[calls board_post with"), "{text}");
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_model_with_a_price_is_paid_from_the_budget_for_experiments() {
+    let fake = FakeOllama::start().await;
+    let fixture = on_ollama(&fake, &[("prices.models", PRICE)]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    let campaign = fixture.campaign.id.to_string();
+    let before = rows(&fixture).await;
+    let output = rerun(&fixture, session, &["--turn", "2"]).await;
+    refused(&output, 5, &format!("dalsegno campaign budget {campaign} --experiments 1"));
+    assert_eq!(fixture.count(RERUNS).await, 0);
+    let budget = async |options: &[&str]| {
+        let command = ["campaign", "budget", campaign.as_str(), "--json"];
+        let output = fixture.run_configured(&[&command[..], options].concat()).await;
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["experiments"].clone()
+    };
+    // The first call takes less than half of what it may cost at most.
+    budget(&["--experiments", "1"]).await;
+    let output = rerun(&fixture, session, &["--turn", "2"]).await;
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let failed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let error = failed["reruns"][0]["error"].as_str().unwrap();
+    assert!(error.contains("for experiments does not allow the call"), "{error}");
+    assert!(
+        error.contains(&format!("dalsegno campaign budget {campaign} --experiments ")),
+        "{error}"
+    );
+    assert_eq!(fake.bodies().len(), 2, "no call is made");
+    budget(&["--experiments", "1000000"]).await;
+    let done = reruns(&fixture, session, &["--turn", "2", "--times", "2"]).await;
+    let cost: i64 = done.iter().map(|it| it["cost_micros"].as_i64().unwrap()).sum();
+    assert!(cost > 0);
+    let after = budget(&[]).await;
+    assert_eq!(after, json!({ "limit_micros": 1_000_000_000_000_i64, "spent_micros": cost }));
+    assert_eq!(rows(&fixture).await, before, "the normal budget is as it was");
+    assert_eq!(
+        fixture
+            .count("select count(*) from dalsegno.reruns where reserved_micros is not null")
+            .await,
+        0
+    );
+    budget(&["--no-experiments"]).await;
+    refused(&rerun(&fixture, session, &["--turn", "2"]).await, 5, "--experiments");
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_reservation_of_another_rerun_is_waited_for() {
+    let fake = FakeOllama::start().await;
+    let fixture = on_ollama(&fake, &[("prices.models", PRICE)]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    worker.stop().await;
+    let campaign = fixture.campaign.id.to_string();
+    let set = ["campaign", "budget", campaign.as_str(), "--experiments", "20000"];
+    assert!(fixture.run_configured(&set).await.status.success());
+    reruns(&fixture, session, &["--turn", "2", "--times", "2", "--no-wait"]).await;
+    // Another conversation's rerun is in its call.
+    let held = "update dalsegno.reruns set reserved_micros = 19999000000 where number = 2";
+    sqlx::query(held).execute(&fixture.pool).await.unwrap();
+    let worker = fixture.start_worker().await;
+    let waits =
+        "select count(*) from dalsegno.jobs where kind = 'rerun_turn' and wait_reason = 'snooze'";
+    eventually("the rerun waits", async || (fixture.count(waits).await == 1).then_some(())).await;
+    assert_eq!(fake.bodies().len(), 2);
+    sqlx::query("update dalsegno.reruns set reserved_micros = null where number = 2")
+        .execute(&fixture.pool)
+        .await
+        .unwrap();
+    eventually("both are done", async || {
+        let due = "update dalsegno.jobs set run_at = now() where wait_reason = 'snooze'";
+        sqlx::query(due).execute(&fixture.pool).await.unwrap();
+        let done = fixture.count("select count(*) from dalsegno.reruns where state = 'done'").await;
+        (done == 2).then_some(())
+    })
+    .await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_failed_call_and_a_cancelled_job_are_shown_with_their_reasons() {
+    let refuses = Play::Status(400, "", r#"{"error":"this prompt is not wanted"}"#);
+    let fake = FakeOllama::playing([Play::Says(&["One."]), Play::Says(&["Two."]), refuses]).await;
+    let fixture = on_ollama(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    let output = rerun(&fixture, session, &["--turn", "2"]).await;
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("this prompt is not wanted"));
+    worker.stop().await;
+    reruns(&fixture, session, &["--turn", "2", "--no-wait"]).await;
+    let cancel =
+        "select dalsegno.cancel(id, 'not wanted') from dalsegno.jobs where kind = 'rerun_turn'";
+    sqlx::query(cancel).execute(&fixture.pool).await.unwrap();
+    let id = session.to_string();
+    let output = fixture.run_configured(&["turn", "reruns", &id, "--turn", "2"]).await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("has ended: not wanted"), "{text}");
+}
+
+#[tokio::test]
+async fn erased_texts_cannot_be_sent_again_and_reruns_go_with_their_session() {
+    let fake = FakeOllama::start().await;
+    let fixture = on_ollama(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    reruns(&fixture, session, &["--turn", "1"]).await;
+    worker.stop().await;
+    reruns(&fixture, session, &["--turn", "1", "--no-wait"]).await;
+    let remove = "delete from dalsegno.context_text_uses where sha256 in
+                  (select sha256 from dalsegno.context_texts where kind = 'agent_prompt')";
+    sqlx::query(remove).execute(&fixture.pool).await.unwrap();
+    refused(&rerun(&fixture, session, &["--turn", "2"]).await, 5, "`agent_prompt` is not stored");
+    // Of a rerun that waits, the worker finds out.
+    let worker = fixture.start_worker().await;
+    let failed =
+        "select count(*) from dalsegno.reruns where error like '%`agent_prompt` is not stored%'";
+    eventually("it has failed", async || (fixture.count(failed).await == 1).then_some(())).await;
+    worker.stop_only().await;
+    assert_eq!(fixture.count(RERUNS).await, 2);
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    sessions::expire(&mut conn, session, noon()).await.unwrap();
+    drop(conn);
+    fixture.advance(TimeDelta::days(1));
+    assert_eq!(fixture.clean_up().await, 1);
+    assert_eq!(fixture.count(RERUNS).await, 0);
+}
+
+#[tokio::test]
+async fn an_erasure_cancels_waiting_reruns_and_removes_the_others() {
+    let fake = FakeOllama::start().await;
+    let fixture = on_ollama(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    reruns(&fixture, session, &["--turn", "1"]).await;
+    worker.stop().await;
+    reruns(&fixture, session, &["--turn", "2", "--no-wait"]).await;
+    let mut tx = fixture.pool.begin().await.unwrap();
+    erasures::request(&mut tx, fixture.campaign.id, "by request", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let upkeep = fixture.upkeep().await;
+    eventually("the campaign is erased", async || {
+        let ended = "select count(*) from dalsegno.erasures where ended_at is not null";
+        (fixture.count(ended).await == 1).then_some(())
+    })
+    .await;
+    upkeep.stop_only().await;
+    assert_eq!(fixture.count(RERUNS).await, 0);
+    assert_eq!(
+        fixture.count("select count(*) from dalsegno.jobs where kind = 'rerun_turn'").await,
+        0
+    );
+    assert_eq!(fake.bodies().len(), 3);
+}
