@@ -379,12 +379,14 @@ pub(super) async fn cancel_one(
         Err(queue::Error::NotFound { .. }) => false,
         Err(error) => return Err(error.into()),
     };
-    keep_reason(&mut *conn, id, reason).await?;
     if runs {
+        keep_reason(&mut *conn, id, reason).await?;
         return Ok(StopResult::without_answer(CancelOutcome::Requested));
     }
-    // A lost worker may have left its turn running, with a part of the budget reserved.
+    // A lost worker may have left its turn running, with a part of the budget reserved. If that worker still ends the turn at this moment,
+    // it locks the session before the task, and so does this.
     turns::clean_up(&mut *conn, task.without_turn(), now).await?;
+    keep_reason(&mut *conn, id, reason).await?;
     let unanswered = end_unanswered(&mut *conn, &task, End::Cancelled, now).await?;
     let event = task.event(Kind::TaskCancelled, json!({ "reason": reason }));
     feed::append(conn, &[event], now).await?;

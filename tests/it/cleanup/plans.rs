@@ -37,6 +37,9 @@ async fn no_statement_of_a_cleanup_scans_all_sessions() {
     let side_calls = "insert into dalsegno.usage_contexts (usage_id, session_id, manifest)
                       select row_number() over (), id, '{}' from dalsegno.sessions";
     sqlx::query(side_calls).execute(pool).await.unwrap();
+    let reruns = "insert into dalsegno.reruns (id, session_id, campaign_id, created_at, turn, call, number, provider, model)
+                  select gen_random_uuid(), id, campaign_id, now(), 1, 1, 1, 'sim', 'sim-1' from dalsegno.sessions";
+    sqlx::query(reruns).execute(pool).await.unwrap();
     world.add_new(&tasks::New { instance: "i3", ..world.ask("Wait.") }).await.unwrap();
     let url = world.url();
     let mut conn = PgConnection::connect(&url).await.unwrap();
