@@ -17,7 +17,8 @@ use crate::{
 pub(super) fn format_reruns(listed: &TurnReruns) -> String {
     let TurnReruns { original, reruns } = listed;
     let head = ["RERUN", "MODEL", "STATE", "IN", "OUT", "COST", "TOOK"];
-    let rows = std::iter::once(original_row(original)).chain(reruns.iter().map(row));
+    let rows = std::iter::once(original_row(original))
+        .chain(reruns.iter().map(|rerun| row(rerun, original)));
     let mut text = format_table(&head, rows);
     if original.is_whole_turn {
         text.push_str("Tokens, cost and time of the turn are those of all its calls.\n");
@@ -45,12 +46,15 @@ fn original_row(original: &OriginalCall) -> [String; 7] {
     ]
 }
 
-fn row(rerun: &Rerun) -> [String; 7] {
+fn row(rerun: &Rerun, original: &OriginalCall) -> [String; 7] {
     let cached = [rerun.cache_read_tokens, rerun.cache_creation_tokens];
     let input = rerun.input_tokens.map(|n| n + cached.iter().flatten().sum::<i64>());
     [
         rerun.number.to_string(),
-        rerun.model.clone(),
+        match rerun.provider == original.provider {
+            true => rerun.model.clone(),
+            false => format!("{} on {}", rerun.model, rerun.provider),
+        },
         serialised_name(rerun.state),
         count(input),
         count(rerun.output_tokens),

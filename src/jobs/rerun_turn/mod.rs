@@ -44,6 +44,14 @@ use crate::{
 /// Wait before another look at a budget of which other reruns hold a part.
 const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error(
+        "every credential of {provider} is paused, `{credential}` because {reason}: the call is made when a pause ends, or after `dalsegno credential resume`"
+    )]
+    Paused { provider: String, credential: String, reason: String },
+}
+
 /// The reason why there is no answer.
 enum NoAnswer {
     /// Stored with the rerun, which has failed.
@@ -168,10 +176,11 @@ async fn free_credential(
     let configured = provider.credentials();
     match (configured.iter().copied().find(is_free), paused.first()) {
         (None, Some(first)) if !configured.is_empty() => {
-            let error = reruns::Error::NotSetUp(format!(
-                "every credential of {} is paused, `{}` because {}",
-                rerun.provider, first.name, first.why
-            ));
+            let error = Error::Paused {
+                provider: rerun.provider.clone(),
+                credential: first.name.clone(),
+                reason: first.why.clone(),
+            };
             Err(NoAnswer::Later(JobError::snooze(HoldUntil::At(first.until))(error)))
         }
         (free, _) => Ok(free.map(str::to_owned)),
