@@ -61,7 +61,7 @@ pub struct ListReruns {
 
 /// Reruns of a call of a turn, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct SessionReruns {
+pub struct TurnReruns {
     pub original: OriginalCall,
     pub reruns: Vec<Rerun>,
 }
@@ -88,9 +88,9 @@ impl Change for RerunTurn {
                 NUL_IN_TEXT,
             ]);
     const ACTION: Action = Action::SessionRerun;
-    type Output = SessionReruns;
+    type Output = TurnReruns;
 
-    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<SessionReruns> {
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<TurnReruns> {
         let Self { id, number, call: of_turn, times, model, temperature, agent_file } = self;
         let (of_turn, times) = (of_turn.unwrap_or(1), times.unwrap_or(1));
         let data = json!({
@@ -107,7 +107,7 @@ impl Change for RerunTurn {
         let request = RerunRequest { context: &context, options: &options, times };
         let reruns = reruns::request(&mut *conn, &request, &call.rerun_routes, call.now).await?;
         let original = reruns::find_original(conn, (id, number), of_turn).await?;
-        Ok(ChangeOutput::of(id, SessionReruns { original, reruns }, data))
+        Ok(ChangeOutput::of(id, TurnReruns { original, reruns }, data))
     }
 }
 
@@ -116,16 +116,16 @@ impl Operation for ListReruns {
         Spec::read("list_reruns", "/v1/sessions/{id}/turns/{number}/reruns", "turn reruns")
             .tag(TAG)
             .refuses(&[sessions::Error::UNKNOWN, turns::Error::UNKNOWN]);
-    type Output = SessionReruns;
+    type Output = TurnReruns;
 
-    async fn run(self, call: &Call) -> Result<SessionReruns, Refusal> {
+    async fn run(self, call: &Call) -> Result<TurnReruns, Refusal> {
         let Self { id, number, call: of_turn } = self;
         let mut transaction = call.begin_read().await?;
         let all = reruns::list(&mut transaction, id, number).await?;
         let of_turn = of_turn.or_else(|| all.last().map(|rerun| rerun.call)).unwrap_or(1);
         let original = reruns::find_original(&mut transaction, (id, number), of_turn).await?;
         let reruns = all.into_iter().filter(|rerun| rerun.call == of_turn).collect();
-        Ok(SessionReruns { original, reruns })
+        Ok(TurnReruns { original, reruns })
     }
 }
 

@@ -341,6 +341,8 @@ async fn every_changing_route_writes_an_audit_line() {
         ("POST", "/v1/campaigns/{id}/tasks".to_owned()),
         ("POST", "/v1/campaigns/{id}/tasks/bulk".to_owned()),
         ("POST", "/v1/tasks/{id}/children".to_owned()),
+        // It needs a stored context: tests/it/turns/reruns.rs checks its line.
+        ("POST", "/v1/sessions/{id}/turns/{number}/reruns".to_owned()),
         // A preview changes nothing.
         ("POST", "/v1/bulk-actions/preview".to_owned()),
         ("POST", "/v1/campaigns/{id}/context/preview".to_owned()),

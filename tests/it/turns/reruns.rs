@@ -100,6 +100,9 @@ async fn a_rerun_sends_the_same_bytes_and_leaves_the_conversation_as_it_is() {
         "select json_agg(json_build_array(purpose, turn, task_id) order by id) from dalsegno.usage
                    where id in (select ledger_id from dalsegno.reruns)";
     assert_eq!(fixture.json(ledger).await, json!([["rerun", 2, null], ["rerun", 2, null]]));
+    let audited = "select json_agg(json_build_array(subject, data -> 'times')) from dalsegno.audit
+                    where action = 'session.rerun'";
+    assert_eq!(fixture.json(audited).await, json!([[session.to_string(), 2]]));
     let id = session.to_string();
     let output = fixture.run_configured(&["turn", "reruns", &id, "--turn", "2"]).await;
     let text = String::from_utf8(output.stdout).unwrap();

@@ -108,6 +108,8 @@ async fn a_bound_key_reaches_only_its_campaign_on_every_route() {
             ("PUT", "/v1/campaigns/{id}/user"),
             ("GET", "/v1/sessions/{id}/context"),
             ("GET", "/v1/sessions/{id}/context-diff"),
+            ("POST", "/v1/sessions/{id}/turns/{number}/reruns"),
+            ("GET", "/v1/sessions/{id}/turns/{number}/reruns"),
             ("GET", "/v1/tasks/{id}/context/preview"),
             ("POST", "/v1/campaigns/{id}/context/preview"),
         ];
