@@ -86,7 +86,7 @@ async fn choose_run(
     if let Some(mut newest) = newest {
         newest.load_verdicts(eval, server).await?;
         let unfinished = RunReport::of(eval, &newest.id, &newest.answers, &[]).unfinished;
-        note = (unfinished > 0).then(|| (newest.id, unfinished));
+        note = (unfinished > 0).then_some((newest.id, unfinished));
     }
     match note {
         Some((id, unfinished)) => {
