@@ -193,7 +193,8 @@ mod tests {
     "#;
 
     fn task(state: State, result: &str) -> Task {
-        let ended_at = (!matches!(state, State::Queued | State::Running)).then_some(DateTime::UNIX_EPOCH);
+        let ended_at =
+            (!matches!(state, State::Queued | State::Running)).then_some(DateTime::UNIX_EPOCH);
         let started_at = ended_at.map(|at| at - TimeDelta::milliseconds(1500));
         let result = Some(result.to_owned());
         Task { state, result, started_at, ended_at, spent_tokens: 7, ..Task::example() }
