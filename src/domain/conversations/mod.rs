@@ -1,7 +1,7 @@
 //! Conversations: finding, rebuilding or creating the session of a task.
 //!
 //! [`decide()`] is the rule, without side effects. [`resolve`] reads the session, decides, and carries the decision out in the caller's
-//! transaction. [`fork`] opens a second conversation that begins as one was after a turn.
+//! transaction. [`fork()`] opens a second conversation that begins as one was after a turn.
 //!
 //! Race: two workers resolve the same conversation. The first one locks the row of the open session. If there is none, the unique index
 //! lets one insert through, and the other run stops as overtaken.
