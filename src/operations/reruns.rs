@@ -68,7 +68,7 @@ pub struct TurnReruns {
 
 impl Change for RerunTurn {
     const SPEC: Spec =
-        Spec::change("rerun_turn", "/v1/sessions/{id}/turns/{number}/reruns", "session.rerun")
+        Spec::change("rerun_turn", "/v1/sessions/{id}/turns/{number}/reruns", "turn rerun")
             .tag(TAG)
             .answers(Success::Accepted)
             .refuses(&[
