@@ -7,7 +7,10 @@ use dalsegno::{domain::contexts, operations::SentContext};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::{common::size, fixture::Fixture};
+use crate::{
+    common::size,
+    fixture::{Conversation, Fixture, LEAD},
+};
 
 /// Length of the conversation, none of which is summarised: each context contains all of it.
 fn n_turns() -> usize {
@@ -42,6 +45,25 @@ pub async fn show(ground: &Fixture) -> anyhow::Result<Value> {
     Ok(json!({
         "scenario": "show_context", "turns": n_turns(), "text_bytes": text_bytes, "median_ms": millis[millis.len() / 2],
         "bytes_after_500_turns": bytes,
+    }))
+}
+
+/// The space that a lead's texts take: the statuses of its colleagues are another text in each of its turns.
+pub async fn of_lead(ground: &Fixture) -> anyhow::Result<Value> {
+    ground.add_lead()?;
+    let mut conversations = ground.conversations(1, 1).await?;
+    conversations.extend_from_within(..);
+    conversations[1] = Conversation { agent: LEAD, ..conversations[1].clone() };
+    let n_turns = size::of(500, 4);
+    ground.run(&conversations, n_turns).await?;
+    let statuses = "select count(*), coalesce(sum(octet_length(t.content)), 0)::bigint
+                      from dalsegno.context_texts as t join dalsegno.context_text_uses as u on u.sha256 = t.sha256
+                      join dalsegno.sessions as s on s.id = u.session_id where s.agent_type = $1";
+    let (n_texts, text_bytes): (i64, i64) =
+        sqlx::query_as(statuses).bind(LEAD).fetch_one(&ground.pool).await?;
+    Ok(json!({
+        "scenario": "lead_context", "turns_of_each": n_turns, "texts_of_the_lead": n_texts, "text_bytes_of_the_lead": text_bytes,
+        "bytes": bytes(ground).await?,
     }))
 }
 

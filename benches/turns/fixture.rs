@@ -44,7 +44,10 @@ faults = [\"words 290\"]
 filter = \"warn\"
 ";
 
+pub const WRITER: &str = "writer";
+pub const LEAD: &str = "lead";
 const AGENT: &str = "---\nname: writer\ndescription: Writes\n---\nYou write.\n";
+const LEAD_FILE: &str = "---\nname: lead\ndescription: Plans\nlead: true\n---\nYou plan.\n";
 
 /// Size of a prompt. The figures of comparable projects are of turns with twice this.
 const PROMPT_BYTES: usize = 2048;
@@ -54,8 +57,8 @@ pub struct Fixture {
     pub stopwatch: Arc<Stopwatch>,
     pub config: Config,
     pub settings: PathBuf,
+    agents: PathBuf,
     pub url: String,
-    library: Library,
     opened: db::Database,
     database: Database,
     _folder: TempDir,
@@ -79,6 +82,7 @@ pub struct Ran {
 #[derive(Clone)]
 pub struct Conversation {
     pub campaign_id: Uuid,
+    pub agent: &'static str,
     pub instance: String,
 }
 
@@ -105,9 +109,9 @@ impl Fixture {
         Ok(Self {
             pool: opened.pool.clone(),
             stopwatch,
-            library: Library::open(&config.agents)?,
             config,
             settings,
+            agents,
             url,
             opened,
             database,
@@ -118,6 +122,11 @@ impl Fixture {
     pub async fn remove(self) -> anyhow::Result<()> {
         self.opened.close().await?;
         self.database.remove().await
+    }
+
+    /// Adds the lead, which sees the other agents and their statuses in each of its turns.
+    pub fn add_lead(&self) -> anyhow::Result<()> {
+        Ok(std::fs::write(self.agents.join("lead.md"), LEAD_FILE)?)
     }
 
     /// Creates `n` conversations, spread evenly over `n_campaigns`.
@@ -139,6 +148,7 @@ impl Fixture {
         }
         let conversation = |index: usize| Conversation {
             campaign_id: campaigns[index % n_campaigns],
+            agent: WRITER,
             instance: format!("copy-{index}"),
         };
         Ok((0..n).map(conversation).collect())
@@ -177,14 +187,14 @@ impl Fixture {
         conversations: &[Conversation],
         n_each: usize,
     ) -> anyhow::Result<()> {
-        let catalogue = self.library.current();
+        let catalogue = Library::open(&self.config.agents)?.current();
         let mut tx = pool.begin().await?;
         for n in 0..conversations.len() * n_each {
             let conversation = &conversations[n % conversations.len()];
             let prompt = words::text(n as u64, PROMPT_BYTES);
             let new = tasks::New {
                 campaign_id: conversation.campaign_id,
-                agent: catalogue.agent("writer")?,
+                agent: catalogue.agent(conversation.agent)?,
                 node: None,
                 instance: &conversation.instance,
                 prompt: &prompt,
@@ -257,6 +267,6 @@ impl Fixture {
 
 impl Conversation {
     pub fn lane(&self) -> String {
-        tasks::lane(self.campaign_id, "writer", &self.instance)
+        tasks::lane(self.campaign_id, self.agent, &self.instance)
     }
 }

@@ -49,12 +49,13 @@ async fn main() -> anyhow::Result<()> {
     server.stop().await
 }
 
-fn scenarios() -> [(&'static str, Scenario); 5] {
+fn scenarios() -> [(&'static str, Scenario); 6] {
     [
         ("one_session", |ground| Box::pin(one_session::millis(ground))),
         ("bytes_written", |ground| Box::pin(one_session::bytes(ground))),
         ("many_sessions", |ground| Box::pin(many_sessions::rate(ground))),
         ("show_context", |ground| Box::pin(contexts::show(ground))),
+        ("lead_context", |ground| Box::pin(contexts::of_lead(ground))),
         ("memory", |ground| Box::pin(memory::peak(ground))),
     ]
 }
