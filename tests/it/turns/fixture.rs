@@ -560,7 +560,7 @@ impl Fixture {
     }
 
     /// Makes the jobs due that were taken back from lost workers.
-    async fn end_crash_pauses(&self) {
+    pub async fn end_crash_pauses(&self) {
         let due = "update dalsegno.jobs set run_at = now() where wait_reason = 'crash' and run_at > now()";
         sqlx::query(due).execute(&self.pool).await.unwrap();
     }
@@ -667,6 +667,12 @@ impl Worker {
 impl WorkerProcess {
     pub fn signal(&self, signal: rustix::process::Signal) {
         crate::embedded::support::send(self.child.id().expect("the worker runs"), signal);
+    }
+
+    /// Kills the process, and waits until it is gone.
+    pub async fn kill(mut self) {
+        self.signal(rustix::process::Signal::KILL);
+        self.ended().await;
     }
 
     pub async fn ended(&mut self) -> std::process::ExitStatus {

@@ -1,9 +1,6 @@
 //! The output of a turn whose worker is killed in the middle of an answer.
 
-use std::{
-    os::unix::process::ExitStatusExt as _,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use dalsegno::{
     domain::{
@@ -12,14 +9,10 @@ use dalsegno::{
     },
     transcript::Role,
 };
-use rustix::process::Signal;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{
-    Fixture,
-    fixture::{WRITER, WorkerProcess},
-};
+use super::{Fixture, fixture::WRITER};
 use crate::{
     app::{eventually, noon},
     conversations::world::{TurnSettings, World, message},
@@ -61,11 +54,6 @@ async fn is_stored(fixture: &Fixture) {
     eventually("a part is stored", async || stored(fixture).await.map(drop)).await;
 }
 
-async fn kill(mut process: WorkerProcess) {
-    process.signal(Signal::KILL);
-    assert_eq!(process.ended().await.signal(), Some(Signal::KILL.as_raw()));
-}
-
 /// Returns the interrupted answers in the transcript.
 async fn interrupted_answers(fixture: &Fixture, task: &Task) -> Vec<String> {
     let messages = fixture.messages(fixture.task(task).await.session_id.unwrap()).await;
@@ -88,7 +76,7 @@ async fn partial_output_of_a_killed_worker_is_stored_and_shown_to_the_next_attem
         (n_pieces(&stored(&fixture).await?) >= n_sent).then_some(())
     })
     .await;
-    kill(victim).await;
+    victim.kill().await;
     let n_at_death = *fake.state.n_trickled.borrow();
     let kept = stored(&fixture).await.expect("the partial output is still stored");
     println!("{} of {n_at_death} pieces were stored", n_pieces(&kept));
@@ -119,7 +107,7 @@ async fn the_simulation_stores_partial_output_too() {
     let victim = fixture.process(&[]);
     let task = fixture.add("Write. [[sim: words 2000]]").await;
     is_stored(&fixture).await;
-    kill(victim).await;
+    victim.kill().await;
     let kept = stored(&fixture).await.unwrap();
     let heir = fixture.process(&[("sim.chunk_delay_ms", "0"), ("sim.chunk_chars", "4000")]);
     let task = fixture.ended_after_pause(&task).await;

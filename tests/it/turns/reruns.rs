@@ -2,7 +2,7 @@
 //! the conversation.
 
 use chrono::TimeDelta;
-use dalsegno::domain::{erasures, sessions};
+use dalsegno::domain::{erasures, reruns as stored, sessions};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -280,9 +280,7 @@ async fn a_reservation_of_another_rerun_is_waited_for() {
     let worker = fixture.start_worker().await;
     let session = converse(&fixture).await;
     worker.stop().await;
-    let campaign = fixture.campaign.id.to_string();
-    let set = ["campaign", "budget", campaign.as_str(), "--experiments", "20000"];
-    assert!(fixture.run_configured(&set).await.status.success());
+    set_budget(&fixture, "20000").await;
     reruns(&fixture, session, &["--turn", "2", "--times", "2", "--no-wait"]).await;
     // Another conversation's rerun is in its call.
     let held = "update dalsegno.reruns set reserved_micros = 19999000000 where number = 2";
@@ -304,6 +302,90 @@ async fn a_reservation_of_another_rerun_is_waited_for() {
     })
     .await;
     worker.stop().await;
+}
+
+/// Sets the budget for experiments, in whole units of the currency.
+async fn set_budget(fixture: &Fixture, units: &str) {
+    let campaign = fixture.campaign.id.to_string();
+    let set = ["campaign", "budget", campaign.as_str(), "--experiments", units];
+    assert!(fixture.run_configured(&set).await.status.success());
+}
+
+#[tokio::test]
+async fn of_two_reruns_that_reserve_at_once_the_second_sees_the_first() {
+    let fake = FakeOllama::start().await;
+    let fixture = on_ollama(&fake, &[("prices.models", PRICE)]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    worker.stop().await;
+    set_budget(&fixture, "10").await;
+    reruns(&fixture, session, &["--turn", "2", "--times", "2", "--no-wait"]).await;
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    let queued = stored::list(&mut conn, session, 2).await.unwrap();
+    let campaign_id = fixture.campaign.id;
+    let mut first = fixture.pool.begin().await.unwrap();
+    let six = Some(6_000_000);
+    let reserved = stored::reserve(&mut first, campaign_id, &queued[0], six).await;
+    assert_eq!(reserved.unwrap(), 6_000_000);
+    let (pool, other) = (fixture.pool.clone(), queued[1].clone());
+    let beside = tokio::spawn(async move {
+        let mut second = pool.begin().await.unwrap();
+        stored::reserve(&mut second, campaign_id, &other, six).await
+    });
+    let waits = "select count(*) from pg_locks where not granted";
+    eventually("the second waits for the row of the budget", async || {
+        (fixture.count(waits).await > 0).then_some(())
+    })
+    .await;
+    first.commit().await.unwrap();
+    let refused = beside.await.unwrap().unwrap_err();
+    let stored::ReserveError::Refused(refusal) = refused else { panic!("{refused}") };
+    assert_eq!(
+        (refusal.reserved, refusal.needed, refusal.limit),
+        (6_000_000, 6_000_000, 10_000_000)
+    );
+    assert!(refusal.may_pass_later());
+}
+
+#[tokio::test]
+async fn a_rerun_whose_worker_is_killed_during_the_call_is_made_again_and_charged_once() {
+    let plays = [Play::Says(&["One."]), Play::Says(&["Two."]), Play::NeverBegins];
+    let fake = FakeOllama::playing(plays).await;
+    let fixture = on_ollama(&fake, &[("prices.models", PRICE)]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    worker.stop().await;
+    // Enough for one call and not for two: the reservation of the killed run must not stand in the way of the next.
+    const LIMIT: i64 = 5_000;
+    set_budget(&fixture, &LIMIT.to_string()).await;
+    reruns(&fixture, session, &["--turn", "2", "--no-wait"]).await;
+    let before = rows(&fixture).await;
+    let victim = fixture.process(&[]);
+    eventually("the call is under way", async || (fake.bodies().len() == 3).then_some(())).await;
+    let held = "select coalesce(sum(reserved_micros), 0)::bigint from dalsegno.reruns";
+    let held = fixture.count(held).await;
+    assert!(held <= LIMIT * 1_000_000 && held * 2 > LIMIT * 1_000_000, "{held}");
+    victim.kill().await;
+
+    let heir = fixture.process(&[]);
+    let done = "select count(*) from dalsegno.reruns where state = 'done' and answer <> '' and reserved_micros is null";
+    eventually("the rerun is done", async || {
+        fixture.end_crash_pauses().await;
+        (fixture.count(done).await == 1).then_some(())
+    })
+    .await;
+    assert_eq!(fake.bodies().len(), 4);
+    assert_eq!(fake.bodies()[2], fake.bodies()[3], "the same request");
+    let charged = "select count(*) from dalsegno.usage as u join dalsegno.reruns as r on r.ledger_id = u.id
+                     join dalsegno.experiment_budgets as e on e.campaign_id = r.campaign_id
+                    where u.purpose = 'rerun' and u.cost_micros = e.spent_micros and u.cost_micros > 0";
+    assert_eq!(fixture.count(charged).await, 1);
+    assert_eq!(
+        fixture.count("select count(*) from dalsegno.usage where purpose = 'rerun'").await,
+        1
+    );
+    assert_eq!(rows(&fixture).await, before, "the conversation is as it was");
+    drop(heir);
 }
 
 #[tokio::test]
