@@ -346,6 +346,7 @@ pub const INTERNAL: &[&str] = &[
     "posts_sender_fits_origin",
     "posts_sender_length",
     "paused_credentials_pkey",
+    "reruns_metadata",
     "reruns_number_unique",
     "reruns_pkey",
     "reruns_session",

@@ -1,7 +1,7 @@
 //! Reruns of turns.
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -14,6 +14,7 @@ use crate::domain::{
     campaigns,
     class::NUL_IN_TEXT,
     contexts::{self, StoredContext},
+    labels,
     reruns::{self, Error, OriginalCall, Rerun, RerunOptions, RerunRequest},
     sessions, text, turns,
 };
@@ -45,6 +46,10 @@ pub struct RerunTurn {
     /// The text of an agent file: its prompt, skills, tools, model and options replace those of the call.
     #[schema(min_length = 1)]
     pub agent_file: Option<String>,
+    /// Your own words, to find the rerun by: a JSON object of at most 4096 bytes.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub metadata: Map<String, Value>,
 }
 
 /// Lists the reruns of a call of a turn, with the call as it was made in the turn.
@@ -83,6 +88,7 @@ impl Change for RerunTurn {
                 Error::BAD_AGENT_FILE,
                 Error::TOO_MANY,
                 Error::NO_BUDGET,
+                labels::Error::METADATA_TOO_LONG,
                 text::Error::TOO_LONG,
                 text::Error::EMPTY,
                 NUL_IN_TEXT,
@@ -91,7 +97,8 @@ impl Change for RerunTurn {
     type Output = TurnReruns;
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<TurnReruns> {
-        let Self { id, number, call: of_turn, times, model, temperature, agent_file } = self;
+        let Self { id, number, call: of_turn, times, model, temperature, agent_file, metadata } =
+            self;
         let (of_turn, times) = (of_turn.unwrap_or(1), times.unwrap_or(1));
         let data = json!({
             "turn": number,
@@ -104,7 +111,8 @@ impl Change for RerunTurn {
         let context = contexts::find(&mut *conn, id, Some(number), of_turn).await?;
         check_exact(&context)?;
         let options = RerunOptions { model, temperature, agent_file };
-        let request = RerunRequest { context: &context, options: &options, times };
+        let request =
+            RerunRequest { context: &context, options: &options, times, metadata: &metadata };
         let reruns = reruns::request(&mut *conn, &request, &call.rerun_routes, call.now).await?;
         let original = reruns::find_original(conn, (id, number), of_turn).await?;
         Ok(ChangeOutput::of(id, TurnReruns { original, reruns }, data))

@@ -4,7 +4,7 @@ mod run;
 mod show;
 mod stored_run;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use chrono::TimeDelta;
@@ -27,7 +27,7 @@ use crate::domain::{
 pub(super) enum EvalCommand {
     /// Gives each prompt of the file to each variant, checks the answers, and compares them with the run before.
     ///
-    /// Each answer is a task in a conversation of its own. A run that was cut off goes on where it was. Exit code 8: an answer failed a
+    /// Each answer is a task in a conversation of its own, or a rerun of a call. A run that was cut off goes on where it was. Exit code 8: an answer failed a
     /// check.
     Run(Run),
     /// Prints the results of the newest run, or of another one, without adding tasks.
@@ -115,7 +115,7 @@ async fn print_report(
         }
         None => Vec::new(),
     };
-    let report = RunReport::of(eval, &run.id, &run.answers, &before);
+    let report = RunReport::of(eval, (run.campaign_id, &run.id), &run.answers, &before);
     output.print_data(&report, || show::format_report(&report));
     Ok(match (report.failures.is_empty(), report.unfinished) {
         (false, _) => Exit::ProblemsFound,
@@ -130,7 +130,10 @@ async fn list(args: &InEval, output: Output, server: &Server) -> Result<Exit, Fa
     let mut reports = Vec::new();
     for mut run in list_runs(&eval, campaign_id, server).await? {
         run.load_verdicts(&eval, server).await?;
-        reports.push((run.begun(), RunReport::of(&eval, &run.id, &run.answers, &[])));
+        reports.push((
+            run.begun(),
+            RunReport::of(&eval, (run.campaign_id, &run.id), &run.answers, &[]),
+        ));
     }
     let data: Vec<_> = reports.iter().map(|(_, report)| report).collect();
     output.print_data(&data, || show::format_runs(&reports));
@@ -143,7 +146,8 @@ impl InEval {
         let text = std::fs::read_to_string(&self.file)
             .with_context(|| format!("cannot read the eval file {path}"))
             .map_err(|error| Failure::new(Exit::Usage, error))?;
-        Ok(Eval::read(&path, &text)?)
+        let folder = self.file.parent().unwrap_or(Path::new(""));
+        Ok(Eval::read(&path, &text, |file| std::fs::read_to_string(folder.join(file)))?)
     }
 
     fn campaign(&self, eval: &Eval) -> Result<GivenCampaign, Failure> {

@@ -1,7 +1,7 @@
-//! `dalsegno eval run`: adds the tasks of a run, waits for them, has the judge read the answers, and prints the results.
+//! `dalsegno eval run`: adds the tasks and reruns of a run, waits for them, has the judge read the answers, and prints the results.
 //!
-//! All state is in the tasks. Their idempotency keys follow from run, variant, case and repetition, so a command that was killed and is
-//! given again adds what is missing, and nothing twice.
+//! All state is in the tasks and reruns. Their metadata name run, variant, case and repetition, so a command that was killed and is given
+//! again adds what is missing, and nothing twice. Idempotency keys of tasks follow from the same.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -15,15 +15,17 @@ use uuid::Uuid;
 
 use super::{Run, StoredRun, campaign_name, list_runs, new_run, print_report};
 use crate::{
-    cli::{Exit, Failure, output::Output, server::Server},
+    cli::{Exit, Failure, output::Output, server::Server, turn::rerun},
     domain::{
         agents::{MAIN, SessionMode},
         amount::Limit,
-        evals::{Eval, Place, RunReport, judge_prompt},
+        evals::{AnswerSource, Case, Eval, Place, RerunCase, RunReport, Variant, judge_prompt},
+        reruns::Rerun,
         tasks::{Line, OnFailure},
         text::count,
     },
-    operations::{AddManyTasks, CreateCampaign},
+    operations::{AddManyTasks, CreateCampaign, ListReruns, RerunTurn, ShowContext},
+    transcript::Role,
 };
 
 pub(super) async fn run(args: &Run, output: Output, server: &Server) -> Result<Exit, Failure> {
@@ -33,8 +35,14 @@ pub(super) async fn run(args: &Run, output: Output, server: &Server) -> Result<E
     let limit = args.timeout.and_then(|limit| limit.to_std().ok());
     let run =
         RunningEval { eval: &eval, id, campaign_id, end: limit.map(|it| Instant::now() + it) };
-    run.add_tasks(server).await?;
-    run.wait(server, |stored| stored.answers.iter().map(|answer| answer.task.id).collect()).await?;
+    run.add_answers(server).await?;
+    run.wait(server, |stored| {
+        let tasks =
+            stored.answers.iter().filter(|it| matches!(it.source, AnswerSource::Task { .. }));
+        tasks.map(|answer| answer.source.id()).collect()
+    })
+    .await?;
+    run.wait_for_reruns(server).await?;
     run.add_judge_tasks(server).await?;
     run.wait(server, |stored| {
         let judged = stored.answers.iter().flat_map(|answer| answer.judged.values());
@@ -85,7 +93,8 @@ async fn choose_run(
     let mut note = None;
     if let Some(mut newest) = newest {
         newest.load_verdicts(eval, server).await?;
-        let unfinished = RunReport::of(eval, &newest.id, &newest.answers, &[]).unfinished;
+        let unfinished =
+            RunReport::of(eval, (campaign_id, &newest.id), &newest.answers, &[]).unfinished;
         note = (unfinished > 0).then_some((newest.id, unfinished));
     }
     match note {
@@ -98,11 +107,37 @@ async fn choose_run(
         }
         None => {
             let id = new_run();
-            let tasks = count(eval.places().len(), "task", "tasks");
-            output.print_note(&format!("run {id} begins with {tasks} in campaign {campaign_id}"));
+            let answers = count(eval.places().len(), "answer", "answers");
+            output.print_note(&format!(
+                "run {id} begins with {answers} to give in campaign {campaign_id}"
+            ));
             Ok(id)
         }
     }
+}
+
+fn rerun_of(rerun: RerunCase, variant: &Variant, metadata: Map<String, Value>) -> RerunTurn {
+    RerunTurn {
+        id: rerun.session,
+        number: rerun.turn,
+        call: Some(rerun.call),
+        times: Some(1),
+        model: variant.model.clone(),
+        temperature: None,
+        agent_file: variant.agent_file.clone(),
+        metadata,
+    }
+}
+
+/// Returns what the answers of a case reply to: its prompt, or the last message that the call was sent.
+async fn request_of(case: &Case, server: &Server) -> Result<String, Failure> {
+    let Some(RerunCase { session, turn, call }) = case.rerun else {
+        return Ok(case.prompt.clone().unwrap_or_default());
+    };
+    let show = ShowContext { id: session, turn: Some(turn), call: Some(call) };
+    let context = server.call(show).await?;
+    let last = context.messages.into_iter().rfind(|message| message.role == Role::User);
+    Ok(last.map(|message| message.text).unwrap_or_default())
 }
 
 struct RunningEval<'a> {
@@ -123,18 +158,27 @@ impl RunningEval<'_> {
         Ok(Some(stored))
     }
 
-    /// Adds the tasks that are missing.
-    async fn add_tasks(&self, server: &Server) -> Result<(), Failure> {
+    /// Adds the tasks and reruns that are missing.
+    async fn add_answers(&self, server: &Server) -> Result<(), Failure> {
         let stored = self.stored(server).await?;
         let answers = stored.iter().flat_map(|stored| &stored.answers);
         let known: HashSet<&Place> = answers.map(|answer| &answer.place).collect();
-        let missing = self.eval.places().into_iter().filter(|place| !known.contains(place));
-        let lines = missing.filter_map(|place| {
-            let (variant, case) = (self.eval.variant(&place)?, self.eval.case(&place)?);
-            let metadata = self.eval.metadata(&self.id, &place);
-            Some(self.line(&variant.agent, &case.prompt, &place.to_string(), metadata))
-        });
-        self.add(lines.collect(), server).await
+        let mut lines = Vec::new();
+        for place in self.eval.places().iter().filter(|place| !known.contains(place)) {
+            let (variant, case) = (self.eval.variant(place), self.eval.case(place));
+            let Some((variant, case)) = variant.zip(case) else { continue };
+            let metadata = self.eval.metadata(&self.id, place);
+            match (&case.prompt, case.rerun) {
+                (_, Some(rerun)) => {
+                    server.call(rerun_of(rerun, variant, metadata)).await?;
+                }
+                (Some(prompt), None) => {
+                    lines.push(self.line(&variant.agent, prompt, &place.to_string(), metadata));
+                }
+                (None, None) => {}
+            }
+        }
+        self.add(lines, server).await
     }
 
     /// Adds a task of the judge for each check that needs one and has none.
@@ -144,15 +188,20 @@ impl RunningEval<'_> {
         let mut lines = Vec::new();
         for answer in &stored.answers {
             let Some(case) = self.eval.case(&answer.place) else { continue };
-            let text = answer.task.result.as_deref().unwrap_or_default();
-            for at in answer.open_checks(case) {
+            let text = answer.text.as_deref().unwrap_or_default();
+            let open = answer.open_checks(case);
+            if open.is_empty() {
+                continue;
+            }
+            let request = request_of(case, server).await?;
+            for at in open {
                 let Some(rubric) = case.checks[at].rubric() else { continue };
                 let mut metadata = self.eval.judge_label(&self.id);
-                metadata["eval_task"] = answer.task.id.to_string().into();
+                metadata["eval_answer"] = answer.source.id().to_string().into();
                 metadata["eval_check"] = at.into();
                 let metadata = metadata.as_object().cloned().unwrap_or_default();
-                let prompt = judge_prompt(rubric, &case.prompt, text);
-                let key = format!("judge/{}/{at}", answer.task.id);
+                let prompt = judge_prompt(rubric, &request, text);
+                let key = format!("judge/{}/{at}", answer.source.id());
                 lines.push(self.line(judge, &prompt, &key, metadata));
             }
         }
@@ -181,6 +230,18 @@ impl RunningEval<'_> {
         if !tasks.is_empty() {
             let id = self.campaign_id;
             server.call(AddManyTasks { id, tasks, unreadable: BTreeMap::new() }).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of the reruns, at most until the end of the wait.
+    async fn wait_for_reruns(&self, server: &Server) -> Result<(), Failure> {
+        for RerunCase { session, turn, call } in self.eval.cases.iter().filter_map(|it| it.rerun) {
+            let list = || ListReruns { id: session, number: turn, call: Some(call) };
+            let is_of_run = |rerun: &Rerun| {
+                rerun.metadata.get("eval_run").and_then(Value::as_str) == Some(&self.id)
+            };
+            rerun::wait(server, list, is_of_run, self.end).await?;
         }
         Ok(())
     }

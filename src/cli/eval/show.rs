@@ -9,7 +9,7 @@ use crate::{
     },
     domain::{
         amount::format_money,
-        evals::{FailedAnswer, RunReport, Totals, VariantReport},
+        evals::{AnswerSource, FailedAnswer, RunReport, Totals, VariantReport},
         text::count,
     },
 };
@@ -30,7 +30,7 @@ pub(super) fn format_report(report: &RunReport) -> String {
     let mut text = format!("{}\n{}", format_fields(&fields), format_variants(&report.variants));
     if n_failed > 0 {
         let answers = count(n_failed, "answer", "answers");
-        text.push_str(&format!("\n{answers} failed; `dalsegno task show TASK` prints one:\n"));
+        text.push_str(&format!("\n{answers} failed; {}:\n", where_to_read(&report.failures)));
         text.extend(report.failures.iter().map(format_failure));
     }
     text
@@ -70,10 +70,28 @@ fn format_variants(variants: &[VariantReport]) -> String {
     format_table(&head, variants.iter().map(row))
 }
 
+/// Names the commands that print failed answers.
+fn where_to_read(failures: &[FailedAnswer]) -> &'static str {
+    let is_task = |failed: &FailedAnswer| matches!(failed.source, AnswerSource::Task { .. });
+    match (failures.iter().any(is_task), failures.iter().all(is_task)) {
+        (_, true) => "`dalsegno task show TASK` prints one",
+        (false, _) => "`dalsegno turn reruns SESSION --turn TURN` prints them",
+        (true, false) => {
+            "`dalsegno task show TASK` and `dalsegno turn reruns SESSION --turn TURN` print them"
+        }
+    }
+}
+
 fn format_failure(failed: &FailedAnswer) -> String {
-    let FailedAnswer { place, task_id, faults } = failed;
+    let FailedAnswer { place, source, faults } = failed;
+    let source = match source {
+        AnswerSource::Task { task_id } => format!("task {task_id}"),
+        AnswerSource::Rerun { session_id, turn, number, .. } => {
+            format!("rerun {number} of turn {turn} of session {session_id}")
+        }
+    };
     let faults: String = faults.iter().map(|fault| format_wrapped("    ", fault)).collect();
-    format!("{}{faults}", format_wrapped("  ", &format!("{place}, task {task_id}:")))
+    format!("{}{faults}", format_wrapped("  ", &format!("{place}, {source}:")))
 }
 
 fn seconds(ms: Option<i64>) -> String {

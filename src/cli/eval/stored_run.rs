@@ -1,19 +1,20 @@
-//! Runs of an eval, from their tasks.
+//! Runs of an eval, from their tasks and reruns.
 
-use std::collections::HashMap;
+use std::{cmp::Reverse, collections::HashSet};
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize as _;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::{
     cli::{Failure, server::Server},
     domain::{
-        evals::{Answer, Eval, Place},
+        evals::{Answer, Eval, Place, RerunCase},
+        reruns::Rerun,
         tasks::ListedTask,
     },
-    operations::ListTasks,
+    operations::{ListReruns, ListTasks},
 };
 
 /// Maximum number of tasks that are read to find the runs.
@@ -24,7 +25,7 @@ pub(super) struct StoredRun {
     /// Digest of the file when the run began.
     digest: String,
     pub(super) answers: Vec<Answer>,
-    campaign_id: Uuid,
+    pub(super) campaign_id: Uuid,
 }
 
 /// Lists the runs of an eval, the newest first. The verdicts of the judge are not read yet.
@@ -34,24 +35,45 @@ pub(super) async fn list_runs(
     server: &Server,
 ) -> Result<Vec<StoredRun>, Failure> {
     let mut runs: Vec<StoredRun> = Vec::new();
-    for ListedTask { task, metadata, .. } in list_tasks(campaign_id, &eval.label(), server).await? {
+    let mut add = |metadata: &Map<String, Value>, answer: &dyn Fn(Place) -> Answer| {
         let word = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default();
         let (id, digest) = (word("eval_run").to_owned(), word("eval_file").to_owned());
         // Another system may use the same labels.
-        let Some(place) = metadata.get("eval_place").and_then(|it| Place::deserialize(it).ok())
-        else {
-            continue;
-        };
+        let place = metadata.get("eval_place").and_then(|it| Place::deserialize(it).ok());
+        let Some(place) = place else { return };
         let at = runs.iter().position(|run| run.id == id).unwrap_or_else(|| {
             runs.push(StoredRun { id, digest, answers: Vec::new(), campaign_id });
             runs.len() - 1
         });
-        runs[at].answers.push(Answer { place, task, judged: HashMap::new() });
+        runs[at].answers.push(answer(place));
+    };
+    for ListedTask { task, metadata, .. } in list_tasks(campaign_id, &eval.label(), server).await? {
+        add(&metadata, &|place| Answer::of_task(place, &task));
+    }
+    for rerun in list_reruns(eval, server).await? {
+        add(&rerun.metadata, &|place| Answer::of_rerun(place, &rerun));
     }
     let places = eval.places();
     let rank = |answer: &Answer| places.iter().position(|place| *place == answer.place);
     runs.iter_mut().for_each(|run| run.answers.sort_by_key(rank));
+    runs.sort_by_key(|run| Reverse(run.begun()));
     Ok(runs)
+}
+
+/// Lists the reruns of the eval's cases, of all runs.
+async fn list_reruns(eval: &Eval, server: &Server) -> Result<Vec<Rerun>, Failure> {
+    let mut all = Vec::new();
+    let mut known = HashSet::new();
+    for RerunCase { session, turn, call } in eval.cases.iter().filter_map(|case| case.rerun) {
+        // Two cases may check the same call.
+        if known.insert((session, turn, call)) {
+            let list = ListReruns { id: session, number: turn, call: Some(call) };
+            all.extend(server.call(list).await?.reruns);
+        }
+    }
+    let label = eval.label();
+    all.retain(|rerun| rerun.metadata.get("eval") == label.get("eval"));
+    Ok(all)
 }
 
 async fn list_tasks(
@@ -82,7 +104,7 @@ impl StoredRun {
     }
 
     pub(super) fn begun(&self) -> Option<DateTime<Utc>> {
-        self.answers.iter().map(|answer| answer.task.created_at).min()
+        self.answers.iter().map(|answer| answer.created_at).min()
     }
 
     /// Reads the tasks in which the judge has read the answers.
@@ -96,9 +118,9 @@ impl StoredRun {
         }
         let judged = list_tasks(self.campaign_id, &eval.judge_label(&self.id), server).await?;
         for ListedTask { task, metadata, .. } in judged {
-            let of = metadata.get("eval_task").and_then(|id| Uuid::deserialize(id).ok());
+            let of = metadata.get("eval_answer").and_then(|id| Uuid::deserialize(id).ok());
             let check = metadata.get("eval_check").and_then(|at| usize::deserialize(at).ok());
-            let answer = self.answers.iter_mut().find(|answer| Some(answer.task.id) == of);
+            let answer = self.answers.iter_mut().find(|answer| Some(answer.source.id()) == of);
             if let Some((answer, check)) = answer.zip(check) {
                 answer.judged.insert(check, task);
             }

@@ -1,7 +1,7 @@
 //! `dalsegno turn`: turns of sessions, and what their calls were sent.
 
 mod list;
-mod rerun;
+pub(super) mod rerun;
 mod rerun_text;
 mod show;
 

@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use chrono::TimeDelta;
 use clap::Args;
+use serde_json::Map;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
@@ -78,6 +79,7 @@ pub(super) async fn rerun(
             model: flags.model.clone(),
             temperature: flags.temperature,
             agent_file: read_text(None, flags.agent.as_ref())?,
+            metadata: Map::new(),
         })
         .await?;
     if flags.no_wait {
@@ -86,19 +88,30 @@ pub(super) async fn rerun(
     let limit = flags.timeout.and_then(|limit| limit.to_std().ok());
     let end = limit.map(|limit| Instant::now() + limit);
     let known: Vec<Uuid> = requested.reruns.iter().map(|rerun| rerun.id).collect();
+    let list = || ListReruns { id, number: *turn, call: Some(requested.original.call) };
+    let now = wait(server, list, |rerun| known.contains(&rerun.id), end).await?;
+    let exit = exit_of(&now.reruns);
+    if exit == Exit::TimedOut {
+        context.output.print_note(&format!(
+            "not all reruns have ended: `dalsegno turn reruns {id} --turn {turn}` shows them later"
+        ));
+    }
+    Ok((now, exit))
+}
+
+/// Waits until these reruns have ended, at most until `end`. Returns them.
+pub(in crate::cli) async fn wait(
+    server: &Server,
+    list: impl Fn() -> ListReruns,
+    is_wanted: impl Fn(&Rerun) -> bool,
+    end: Option<Instant>,
+) -> Result<TurnReruns, Failure> {
     loop {
-        let list = ListReruns { id, number: *turn, call: Some(requested.original.call) };
-        let mut now = server.call(list).await?;
-        now.reruns.retain(|rerun| known.contains(&rerun.id));
-        if now.reruns.iter().all(|rerun| rerun.state != State::Queued) {
-            let exit = exit_of(&now.reruns);
-            return Ok((now, exit));
-        }
-        if end.is_some_and(|end| Instant::now() >= end) {
-            context.output.print_note(&format!(
-                "not all reruns have ended: `dalsegno turn reruns {id} --turn {turn}` shows them later"
-            ));
-            return Ok((now, Exit::TimedOut));
+        let mut now = server.call(list()).await?;
+        now.reruns.retain(&is_wanted);
+        let has_ended = now.reruns.iter().all(|rerun| rerun.state != State::Queued);
+        if has_ended || end.is_some_and(|end| Instant::now() >= end) {
+            return Ok(now);
         }
         sleep(LOOK_EVERY).await;
     }
@@ -111,8 +124,10 @@ pub(super) async fn list(place: &Place, server: &Server) -> Result<TurnReruns, F
 }
 
 fn exit_of(reruns: &[Rerun]) -> Exit {
-    match reruns.iter().any(|rerun| rerun.state == State::Failed) {
-        true => Exit::Failed,
-        false => Exit::Ok,
+    let any = |state| reruns.iter().any(|rerun| rerun.state == state);
+    match (any(State::Queued), any(State::Failed)) {
+        (true, _) => Exit::TimedOut,
+        (false, true) => Exit::Failed,
+        (false, false) => Exit::Ok,
     }
 }

@@ -2,21 +2,24 @@
 //!
 //! An eval is a file. Its runs are tasks: their metadata names the eval, the run, the variant and the case, and nothing else is stored.
 
+mod answer;
 mod check;
 mod error;
 mod judge;
 mod report;
 
-use std::{collections::HashSet, fmt};
+use std::{collections::HashSet, fmt, io};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 pub use self::{
+    answer::{Answer, AnswerSource, FailedAnswer},
     check::Check,
     error::Error,
     judge::{Verdict, judge_prompt},
-    report::{Answer, FailedAnswer, RunReport, Totals, VariantReport},
+    report::{RunReport, Totals, VariantReport},
 };
 use crate::context::Digest;
 
@@ -53,15 +56,34 @@ pub struct Eval {
 pub struct Variant {
     pub name: String,
     pub agent: String,
+    /// An agent file for reruns, beside the eval file. Without it, reruns have the context that the call had.
+    pub file: Option<String>,
+    /// Another model for reruns.
+    pub model: Option<String>,
+    /// The text of `file`.
+    #[serde(skip)]
+    pub agent_file: Option<String>,
 }
 
-/// A prompt, and the checks of its answers.
+/// A prompt, or a call that is made again, and the checks of the answers. It has one of both.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
     pub name: String,
-    pub prompt: String,
+    pub prompt: Option<String>,
+    pub rerun: Option<RerunCase>,
     pub checks: Vec<Check>,
+}
+
+/// A call of a conversation that is made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RerunCase {
+    pub session: Uuid,
+    pub turn: i32,
+    /// Number of the call in its turn, from 1.
+    #[serde(default = "first")]
+    pub call: i32,
 }
 
 /// The place of a task in a run.
@@ -74,15 +96,30 @@ pub struct Place {
 }
 
 impl Eval {
-    /// Reads an eval from the text of a file. `path` is for errors.
-    pub fn read(path: &str, text: &str) -> Result<Self, Error> {
-        let read: Self = toml::from_str(text)
+    /// Reads an eval from the text of a file. `path` is for errors, `read_file` reads the agent files that it names.
+    pub fn read(
+        path: &str,
+        text: &str,
+        read_file: impl Fn(&str) -> io::Result<String>,
+    ) -> Result<Self, Error> {
+        let mut eval: Self = toml::from_str(text)
             .map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
         let invalid = |problem| Error::Invalid { path: path.to_owned(), problem };
-        read.check().map_err(invalid)?;
-        let mut digest = Digest::of(text).to_string();
-        digest.truncate(DIGEST_DIGITS);
-        Ok(Self { digest, ..read })
+        eval.check().map_err(invalid)?;
+        let mut all = text.to_owned();
+        for variant in &mut eval.variants {
+            let Some(file) = &variant.file else { continue };
+            let agent_file = read_file(file).map_err(|source| Error::AgentFile {
+                path: path.to_owned(),
+                file: file.clone(),
+                source,
+            })?;
+            all.push_str(&agent_file);
+            variant.agent_file = Some(agent_file);
+        }
+        eval.digest = Digest::of(&all).to_string();
+        eval.digest.truncate(DIGEST_DIGITS);
+        Ok(eval)
     }
 
     /// Lists the places of a run, in order.
@@ -145,9 +182,33 @@ impl Eval {
         self.cases.iter().try_for_each(|case| self.check_case(case))
     }
 
+    fn check_rerun(&self, case: &Case, rerun: &RerunCase) -> Result<(), String> {
+        if rerun.turn < 1 || rerun.call < 1 {
+            return Err(format!("case `{}`: turns and calls are counted from 1", case.name));
+        }
+        let n_same = self.variants.iter().filter(|it| it.file.is_none() && it.model.is_none());
+        match n_same.count() {
+            0 | 1 => Ok(()),
+            n => Err(format!(
+                "{n} variants have neither `file` nor `model`, so the reruns of case `{}` would be the same: add one of both to all but one",
+                case.name
+            )),
+        }
+    }
+
     fn check_case(&self, case: &Case) -> Result<(), String> {
-        if case.prompt.trim().is_empty() {
-            return Err(format!("the prompt of case `{}` is empty", case.name));
+        match (&case.prompt, &case.rerun) {
+            (Some(prompt), None) if prompt.trim().is_empty() => {
+                return Err(format!("the prompt of case `{}` is empty", case.name));
+            }
+            (Some(_), None) => {}
+            (None, Some(rerun)) => self.check_rerun(case, rerun)?,
+            (None, None) | (Some(_), Some(_)) => {
+                return Err(format!(
+                    "case `{}` needs either a `prompt` for new tasks, or `rerun = {{ session = \"…\", turn = 7 }}`",
+                    case.name
+                ));
+            }
         }
         if case.checks.is_empty() {
             return Err(format!("case `{}` has no checks, so it would always pass", case.name));
@@ -166,6 +227,10 @@ impl Eval {
 }
 
 fn once() -> u32 {
+    1
+}
+
+fn first() -> i32 {
     1
 }
 
@@ -219,9 +284,31 @@ mod tests {
         checks = [{ contains = "LH-0042" }, { max_words = 30 }, { judge = "Is it a single line?" }]
     "#;
 
+    fn read(text: &str) -> Result<Eval, Error> {
+        Eval::read("short.toml", text, |file| match file {
+            "short.md" => Ok("You are short.".to_owned()),
+            _ => Err(io::ErrorKind::NotFound.into()),
+        })
+    }
+
+    const PROMPT: &str = "prompt = \"Write a line about LH-0042.\"";
+    const RERUN: &str = "rerun = { session = \"0198f2a4-0000-7000-8000-000000000001\", turn = 7 }";
+
+    #[test]
+    fn a_changed_agent_file_is_another_eval() {
+        let file = FILE.replacen(PROMPT, RERUN, 1);
+        let text =
+            file.replacen("copywriter-short\"", "copywriter-short\"\nfile = \"short.md\"", 1);
+        let eval = read(&text).unwrap();
+        assert_eq!(eval.cases[0].rerun.unwrap().call, 1);
+        assert_eq!(eval.variants[1].agent_file.as_deref(), Some("You are short."));
+        let changed = Eval::read("short.toml", &text, |_| Ok("You are brief.".to_owned()));
+        assert_ne!(changed.unwrap().digest, eval.digest);
+    }
+
     #[test]
     fn an_eval_has_a_task_for_each_variant_case_and_repetition() {
-        let eval = Eval::read("short.toml", FILE).unwrap();
+        let eval = read(FILE).unwrap();
         let places: Vec<_> = eval.places().iter().map(Place::to_string).collect();
         assert_eq!(places, ["now/launch/1", "next/launch/1", "now/launch/2", "next/launch/2"]);
         assert_eq!(eval.variant(&eval.places()[1]).unwrap().agent, "copywriter-short");
@@ -232,7 +319,7 @@ mod tests {
     fn each_mistake_in_a_file_is_named() {
         let message = |from: &str, to: &str| {
             assert!(FILE.contains(from), "{from}");
-            Eval::read("short.toml", &FILE.replacen(from, to, 1)).unwrap_err().to_string()
+            read(&FILE.replacen(from, to, 1)).unwrap_err().to_string()
         };
         for (from, to, expected) in [
             ("times = 2", "times = 0", "`times` is 0"),
@@ -242,6 +329,14 @@ mod tests {
             ("judge = \"reviewer\"", "", "names no agent for it"),
             ("max_words", "max_word", "unknown variant `max_word`"),
             ("Write a line about LH-0042.", " ", "prompt of case `launch` is empty"),
+            ("prompt = \"Write a line about LH-0042.\"", "", "needs either a `prompt`"),
+            (
+                "agent = \"copywriter\"",
+                "agent = \"copywriter\"\nfile = \"none.md\"",
+                "agent file none.md",
+            ),
+            (PROMPT, RERUN, "2 variants have neither `file` nor `model`"),
+            (PROMPT, "rerun = { session = \"7\", turn = 7 }", "invalid length"),
         ] {
             let told = message(from, to);
             assert!(told.contains(expected) && told.contains("short.toml"), "{told}");

@@ -1,28 +1,16 @@
-//! The results of a run, from its tasks.
-
-use std::collections::HashMap;
+//! The results of a run, from its answers.
 
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Case, Eval, Place, Verdict};
-use crate::domain::tasks::{State, Task};
-
-/// A task of a run, with the tasks in which the judge has read its answer.
-#[derive(Debug, Clone)]
-pub struct Answer {
-    pub place: Place,
-    pub task: Task,
-    /// By the number of the check in its case, from 0.
-    pub judged: HashMap<usize, Task>,
-}
+use super::{Answer, Eval, FailedAnswer};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunReport {
     pub eval: String,
     pub run: String,
     pub campaign_id: Uuid,
-    /// Tasks that have not ended, or whose answers the judge has not read yet.
+    /// Answers that are missing, or that the judge has not read yet.
     pub unfinished: usize,
     pub variants: Vec<VariantReport>,
     /// Answers that failed a check, in order.
@@ -49,71 +37,18 @@ pub struct Totals {
     pub tokens: i64,
     /// Cost in millionths, without the judge.
     pub micros: i64,
-    /// Median time from the start of a task to its end.
+    /// Median time from the start of a task or of a call to its end.
     pub median_ms: Option<i64>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FailedAnswer {
-    #[serde(flatten)]
-    pub place: Place,
-    pub task_id: Uuid,
-    pub faults: Vec<String>,
-}
-
-impl Answer {
-    /// Lists the numbers of the checks that the judge has still to decide.
-    pub fn open_checks(&self, case: &Case) -> Vec<usize> {
-        let rubrics = case.checks.iter().enumerate().filter(|(_, check)| check.rubric().is_some());
-        let is_open = |at: &usize| self.judged.get(at).is_none_or(|task| task.ended_at.is_none());
-        match self.task.state {
-            State::Done => rubrics.map(|(at, _)| at).filter(is_open).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn is_finished(&self, case: &Case) -> bool {
-        self.task.ended_at.is_some() && self.open_checks(case).is_empty()
-    }
-
-    /// Lists everything that is wrong with the answer.
-    fn faults(&self, case: &Case) -> Vec<String> {
-        match (&self.task.result, self.task.state) {
-            (Some(answer), State::Done) => {
-                let checks = case.checks.iter().enumerate();
-                checks
-                    .filter_map(|(at, check)| match check.rubric() {
-                        Some(rubric) => judge_fault(rubric, self.judged.get(&at)),
-                        None => check.fault(answer),
-                    })
-                    .collect()
-            }
-            _ => {
-                let error = self.task.error.as_deref().unwrap_or("it has no answer");
-                vec![format!("the task is {}: {error}", self.task.state.as_str())]
-            }
-        }
-    }
-}
-
-/// Returns the reason why the judge has not passed an answer, if it has not.
-fn judge_fault(rubric: &str, judged: Option<&Task>) -> Option<String> {
-    let verdict = match judged?.state {
-        State::Done => Verdict::read(judged?.result.as_deref().unwrap_or_default()),
-        State::Failed | State::Cancelled => None,
-        State::Queued | State::Running => return None,
-    };
-    match verdict {
-        Some(Verdict { pass: true, .. }) => None,
-        Some(Verdict { pass: false, reason }) => Some(format!("judge: {reason} ({rubric})")),
-        None => Some(format!("judge: task {} has no verdict ({rubric})", judged?.id)),
-    }
 }
 
 impl RunReport {
     /// Adds up a run. `before` is the run before it.
-    pub fn of(eval: &Eval, run: &str, answers: &[Answer], before: &[Answer]) -> Self {
-        let campaign_id = answers.first().map_or(Uuid::nil(), |answer| answer.task.campaign_id);
+    pub fn of(
+        eval: &Eval,
+        (campaign_id, run): (Uuid, &str),
+        answers: &[Answer],
+        before: &[Answer],
+    ) -> Self {
         let n_missing = eval.places().len().saturating_sub(answers.len());
         let mut failures = Vec::new();
         let mut n_open = 0;
@@ -124,7 +59,7 @@ impl RunReport {
                 (true, faults) if faults.is_empty() => {}
                 (true, faults) => failures.push(FailedAnswer {
                     place: answer.place.clone(),
-                    task_id: answer.task.id,
+                    source: answer.source,
                     faults,
                 }),
             }
@@ -160,10 +95,9 @@ impl Totals {
             };
             totals.answers += 1;
             totals.passed += usize::from(answer.faults(case).is_empty());
-            totals.tokens += answer.task.spent_tokens;
-            totals.micros += answer.task.spent_micros;
-            let times = answer.task.started_at.zip(answer.task.ended_at);
-            times_ms.extend(times.map(|(from, to)| (to - from).num_milliseconds()));
+            totals.tokens += answer.tokens;
+            totals.micros += answer.micros;
+            times_ms.extend(answer.took_ms);
         }
         times_ms.sort_unstable();
         totals.median_ms = times_ms.get(times_ms.len() / 2).copied();
@@ -181,6 +115,7 @@ mod tests {
     use chrono::{DateTime, TimeDelta};
 
     use super::*;
+    use crate::domain::tasks::{State, Task};
 
     const FILE: &str = r#"
         name = "short"
@@ -201,10 +136,10 @@ mod tests {
     }
 
     fn report(task: Task, judged: Option<Task>) -> RunReport {
-        let eval = Eval::read("short.toml", FILE).unwrap();
+        let eval = Eval::read("short.toml", FILE, |_| unreachable!()).unwrap();
         let judged = judged.into_iter().map(|task| (1, task)).collect();
-        let answer = Answer { place: eval.places().remove(0), task, judged };
-        RunReport::of(&eval, "run", &[answer], &[])
+        let answer = Answer { judged, ..Answer::of_task(eval.places().remove(0), &task) };
+        RunReport::of(&eval, (task.campaign_id, "run"), &[answer], &[])
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::{
         agents::Problems,
         campaigns,
         class::{Class, Classify, Kind},
-        contexts, sessions, text, turns,
+        contexts, labels, sessions, text, turns,
     },
     queue,
 };
@@ -57,6 +57,8 @@ pub enum Error {
     #[error("cannot enqueue a rerun of turn {turn} of session {session_id}")]
     Enqueue { session_id: Uuid, turn: i32, source: queue::Error },
     #[error(transparent)]
+    Labels(#[from] labels::Error),
+    #[error(transparent)]
     Text(#[from] text::Error),
     #[error(transparent)]
     Context(#[from] contexts::Error),
@@ -95,6 +97,7 @@ impl Classify for Error {
             Self::NoBudget { .. } => Self::NO_BUDGET,
             Self::NotSetUp(_) => Class::of(Kind::Internal, "internal"),
             Self::Enqueue { source, .. } | Self::Queue(source) => source.class(),
+            Self::Labels(error) => error.class(),
             Self::Text(error) => error.class(),
             Self::Context(error) => error.class(),
             Self::Session(error) => error.class(),

@@ -17,6 +17,7 @@ mod route;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
@@ -34,7 +35,7 @@ use crate::{queue::admin, transcript::ToolCall};
 /// Maximum number of reruns of one request.
 pub const MAX_TIMES: i32 = 20;
 /// Maximum number of reruns of a turn: a list has no pages.
-pub const MAX_OF_TURN: i64 = 100;
+pub const MAX_OF_TURN: i64 = 500;
 
 /// A call of a turn that was made again, or will be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -46,6 +47,9 @@ pub struct Rerun {
     pub call: i32,
     /// Number of the rerun among those of the turn, from 1.
     pub number: i32,
+    /// The words of the one who asked.
+    #[schema(value_type = Object)]
+    pub metadata: Json<Map<String, Value>>,
     pub state: State,
     pub provider: String,
     pub model: String,
@@ -129,7 +133,7 @@ macro_rules! select_reruns {
     ($tail:literal, $($parameter:expr),*) => {
         sqlx::query_as!(
             Rerun,
-            r#"select id, session_id, turn, call, number, state as "state: State", provider, model, temperature, agent_file, created_at,
+            r#"select id, session_id, turn, call, number, metadata as "metadata: Json<Map<String, Value>>", state as "state: State", provider, model, temperature, agent_file, created_at,
                       ended_at, is_same_request, answer, partial, coalesce(tool_calls, '[]') as "tool_calls!: Json<Vec<ToolCall>>", input_tokens,
                       output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, took_ms, ledger_id, error, job_id
                  from dalsegno.reruns where "# + $tail,

@@ -1,7 +1,8 @@
 //! Requests for reruns.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use serde_json::{Map, Value};
+use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
 use super::{
@@ -13,6 +14,7 @@ use crate::{
         StatementError, campaigns,
         contexts::StoredContext,
         ids,
+        labels::Labels,
         sessions::{self, SessionRow},
         text,
     },
@@ -29,6 +31,7 @@ pub struct RerunRequest<'a> {
     pub context: &'a StoredContext,
     pub options: &'a RerunOptions,
     pub times: i32,
+    pub metadata: &'a Map<String, Value>,
 }
 
 /// Enqueues reruns of a call. Refuses options that the provider lacks, and models with a price without a budget for experiments.
@@ -38,8 +41,9 @@ pub async fn request(
     routes: &RerunRoutes,
     now: DateTime<Utc>,
 ) -> Result<Vec<Rerun>, Error> {
-    let RerunRequest { context, options, times } = *request;
+    let RerunRequest { context, options, times, metadata } = *request;
     check(options, times)?;
+    Labels { tags: &[], metadata: Some(metadata) }.check()?;
     let own = CallRoute { provider: context.provider.clone(), model: context.model.clone() };
     let found = routes.find(&own, options)?;
     let campaign_id = sessions::get(&mut *conn, context.session_id).await?.campaign_id;
@@ -134,8 +138,8 @@ async fn add(
     let enqueued = enqueued.map_err(|source| Error::Enqueue { session_id, turn, source })?;
     sqlx::query!(
         "insert into dalsegno.reruns
-           (id, session_id, campaign_id, job_id, created_at, turn, call, number, temperature, provider, model, agent_file)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+           (id, session_id, campaign_id, job_id, created_at, turn, call, number, temperature, provider, model, agent_file, metadata)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
         id,
         session_id,
         session.campaign_id,
@@ -148,6 +152,7 @@ async fn add(
         route.provider,
         route.model,
         options.agent_file,
+        Json(request.metadata) as _,
     )
     .execute(conn)
     .await

@@ -87,7 +87,7 @@ async fn a_killed_run_goes_on_and_is_compared_with_the_next_one() {
     fixture.answer_all(4, "LH-0042 at night.", &Value::Null).await;
     fixture.answer_all(2, "", &json!("fine")).await;
     let second = ended(next).await;
-    assert!(second.stderr.contains("begins with 4 tasks"), "{second:?}");
+    assert!(second.stderr.contains("begins with 4 answers"), "{second:?}");
     assert_eq!(second.code, 8, "{second:?}");
     assert!(second.has("50 % (before 50 %)") && second.has("has no verdict"), "{second:?}");
 
@@ -113,7 +113,7 @@ async fn the_first_run_creates_a_campaign_and_a_timeout_leaves_the_tasks_to_work
     let again = fixture.run(&[&run[..], &["--budget-money", "3"]].concat()).await;
     assert_eq!((again.code, again.has("keeps its budget")), (2, true), "{again:?}");
     let new = fixture.run(&[&run[..], &["--new"]].concat()).await;
-    assert!(new.stderr.contains("begins with 4 tasks"), "{new:?}");
+    assert!(new.stderr.contains("begins with 4 answers"), "{new:?}");
 }
 
 #[tokio::test]
@@ -133,7 +133,8 @@ fn the_shipped_evals_are_valid() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples/evals");
     for name in ["copywriter.toml", "reviewer.toml"] {
         let text = std::fs::read_to_string(folder.join(name)).unwrap();
-        let eval = Eval::read(name, &text).unwrap();
+        let eval =
+            Eval::read(name, &text, |file| std::fs::read_to_string(folder.join(file))).unwrap();
         assert!(eval.places().len() >= 9, "{name}");
     }
 }

@@ -5,6 +5,7 @@ pub mod claude;
 pub mod contexts;
 mod crashes;
 mod dead_letters;
+mod evals;
 mod failover;
 mod faults;
 mod fidelity;

@@ -18,7 +18,7 @@ const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\n
 const PRICE: &str = r#"[{ provider = "ollama", model = "qwen3:8b", input = 1000000000000, output = 1000000000000 }]"#;
 const RERUNS: &str = "select count(*) from dalsegno.reruns";
 
-async fn on_ollama(fake: &FakeOllama, settings: &[(&str, &str)]) -> Fixture {
+pub async fn on_ollama(fake: &FakeOllama, settings: &[(&str, &str)]) -> Fixture {
     let url = format!("http://{}", fake.addr);
     let usual = [("ollama.base_url", url.as_str()), ("ollama.num_ctx", "16384")];
     let settings: Vec<_> = usual.into_iter().chain(settings.iter().copied()).collect();
@@ -29,7 +29,7 @@ async fn on_ollama(fake: &FakeOllama, settings: &[(&str, &str)]) -> Fixture {
 }
 
 /// Runs two turns of one session. Returns the session.
-async fn converse(fixture: &Fixture) -> Uuid {
+pub async fn converse(fixture: &Fixture) -> Uuid {
     fixture.done(&fixture.add("Write part one. <&>").await).await;
     let task = fixture.done(&fixture.add("Write part two.").await).await;
     fixture.settled().await;

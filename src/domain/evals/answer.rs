@@ -1,0 +1,142 @@
+//! Answers of a run, from its tasks and reruns.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::{Case, Place, Verdict};
+use crate::domain::{
+    reruns::{self, Rerun},
+    tasks::{State, Task},
+};
+
+/// The answer to a case, with the tasks in which the judge has read it.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub place: Place,
+    pub source: AnswerSource,
+    pub state: State,
+    pub text: Option<String>,
+    pub error: Option<String>,
+    pub tokens: i64,
+    pub micros: i64,
+    pub took_ms: Option<i64>,
+    pub created_at: DateTime<Utc>,
+    /// By the number of the check in its case, from 0.
+    pub judged: HashMap<usize, Task>,
+}
+
+/// The task or rerun that an answer comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum AnswerSource {
+    Task { task_id: Uuid },
+    Rerun { rerun_id: Uuid, session_id: Uuid, turn: i32, number: i32 },
+}
+
+/// An answer that failed a check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FailedAnswer {
+    #[serde(flatten)]
+    pub place: Place,
+    #[serde(flatten)]
+    pub source: AnswerSource,
+    pub faults: Vec<String>,
+}
+
+impl Answer {
+    pub fn of_task(place: Place, task: &Task) -> Self {
+        let times = task.started_at.zip(task.ended_at);
+        Self {
+            place,
+            source: AnswerSource::Task { task_id: task.id },
+            state: task.state,
+            text: task.result.clone(),
+            error: task.error.clone(),
+            tokens: task.spent_tokens,
+            micros: task.spent_micros,
+            took_ms: times.map(|(from, to)| (to - from).num_milliseconds()),
+            created_at: task.created_at,
+            judged: HashMap::new(),
+        }
+    }
+
+    pub fn of_rerun(place: Place, rerun: &Rerun) -> Self {
+        let (session_id, turn, number) = (rerun.session_id, rerun.turn, rerun.number);
+        Self {
+            place,
+            source: AnswerSource::Rerun { rerun_id: rerun.id, session_id, turn, number },
+            state: match rerun.state {
+                reruns::State::Queued => State::Queued,
+                reruns::State::Done => State::Done,
+                reruns::State::Failed => State::Failed,
+            },
+            text: rerun.answer.clone(),
+            error: rerun.error.clone(),
+            tokens: rerun.input_tokens.unwrap_or(0) + rerun.output_tokens.unwrap_or(0),
+            micros: rerun.cost_micros,
+            took_ms: rerun.took_ms.map(i64::from),
+            created_at: rerun.created_at,
+            judged: HashMap::new(),
+        }
+    }
+
+    /// Lists the numbers of the checks that the judge has still to decide.
+    pub fn open_checks(&self, case: &Case) -> Vec<usize> {
+        let rubrics = case.checks.iter().enumerate().filter(|(_, check)| check.rubric().is_some());
+        let is_open = |at: &usize| self.judged.get(at).is_none_or(|task| task.ended_at.is_none());
+        match self.state {
+            State::Done => rubrics.map(|(at, _)| at).filter(is_open).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn is_finished(&self, case: &Case) -> bool {
+        !matches!(self.state, State::Queued | State::Running) && self.open_checks(case).is_empty()
+    }
+
+    /// Lists everything that is wrong with the answer.
+    pub(super) fn faults(&self, case: &Case) -> Vec<String> {
+        let (Some(answer), State::Done) = (&self.text, self.state) else {
+            let error = self.error.as_deref().unwrap_or("it has no answer");
+            let what = match self.source {
+                AnswerSource::Task { .. } => "task",
+                AnswerSource::Rerun { .. } => "rerun",
+            };
+            return vec![format!("the {what} is {}: {error}", self.state.as_str())];
+        };
+        let checks = case.checks.iter().enumerate();
+        checks
+            .filter_map(|(at, check)| match check.rubric() {
+                Some(rubric) => judge_fault(rubric, self.judged.get(&at)),
+                None => check.fault(answer),
+            })
+            .collect()
+    }
+}
+
+impl AnswerSource {
+    /// Returns the id of the task or rerun.
+    pub fn id(self) -> Uuid {
+        match self {
+            Self::Task { task_id } => task_id,
+            Self::Rerun { rerun_id, .. } => rerun_id,
+        }
+    }
+}
+
+/// Returns the reason why the judge has not passed an answer, if it has not.
+fn judge_fault(rubric: &str, judged: Option<&Task>) -> Option<String> {
+    let verdict = match judged?.state {
+        State::Done => Verdict::read(judged?.result.as_deref().unwrap_or_default()),
+        State::Failed | State::Cancelled => None,
+        State::Queued | State::Running => return None,
+    };
+    match verdict {
+        Some(Verdict { pass: true, .. }) => None,
+        Some(Verdict { pass: false, reason }) => Some(format!("judge: {reason} ({rubric})")),
+        None => Some(format!("judge: task {} has no verdict ({rubric})", judged?.id)),
+    }
+}

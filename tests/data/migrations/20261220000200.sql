@@ -1,0 +1,1 @@
+update dalsegno.reruns set metadata = '{"eval": "captions", "eval_run": "0aa1"}';
