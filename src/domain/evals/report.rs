@@ -135,17 +135,17 @@ mod tests {
         Task { state, result, started_at, ended_at, spent_tokens: 7, ..Task::example() }
     }
 
-    fn report(task: Task, judged: Option<Task>) -> RunReport {
+    fn report(task: &Task, judged: Option<Task>) -> RunReport {
         let eval = Eval::read("short.toml", FILE, |_| unreachable!()).unwrap();
         let judged = judged.into_iter().map(|task| (1, task)).collect();
-        let answer = Answer { judged, ..Answer::of_task(eval.places().remove(0), &task) };
+        let answer = Answer { judged, ..Answer::of_task(eval.places().remove(0), task) };
         RunReport::of(&eval, (task.campaign_id, "run"), &[answer], &[])
     }
 
     #[test]
     fn an_answer_passes_if_all_checks_and_the_judge_pass_it() {
         let passed = report(
-            task(State::Done, "LH"),
+            &task(State::Done, "LH"),
             Some(task(State::Done, "{\"pass\": true, \"reason\": \"\"}")),
         );
         let totals = passed.variants[0].totals;
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn each_reason_of_a_failure_is_listed() {
-        let faults = |task, judged| report(task, judged).failures.remove(0).faults;
+        let faults = |task: Task, judged| report(&task, judged).failures.remove(0).faults;
         let no = task(State::Done, "{\"pass\": false, \"reason\": \"Two lines.\"}");
         assert_eq!(
             faults(task(State::Done, "x"), Some(no)),
@@ -175,7 +175,7 @@ mod tests {
             (task(State::Done, "LH"), None),
             (task(State::Done, "LH"), Some(task(State::Running, ""))),
         ] {
-            let told = report(task, judged);
+            let told = report(&task, judged);
             assert_eq!((told.unfinished, told.variants[0].totals.answers), (1, 0));
             assert!(told.failures.is_empty());
         }
