@@ -62,6 +62,10 @@ pub struct Sections {
     pub webhooks: webhooks::Config,
     /// Provider and name of each credential.
     pub credentials: Vec<(String, String)>,
+    /// The label of all amounts of money.
+    pub currency: String,
+    /// Time zone of days and of the nightly cleanup.
+    pub time_zone: String,
     /// Limit of waiting tasks over all campaigns. 0 disables it.
     pub max_waiting: u64,
     pub request_timeout_secs: u64,

@@ -11,6 +11,7 @@ mod campaign;
 mod cleanup;
 mod config;
 mod context;
+mod cost;
 mod credential;
 mod database;
 mod demo;
@@ -151,6 +152,8 @@ enum Command {
     /// Lists the turns of a session, and shows what each call was sent.
     #[command(subcommand)]
     Turn(turn::TurnCommand),
+    /// Adds up the costs of calls by day, campaign, agent, model, provider, purpose or user.
+    Cost(cost::CostFlags),
     /// Reports if models saw the history of their conversations, and which summaries were rejected.
     #[command(subcommand)]
     Fidelity(fidelity::FidelityCommand),
@@ -312,6 +315,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Session(command) => block_on(session::run(&command, context)),
         Command::Turn(command) => block_on(turn::run(&command, context)),
         Command::Eval(command) => block_on(eval::run(&command, context)),
+        Command::Cost(flags) => block_on(cost::run(&flags, context)),
         Command::Fidelity(command) => block_on(fidelity::run(&command, context)),
         Command::Context(command) => block_on(sent_context::run(&command, context)),
         Command::Blackboard(command) => block_on(blackboard::run(&command, context)),

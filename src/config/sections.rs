@@ -20,6 +20,8 @@ impl From<&Config> for app::Sections {
                 .credentials()
                 .map(|(on, name)| (on.to_owned(), name.to_owned()))
                 .collect(),
+            currency: config.prices.currency.clone(),
+            time_zone: config.scheduler.time_zone.clone(),
             max_waiting: config.queue.max_waiting,
             request_timeout_secs: config.http.request_timeout_secs,
         }

@@ -23,6 +23,7 @@ pub mod context_previews;
 pub mod context_texts;
 pub mod contexts;
 pub mod conversations;
+pub mod costs;
 pub mod credentials;
 pub mod embeddings;
 pub mod erasures;

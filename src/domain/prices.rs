@@ -11,6 +11,8 @@ const MILLION: i128 = 1_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    /// The label of all amounts of money.
+    pub currency: String,
     pub models: Vec<Price>,
 }
 
@@ -38,6 +40,11 @@ pub struct Cost {
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
+        let is_short = (1..=8).contains(&self.currency.chars().count());
+        if !is_short || self.currency.chars().any(|one| one.is_whitespace() || one.is_control()) {
+            let message = format!("is `{}`", self.currency.escape_debug());
+            checks.fail("prices.currency", message, "a label of 1 to 8 characters, such as USD");
+        }
         for (at, price) in self.models.iter().enumerate() {
             let counts =
                 [Some(price.input), Some(price.output), price.cache_read, price.cache_creation];

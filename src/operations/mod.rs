@@ -29,6 +29,7 @@ mod compactions;
 mod context_diffs;
 mod context_previews;
 mod contexts;
+mod costs;
 mod credentials;
 mod deliveries;
 mod event_stream;
@@ -95,6 +96,7 @@ pub use self::{
         ContextState, ProviderRequest, SentContext, ShowContext, ShowLedgerContext, VerifiedCall,
         VerifyContexts,
     },
+    costs::ReportCosts,
     credentials::{ListCredentials, ResumeCredential},
     deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
     event_stream::{EventStream, Events, StreamEvent},
@@ -226,6 +228,7 @@ pub const ALL: &[Entry] = &[
     entry::<ViewSession>(),
     entry::<ListArchives>(),
     entry::<ReadArchive>(),
+    entry::<ReportCosts>(),
     entry::<ReportFidelity>(),
     entry::<ListCheckedTurns>(),
     entry::<ListTurns>(),

@@ -19,6 +19,7 @@ mod config;
 mod context;
 mod control;
 mod conversations;
+mod costs;
 mod demo;
 mod dependencies;
 mod deploy;

@@ -67,7 +67,7 @@ pub(super) fn format_duration(duration: TimeDelta) -> String {
 }
 
 /// Formats a number of tokens in at most five characters: exact up to 99999.
-pub(super) fn format_count(n: i64) -> String {
+pub(in crate::cli) fn format_count(n: i64) -> String {
     match n {
         ..100_000 => n.to_string(),
         100_000..1_000_000 => format!("{}k", n / 1_000),

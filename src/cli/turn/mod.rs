@@ -1,6 +1,6 @@
 //! `dalsegno turn`: turns of sessions, and what their calls were sent.
 
-mod list;
+pub(super) mod list;
 pub(super) mod rerun;
 mod rerun_text;
 mod show;

@@ -4,6 +4,8 @@ mod budget;
 mod error;
 mod experiments;
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -115,6 +117,18 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Campaign, Er
     .await
     .map_err(StatementError::to("read a campaign"))?
     .ok_or(Error::Unknown(id))
+}
+
+/// Returns the names of these campaigns. Ids of no campaign are left out.
+pub async fn names(
+    executor: impl PgExecutor<'_>,
+    ids: &[Uuid],
+) -> Result<HashMap<Uuid, String>, StatementError> {
+    let rows = sqlx::query!("select id, name from dalsegno.campaigns where id = any($1)", ids)
+        .fetch_all(executor)
+        .await
+        .map_err(StatementError::to("read the names of campaigns"))?;
+    Ok(rows.into_iter().map(|row| (row.id, row.name)).collect())
 }
 
 /// Finds the campaign that a person refers to: by its name, else by the beginning of its id, else by the end of its id. Of several

@@ -228,6 +228,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "campaign_overview",
             "compactions",
             "conversations",
+            "costs",
             "facts",
             "failovers",
             "fidelity",
@@ -499,6 +500,7 @@ fn tables_are_named_only_in_their_own_module() {
         // their facts exist.
         let is_of_several = path.starts_with("src/domain/session_summaries")
             || path.starts_with("src/domain/fidelity")
+            || path.starts_with("src/domain/costs")
             || path.starts_with("src/domain/context_texts.sql");
         if is_of_several && path.extension().is_some_and(|it| it == "sql") {
             continue;

@@ -1,0 +1,236 @@
+//! `dalsegno cost`: sums of the ledger, as a table or as CSV.
+
+use clap::Args;
+use serde::{
+    Deserialize as _,
+    de::{IntoDeserializer as _, value},
+};
+
+use super::{
+    Context, Exit, Failure,
+    args::InCampaign,
+    output::{format_fields, format_table},
+    server::{Server, with_server},
+    turn::list::format_count,
+    words::{Moment, parse_moment, time},
+};
+use crate::{
+    domain::{
+        amount::format_money,
+        costs::{CostLine, CostReport, Costs, Dimension},
+    },
+    operations::ReportCosts,
+};
+
+/// Adds up the costs of calls by day, campaign, agent, model, provider, purpose or user.
+///
+/// Each call of the ledger is in one line, so that the lines add up to the total. Amounts are in the currency of the price list and of
+/// Claude Code; nothing is converted. Days begin at midnight of `scheduler.time_zone`.
+#[derive(Debug, Args)]
+pub(super) struct CostFlags {
+    /// One or two of day, campaign, agent, model, provider, purpose and user: `--by day,agent`.
+    #[arg(long, value_name = "DIMENSION", default_value = "day", value_delimiter = ',', value_parser = parse_dimension)]
+    by: Vec<Dimension>,
+    /// Only calls since this time: `7d` for seven days ago, or `2026-11-01T00:00:00Z`.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    since: Option<Moment>,
+    /// Only calls before this time.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    until: Option<Moment>,
+    #[command(flatten)]
+    campaign: InCampaign,
+    /// Prints comma-separated values, with amounts in millionths and all counts.
+    #[arg(long)]
+    csv: bool,
+}
+
+pub(super) async fn run(flags: &CostFlags, context: &Context) -> Result<Exit, Failure> {
+    with_server(context, async |server| report(flags, context, server).await).await
+}
+
+async fn report(flags: &CostFlags, context: &Context, server: &Server) -> Result<Exit, Failure> {
+    let (by, and) = match flags.by[..] {
+        [by] => (by, None),
+        [by, and] => (by, Some(and)),
+        _ => {
+            let words =
+                "--by has more than two dimensions: give one or two, such as --by day,agent";
+            return Err(Failure::new(Exit::Usage, anyhow::anyhow!(words)));
+        }
+    };
+    let campaign_id = flags.campaign.id_if_given(context, server).await?;
+    let (since, until) = (flags.since.map(|it| it.at), flags.until.map(|it| it.at));
+    let report = server.call(ReportCosts { by, and, since, until, campaign_id }).await?;
+    match flags.csv {
+        true => context.output.print_text(&format_csv(&report)),
+        false => context.output.print_data(&report, || format_report(&report)),
+    }
+    Ok(Exit::Ok)
+}
+
+fn parse_dimension(text: &str) -> Result<Dimension, String> {
+    let text: value::StrDeserializer<'_, value::Error> = text.into_deserializer();
+    Dimension::deserialize(text).map_err(|error| error.to_string())
+}
+
+fn format_report(report: &CostReport) -> String {
+    let CostReport { by, and, currency, time_zone, since, until, lines, total, .. } = report;
+    let mut fields = Vec::new();
+    if let Some(since) = since {
+        fields.push(("since", format!("{} UTC", time(*since))));
+    }
+    if let Some(until) = until {
+        fields.push(("until", format!("{} UTC", time(*until))));
+    }
+    if *by == Dimension::Day || *and == Some(Dimension::Day) {
+        fields.push(("days", format!("of {time_zone}")));
+    }
+    let period = match fields.is_empty() {
+        true => String::new(),
+        false => format!("{}\n", format_fields(&fields)),
+    };
+    let money = format!("COST ({currency})");
+    let row = |[value, second]: [String; 2], costs: &Costs| {
+        let sent = costs.input_tokens + costs.cache_creation_tokens;
+        [
+            value,
+            second,
+            costs.calls.to_string(),
+            format_count(sent),
+            format_count(costs.cache_read_tokens),
+            format_count(costs.output_tokens),
+            format_money(costs.cost_micros),
+        ]
+    };
+    let of_all = row(["total".to_owned(), String::new()], total);
+    let rows = lines.iter().map(|line| row(names(report, line), &line.costs)).chain([of_all]);
+    let first = title(*by);
+    let table = match and {
+        Some(and) => {
+            format_table(&[&first, &title(*and), "CALLS", "IN", "CACHED", "OUT", &money], rows)
+        }
+        None => {
+            let head = [&first, "CALLS", "IN", "CACHED", "OUT", &money];
+            let without_second = |[value, _, calls, sent, cached, out, cost]: [String; 7]| {
+                [value, calls, sent, cached, out, cost]
+            };
+            format_table(&head, rows.map(without_second))
+        }
+    };
+    format!("{period}{table}")
+}
+
+/// Formats a report as RFC 4180 describes.
+fn format_csv(report: &CostReport) -> String {
+    let mut head: Vec<String> = dimensions(report).map(|it| title(it).to_lowercase()).collect();
+    head.extend(
+        [
+            "calls",
+            "input_tokens",
+            "output_tokens",
+            "cache_read_tokens",
+            "cache_creation_tokens",
+            "cost_micros",
+            "currency",
+        ]
+        .map(str::to_owned),
+    );
+    let row = |line: &CostLine| {
+        let Costs {
+            calls,
+            cost_micros,
+            input_tokens,
+            output_tokens,
+            cache_read_tokens,
+            cache_creation_tokens,
+        } = line.costs;
+        let numbers = [
+            calls,
+            input_tokens,
+            output_tokens,
+            cache_read_tokens,
+            cache_creation_tokens,
+            cost_micros,
+        ];
+        let values = [&line.value, &line.second].into_iter().take(dimensions(report).count());
+        let mut cells: Vec<String> =
+            values.map(|value| value.clone().unwrap_or_default()).collect();
+        cells.extend(numbers.iter().map(i64::to_string));
+        cells.push(report.currency.clone());
+        cells
+    };
+    let rows = std::iter::once(head).chain(report.lines.iter().map(row));
+    rows.map(|cells| cells.iter().map(|cell| quote(cell)).collect::<Vec<_>>().join(",") + "\r\n")
+        .collect()
+}
+
+fn quote(cell: &str) -> String {
+    match cell.contains([',', '"', '\r', '\n']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.to_owned(),
+    }
+}
+
+fn dimensions(report: &CostReport) -> impl Iterator<Item = Dimension> {
+    [Some(report.by), report.and].into_iter().flatten()
+}
+
+/// Returns the values of a line: campaigns by their names, and a dash for none.
+fn names(report: &CostReport, line: &CostLine) -> [String; 2] {
+    [&line.value, &line.second].map(|value| {
+        let Some(value) = value else { return "-".to_owned() };
+        let name = value.parse().ok().and_then(|id| report.campaign_names.get(&id));
+        name.unwrap_or(value).clone()
+    })
+}
+
+fn title(dimension: Dimension) -> String {
+    format!("{dimension:?}").to_uppercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> CostReport {
+        let costs = Costs { calls: 2, cost_micros: 1_250_000, input_tokens: 7, ..Costs::default() };
+        let line = CostLine { value: Some("a \"b\", c".to_owned()), second: None, costs };
+        CostReport {
+            by: Dimension::Agent,
+            and: Some(Dimension::User),
+            currency: "EUR".to_owned(),
+            time_zone: "UTC".to_owned(),
+            since: None,
+            until: None,
+            lines: vec![line],
+            total: costs,
+            campaign_names: std::collections::HashMap::new(),
+        }
+    }
+
+    #[test]
+    fn a_table_ends_with_the_total() {
+        let text = format_report(&report());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("AGENT") && lines[0].ends_with("COST (EUR)"), "{text}");
+        assert!(lines[2].starts_with("total") && lines[2].ends_with("1.25"), "{text}");
+        let single = CostReport { and: None, ..report() };
+        assert!(!format_report(&single).contains("USER"));
+    }
+
+    #[test]
+    fn csv_quotes_what_it_must() {
+        let csv = format_csv(&report());
+        let lines: Vec<&str> = csv.split("\r\n").collect();
+        assert!(lines[0].starts_with("agent,user,calls,input_tokens,"), "{csv}");
+        assert_eq!(lines[1], "\"a \"\"b\"\", c\",,2,7,0,0,0,1250000,EUR");
+        assert_eq!(lines.len(), 3, "each line ends with CR LF");
+    }
+
+    #[test]
+    fn an_unknown_dimension_names_the_known_ones() {
+        assert_eq!(parse_dimension("purpose"), Ok(Dimension::Purpose));
+        let error = parse_dimension("month").unwrap_err();
+        assert!(error.contains("`month`") && error.contains("`day`"), "{error}");
+    }
+}

@@ -1,0 +1,200 @@
+//! Cost reports: sums of the ledger by day, campaign, agent, model, provider, purpose or user.
+//!
+//! All amounts are integers, and each call of the ledger is in exactly one line, so the lines of a report add up to its total.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    StatementError, campaigns,
+    class::{Class, Classify, Kind},
+};
+
+/// Maximum number of lines of a report.
+pub const MAX_LINES: usize = 10_000;
+
+/// A property of a call by which costs are added up.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = CostDimension)]
+pub enum Dimension {
+    #[default]
+    Day,
+    Campaign,
+    Agent,
+    Model,
+    Provider,
+    /// Turns, summaries, facts and reruns.
+    Purpose,
+    /// The user for whom the campaign works now.
+    User,
+}
+
+/// The calls of a report, and how they are added up.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    pub by: Dimension,
+    pub and: Option<Dimension>,
+    /// Time zone of days, such as `Europe/Berlin`.
+    pub time_zone: &'a str,
+    pub since: Option<DateTime<Utc>>,
+    /// The end of the period, which is not part of it.
+    pub until: Option<DateTime<Utc>>,
+    pub campaign_id: Option<Uuid>,
+    /// Limits the report to these campaigns.
+    pub within: Option<&'a [Uuid]>,
+}
+
+/// The sums of some calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Costs {
+    pub calls: i64,
+    /// In millionths of the currency.
+    pub cost_micros: i64,
+    /// Counts that the provider did not report are 0.
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    pub cache_read_tokens: i64,
+    pub cache_creation_tokens: i64,
+}
+
+/// The costs of one value, or of one pair of values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct CostLine {
+    /// The value of the dimension. Null: the calls have none, such as the user of a campaign that works for nobody in particular.
+    pub value: Option<String>,
+    /// The value of the second dimension.
+    pub second: Option<String>,
+    #[serde(flatten)]
+    pub costs: Costs,
+}
+
+/// The answer to a [`Question`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct CostReport {
+    pub by: Dimension,
+    pub and: Option<Dimension>,
+    /// The label of the currency. Nothing is converted.
+    pub currency: String,
+    pub time_zone: String,
+    pub since: Option<DateTime<Utc>>,
+    pub until: Option<DateTime<Utc>>,
+    pub lines: Vec<CostLine>,
+    pub total: Costs,
+    /// Names of the campaigns in the lines, by id. Those of erased campaigns are missing.
+    pub campaign_names: HashMap<Uuid, String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the report has more than {MAX_LINES} lines: name a shorter period or one campaign")]
+    TooManyLines,
+    #[error("the report is by {0:?} twice: name another second dimension, or only one")]
+    SameDimension(Dimension),
+    #[error(transparent)]
+    Database(#[from] StatementError),
+}
+
+impl Error {
+    pub const TOO_MANY_LINES: Class = Class::of(Kind::Invalid, "too_many_lines");
+    pub const SAME_DIMENSION: Class = Class::of(Kind::Invalid, "same_dimension");
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::TooManyLines => Self::TOO_MANY_LINES,
+            Self::SameDimension(_) => Self::SAME_DIMENSION,
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+impl Costs {
+    fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.cost_micros += other.cost_micros;
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cache_read_tokens += other.cache_read_tokens;
+        self.cache_creation_tokens += other.cache_creation_tokens;
+    }
+}
+
+/// Adds up the calls of the ledger. `currency` is the label of the amounts.
+pub async fn report(
+    conn: &mut PgConnection,
+    question: &Question<'_>,
+    currency: &str,
+) -> Result<CostReport, Error> {
+    let Question { by, and, time_zone, since, until, .. } = *question;
+    if and == Some(by) {
+        return Err(Error::SameDimension(by));
+    }
+    let lines = lines(&mut *conn, question).await?;
+    let mut total = Costs::default();
+    lines.iter().for_each(|line| total.add(&line.costs));
+    let campaigns = match (by, and) {
+        (Dimension::Campaign, _) => campaign_ids(lines.iter().map(|line| &line.value)),
+        (_, Some(Dimension::Campaign)) => campaign_ids(lines.iter().map(|line| &line.second)),
+        _ => Vec::new(),
+    };
+    Ok(CostReport {
+        by,
+        and,
+        currency: currency.to_owned(),
+        time_zone: time_zone.to_owned(),
+        since,
+        until,
+        lines,
+        total,
+        campaign_names: campaigns::names(conn, &campaigns).await?,
+    })
+}
+
+async fn lines(conn: &mut PgConnection, question: &Question<'_>) -> Result<Vec<CostLine>, Error> {
+    let rows = sqlx::query_file!(
+        "src/domain/costs/report.sql",
+        question.by as Dimension,
+        question.and as Option<Dimension>,
+        question.time_zone,
+        question.since,
+        question.until,
+        question.campaign_id,
+        question.within as Option<&[Uuid]>,
+        i64::try_from(MAX_LINES + 1).unwrap_or(i64::MAX),
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(StatementError::to("add up the ledger"))?;
+    if rows.len() > MAX_LINES {
+        return Err(Error::TooManyLines);
+    }
+    let lines = rows.into_iter().map(|row| CostLine {
+        value: row.first,
+        second: row.second,
+        costs: Costs {
+            calls: row.calls,
+            cost_micros: row.cost_micros,
+            input_tokens: row.input_tokens,
+            output_tokens: row.output_tokens,
+            cache_read_tokens: row.cache_read_tokens,
+            cache_creation_tokens: row.cache_creation_tokens,
+        },
+    });
+    Ok(lines.collect())
+}
+
+fn campaign_ids<'a>(values: impl Iterator<Item = &'a Option<String>>) -> Vec<Uuid> {
+    let mut ids: Vec<Uuid> = values.flatten().filter_map(|value| value.parse().ok()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}

@@ -1,0 +1,266 @@
+//! Cost reports, against sums that the test computes itself.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Europe::Berlin;
+use dalsegno::domain::{
+    campaigns,
+    costs::{self, CostLine, CostReport, Costs, Dimension, Question},
+};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::{
+    app::{TestDatabase, noon},
+    conversations::world::World,
+};
+
+const DIMENSIONS: [Dimension; 7] = [
+    Dimension::Day,
+    Dimension::Campaign,
+    Dimension::Agent,
+    Dimension::Model,
+    Dimension::Provider,
+    Dimension::Purpose,
+    Dimension::User,
+];
+const N_CALLS: usize = 10_000;
+const SEED: u64 = 21;
+
+/// The values of one or two dimensions.
+type Values = (Option<String>, Option<String>);
+/// Calls, cost and input tokens.
+type Sums = (i64, i64, i64);
+
+/// A row of the ledger.
+#[derive(Debug, Clone)]
+struct LedgerRow {
+    called_at: DateTime<Utc>,
+    campaign: usize,
+    agent: &'static str,
+    model: &'static str,
+    provider: &'static str,
+    purpose: &'static str,
+    cost_micros: i64,
+    input_tokens: Option<i64>,
+}
+
+struct Ledger {
+    pool: PgPool,
+    campaigns: Vec<(Uuid, Option<&'static str>)>,
+    rows: Vec<LedgerRow>,
+    _database: TestDatabase,
+}
+
+fn pick<T: Copy>(random: &mut StdRng, all: &[T]) -> T {
+    all[random.random_range(0..all.len())]
+}
+
+/// Makes a call within about two months around the end of summer time.
+fn random_row(random: &mut StdRng) -> LedgerRow {
+    let begin: DateTime<Utc> = "2026-10-01T00:00:00Z".parse().unwrap();
+    let has_count = random.random_bool(0.9);
+    LedgerRow {
+        called_at: begin + TimeDelta::seconds(random.random_range(0..5_000_000)),
+        campaign: random.random_range(0..4),
+        agent: pick(random, &["planner", "copywriter", "reviewer"]),
+        model: pick(random, &["qwen3:8b", "opus", "a \"b\", c"]),
+        provider: pick(random, &["ollama", "claude"]),
+        purpose: pick(random, &["turn", "summary", "facts", "rerun"]),
+        cost_micros: random.random_range(0..2_000_000),
+        input_tokens: has_count.then(|| random.random_range(0..100_000)),
+    }
+}
+
+impl Ledger {
+    async fn new(n_calls: usize) -> Self {
+        let database = TestDatabase::migrated().await;
+        let pool = database.pool().await;
+        let mut known = Vec::new();
+        for (name, user) in [
+            ("Spring", Some("ann")),
+            ("Summer", Some("ann")),
+            ("Autumn", Some("ben")),
+            ("Winter", None),
+        ] {
+            let new = campaigns::New {
+                name,
+                brief: "",
+                client_context: None,
+                limit: dalsegno::domain::amount::Limit::default(),
+            };
+            let mut conn = pool.acquire().await.unwrap();
+            let id = campaigns::create(&mut conn, &new, noon()).await.unwrap().id;
+            if let Some(user) = user {
+                let sql = "insert into dalsegno.campaign_users (campaign_id, since, user_name) values ($1, now(), $2)";
+                sqlx::query(sql).bind(id).bind(user).execute(&pool).await.unwrap();
+            }
+            known.push((id, user));
+        }
+        let mut random = StdRng::seed_from_u64(SEED);
+        let rows = (0..n_calls).map(|_| random_row(&mut random)).collect();
+        let ledger = Self { pool, campaigns: known, rows, _database: database };
+        ledger.store().await;
+        ledger
+    }
+
+    async fn store(&self) {
+        let column = |text: fn(&LedgerRow) -> &str| -> Vec<String> {
+            self.rows.iter().map(|row| text(row).to_owned()).collect()
+        };
+        let campaigns: Vec<Uuid> =
+            self.rows.iter().map(|row| self.campaigns[row.campaign].0).collect();
+        sqlx::query(
+            "insert into dalsegno.usage (called_at, campaign_id, agent, model, provider, purpose, cost_micros, input_tokens, outcome)
+             select *, 'done' from unnest($1::timestamptz[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[])",
+        )
+        .bind(self.rows.iter().map(|row| row.called_at).collect::<Vec<_>>())
+        .bind(campaigns)
+        .bind(column(|row| row.agent))
+        .bind(column(|row| row.model))
+        .bind(column(|row| row.provider))
+        .bind(column(|row| row.purpose))
+        .bind(self.rows.iter().map(|row| row.cost_micros).collect::<Vec<_>>())
+        .bind(self.rows.iter().map(|row| row.input_tokens).collect::<Vec<_>>())
+        .execute(&self.pool)
+        .await
+        .unwrap();
+    }
+
+    fn value(&self, row: &LedgerRow, dimension: Dimension) -> Option<String> {
+        let (campaign, user) = self.campaigns[row.campaign];
+        match dimension {
+            Dimension::Day => Some(row.called_at.with_timezone(&Berlin).date_naive().to_string()),
+            Dimension::Campaign => Some(campaign.to_string()),
+            Dimension::Agent => Some(row.agent.to_owned()),
+            Dimension::Model => Some(row.model.to_owned()),
+            Dimension::Provider => Some(row.provider.to_owned()),
+            Dimension::Purpose => Some(row.purpose.to_owned()),
+            Dimension::User => user.map(str::to_owned),
+        }
+    }
+
+    /// Adds up rows in a way of its own.
+    fn sums(&self, by: Dimension, and: Option<Dimension>) -> BTreeMap<Values, Sums> {
+        let mut sums = BTreeMap::new();
+        for row in &self.rows {
+            let key = (self.value(row, by), and.and_then(|and| self.value(row, and)));
+            let sum = sums.entry(key).or_insert((0, 0, 0));
+            *sum = (sum.0 + 1, sum.1 + row.cost_micros, sum.2 + row.input_tokens.unwrap_or(0));
+        }
+        sums
+    }
+
+    async fn report(&self, question: Question<'_>) -> Result<CostReport, costs::Error> {
+        let mut conn = self.pool.acquire().await.unwrap();
+        costs::report(&mut conn, &question, "EUR").await
+    }
+}
+
+fn question(by: Dimension, and: Option<Dimension>) -> Question<'static> {
+    let time_zone = "Europe/Berlin";
+    Question { by, and, time_zone, since: None, until: None, campaign_id: None, within: None }
+}
+
+fn add(lines: &[CostLine]) -> Costs {
+    let mut sum = Costs::default();
+    for CostLine { costs, .. } in lines {
+        sum.calls += costs.calls;
+        sum.cost_micros += costs.cost_micros;
+        sum.input_tokens += costs.input_tokens;
+    }
+    sum
+}
+
+#[tokio::test]
+async fn every_dimension_and_pair_adds_up_to_the_ledger() {
+    let ledger = Ledger::new(N_CALLS).await;
+    let all =
+        "select count(*), sum(cost_micros)::bigint, sum(input_tokens)::bigint from dalsegno.usage";
+    let (calls, cost_micros, input_tokens): (i64, i64, i64) =
+        sqlx::query_as(all).fetch_one(&ledger.pool).await.unwrap();
+    assert_eq!(calls, N_CALLS as i64);
+    let total = Costs { calls, cost_micros, input_tokens, ..Costs::default() };
+    let seconds = || DIMENSIONS.into_iter().map(Some).chain([None]);
+    let pairs = DIMENSIONS.into_iter().flat_map(|by| seconds().map(move |and| (by, and)));
+    for (by, and) in pairs.filter(|(by, and)| *and != Some(*by)) {
+        let report = ledger.report(question(by, and)).await.unwrap();
+        assert_eq!((report.total, add(&report.lines)), (total, total), "{by:?} {and:?}");
+        let told: BTreeMap<_, _> = report
+            .lines
+            .iter()
+            .map(|CostLine { value, second, costs }| {
+                let sums = (costs.calls, costs.cost_micros, costs.input_tokens);
+                ((value.clone(), second.clone()), sums)
+            })
+            .collect();
+        assert_eq!(told, ledger.sums(by, and), "{by:?} {and:?}");
+        assert_eq!(told.len(), report.lines.len(), "{by:?} {and:?}: a line is there twice");
+    }
+    let named = ledger.report(question(Dimension::Agent, Some(Dimension::Campaign))).await.unwrap();
+    assert_eq!(named.campaign_names[&ledger.campaigns[3].0], "Winter");
+    assert_eq!(named.campaign_names.len(), 4);
+}
+
+#[tokio::test]
+async fn a_period_and_campaigns_limit_a_report() {
+    let ledger = Ledger::new(500).await;
+    let since = Some("2026-10-10T12:00:00Z".parse().unwrap());
+    let until = Some("2026-11-01T00:00:00Z".parse().unwrap());
+    let within = [ledger.campaigns[0].0, ledger.campaigns[1].0];
+    let campaign_id = Some(ledger.campaigns[1].0);
+    let by_day = question(Dimension::Day, None);
+    let wanted = |is_in: &dyn Fn(&LedgerRow) -> bool| {
+        let rows = ledger.rows.iter().filter(|row| is_in(row));
+        let (calls, cost) = rows.fold((0, 0), |(n, sum), row| (n + 1, sum + row.cost_micros));
+        assert!(calls > 0);
+        (calls, cost)
+    };
+    let told = async |question| {
+        let total = ledger.report(question).await.unwrap().total;
+        (total.calls, total.cost_micros)
+    };
+    let is_in = |row: &LedgerRow| Some(row.called_at) >= since && Some(row.called_at) < until;
+    assert_eq!(told(Question { since, until, ..by_day }).await, wanted(&is_in));
+    let within = Question { within: Some(&within), ..by_day };
+    assert_eq!(told(within).await, wanted(&|row| row.campaign < 2));
+    assert_eq!(told(Question { campaign_id, ..within }).await, wanted(&|row| row.campaign == 1));
+    let other = Some(ledger.campaigns[3].0);
+    assert_eq!(told(Question { campaign_id: other, ..within }).await, (0, 0), "out of reach");
+    let twice = ledger.report(question(Dimension::Day, Some(Dimension::Day))).await.unwrap_err();
+    assert!(twice.to_string().contains("twice"), "{twice}");
+}
+
+#[tokio::test]
+async fn days_begin_at_midnight_of_the_time_zone_also_when_clocks_change() {
+    let mut ledger = Ledger::new(0).await;
+    // Summer time ends on 25 October 2026 at 01:00 UTC.
+    let times = [
+        "2026-10-24T21:59:59Z",
+        "2026-10-24T22:00:00Z",
+        "2026-10-25T22:59:59Z",
+        "2026-10-25T23:00:00Z",
+    ];
+    let row = random_row(&mut StdRng::seed_from_u64(SEED));
+    ledger.rows =
+        times.map(|at| LedgerRow { called_at: at.parse().unwrap(), ..row.clone() }).into();
+    ledger.store().await;
+    let report = ledger.report(question(Dimension::Day, None)).await.unwrap();
+    let days: Vec<_> = report
+        .lines
+        .iter()
+        .map(|line| (line.value.as_deref().unwrap(), line.costs.calls))
+        .collect();
+    assert_eq!(days, [("2026-10-24", 1), ("2026-10-25", 2), ("2026-10-26", 1)]);
+}
+
+#[tokio::test]
+async fn an_empty_ledger_has_a_total_of_zero() {
+    let world = World::new().await;
+    let mut conn = world.pool.acquire().await.unwrap();
+    let by_user = question(Dimension::User, None);
+    let report = costs::report(&mut conn, &by_user, "EUR").await.unwrap();
+    assert_eq!((report.lines.len(), report.total), (0, Costs::default()));
+}
