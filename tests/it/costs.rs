@@ -230,7 +230,7 @@ async fn a_period_and_campaigns_limit_a_report() {
     let other = Some(ledger.campaigns[3].0);
     assert_eq!(told(Question { campaign_id: other, ..within }).await, (0, 0), "out of reach");
     let twice = ledger.report(question(Dimension::Day, Some(Dimension::Day))).await.unwrap_err();
-    assert!(twice.to_string().contains("twice"), "{twice}");
+    assert!(twice.to_string().contains("the same"), "{twice}");
 }
 
 #[tokio::test]

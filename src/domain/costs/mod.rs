@@ -96,8 +96,8 @@ pub struct CostReport {
 pub enum Error {
     #[error("the report has more than {MAX_LINES} lines: name a shorter period or one campaign")]
     TooManyLines,
-    #[error("the report is by {0:?} twice: name another second dimension, or only one")]
-    SameDimension(Dimension),
+    #[error("both dimensions of the report are the same: name another second one, or only one")]
+    SameDimension,
     #[error(transparent)]
     Database(#[from] StatementError),
 }
@@ -111,7 +111,7 @@ impl Classify for Error {
     fn class(&self) -> Class {
         match self {
             Self::TooManyLines => Self::TOO_MANY_LINES,
-            Self::SameDimension(_) => Self::SAME_DIMENSION,
+            Self::SameDimension => Self::SAME_DIMENSION,
             Self::Database(error) => error.class(),
         }
     }
@@ -136,7 +136,7 @@ pub async fn report(
 ) -> Result<CostReport, Error> {
     let Question { by, and, time_zone, since, until, .. } = *question;
     if and == Some(by) {
-        return Err(Error::SameDimension(by));
+        return Err(Error::SameDimension);
     }
     let lines = lines(&mut *conn, question).await?;
     let mut total = Costs::default();
