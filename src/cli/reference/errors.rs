@@ -227,6 +227,7 @@ const MEANINGS: &[(&str, &str)] = &[
         "The provider has no such option: leave it out, or name another provider.",
     ),
     ("queue_full", "`queue.max_waiting` tasks are waiting: try again later."),
+    ("same_dimension", "Both dimensions of a report are the same: name another second one."),
     ("session_busy", "Another run has taken over the session: try again when it has ended."),
     ("session_closed", "The session is closed: use its successor."),
     ("session_expired", "The session has expired: the next task opens one that can be forked."),
@@ -245,6 +246,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("too_many_bad_keys", "Too many requests with invalid API keys came from this address: wait."),
     ("too_many_edicts", "The campaign has the maximum number of edicts: revoke one first."),
+    (
+        "too_many_lines",
+        "The report would have more than 10,000 lines: name a shorter period or one campaign.",
+    ),
     ("too_many_names", "The post is addressed to too many names: `all` reaches all agents."),
     (
         "too_many_predecessors",
