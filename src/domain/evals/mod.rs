@@ -182,6 +182,18 @@ impl Eval {
         self.cases.iter().try_for_each(|case| self.check_case(case))
     }
 
+    /// Refuses variants that would answer a prompt in the same way: files and models are for reruns.
+    fn check_agents(&self, case: &Case) -> Result<(), String> {
+        let mut known = HashSet::new();
+        match self.variants.iter().find(|variant| !known.insert(&*variant.agent)) {
+            None => Ok(()),
+            Some(Variant { name, agent, .. }) => Err(format!(
+                "variant `{name}` gives case `{}` to the agent `{agent}`, as another one does: `file` and `model` are for reruns only, so install the changed file as an agent of another name",
+                case.name
+            )),
+        }
+    }
+
     fn check_rerun(&self, case: &Case, rerun: &RerunCase) -> Result<(), String> {
         if rerun.turn < 1 || rerun.call < 1 {
             return Err(format!("case `{}`: turns and calls are counted from 1", case.name));
@@ -201,7 +213,7 @@ impl Eval {
             (Some(prompt), None) if prompt.trim().is_empty() => {
                 return Err(format!("the prompt of case `{}` is empty", case.name));
             }
-            (Some(_), None) => {}
+            (Some(_), None) => self.check_agents(case)?,
             (None, Some(rerun)) => self.check_rerun(case, rerun)?,
             (None, None) | (Some(_), Some(_)) => {
                 return Err(format!(
@@ -323,6 +335,7 @@ mod tests {
         };
         for (from, to, expected) in [
             ("times = 2", "times = 0", "`times` is 0"),
+            ("copywriter-short", "copywriter", "variant `next` gives case `launch` to the agent"),
             ("times = 2", "time = 2", "unknown field `time`"),
             ("name = \"next\"", "name = \"now\"", "the name `now`"),
             ("name = \"launch\"", "name = \"Launch!\"", "`Launch!` in `cases`"),
