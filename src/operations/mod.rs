@@ -19,6 +19,7 @@ mod admission;
 mod agents;
 mod audit;
 mod blackboard;
+mod budgets;
 mod bulk_actions;
 mod call;
 mod campaign_users;
@@ -77,12 +78,15 @@ pub use self::{
     },
     audit::ListAudit,
     blackboard::{ListBlackboardChanges, PatchBlackboard, SetBlackboard, ShowBlackboard},
+    budgets::{
+        ChangeBudget, ChangeTaskBudget, ListBudgets, SetBudget, SetBudgetOutput, StoredOwner,
+    },
     bulk_actions::{CreateBulkAction, ListBulkActions, PreviewBulkAction, ShowBulkAction},
     call::Call,
     campaign_users::{PutCampaignUser, ShowCampaignUser, UserOfCampaign},
     campaigns::{
-        ChangeBudget, CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign,
-        ResumeCampaign, ShowCampaign, ShowErasure,
+        CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign, ResumeCampaign,
+        ShowCampaign, ShowErasure,
     },
     child_tasks::{Continuation, HandOut, HandedOut},
     cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
@@ -166,6 +170,8 @@ pub const ALL: &[Entry] = &[
     entry::<ResumeCampaign>(),
     entry::<CloseCampaign>(),
     entry::<ChangeBudget>(),
+    entry::<ListBudgets>(),
+    entry::<SetBudget>(),
     entry::<EraseCampaign>(),
     entry::<ShowErasure>(),
     entry::<ShowCampaignUser>(),
@@ -266,6 +272,7 @@ pub const ALL: &[Entry] = &[
     entry::<HandOut>(),
     entry::<CancelTask>(),
     entry::<RetryTask>(),
+    entry::<ChangeTaskBudget>(),
     entry::<ExplainTask>(),
     entry::<ShowBlackboard>(),
     entry::<SetBlackboard>(),

@@ -93,11 +93,12 @@ pub enum Kind {
 }
 
 /// The kinds of all events: those of [`Kind`], and those that only the database writes.
-pub const KINDS: [&str; 36] = [
+pub const KINDS: [&str; 37] = [
     "agent.paused",
     "agent.resumed",
     "blackboard.changed",
     "budget.refused",
+    "budget.warning",
     "campaign.erasing",
     "conversation.moved",
     "facts.read",
