@@ -29,6 +29,7 @@ mod caller;
 mod catalogue;
 mod change;
 mod concurrency;
+mod contexts;
 mod denials;
 mod edicts;
 mod flows;
