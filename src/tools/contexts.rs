@@ -173,7 +173,7 @@ async fn find_session(
     let filter = Filter {
         campaign_id: Some(call.caller.campaign_id()),
         agent: Some(&named.agent.name),
-        instance: Some(&named.instance),
+        instance: Some(named.instance),
         ..Filter::default()
     };
     let newest = sessions::list(conn, filter, Page { after: None, limit: 1 }).await?.pop();
