@@ -1,6 +1,6 @@
 //! `dalsegno fidelity`: proofs that models saw the history of their conversations.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{
     Context, Exit, Failure,
@@ -17,6 +17,7 @@ use crate::{
         fidelity::{CheckedTurn, EstimateErrors, FidelityReport, RejectedSummaries},
         ids::short,
         text::count,
+        turns::HistoryCheck,
     },
     operations::{ListCheckedTurns, ReportFidelity},
 };
@@ -39,9 +40,32 @@ pub(super) struct Report {
 pub(super) struct Turns {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only the turns with this proof.
+    #[arg(long, value_enum, value_name = "PROOF")]
+    history: Option<HistoryName>,
     /// Maximum number of turns, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum HistoryName {
+    Seen,
+    NotSeen,
+    NotProvable,
+    NoHistory,
+}
+
+impl From<HistoryName> for HistoryCheck {
+    fn from(name: HistoryName) -> Self {
+        match name {
+            HistoryName::Seen => Self::Seen,
+            HistoryName::NotSeen => Self::NotSeen,
+            HistoryName::NotProvable => Self::NotProvable,
+            HistoryName::NoHistory => Self::NoHistory,
+        }
+    }
 }
 
 pub(super) async fn run(command: &FidelityCommand, context: &Context) -> Result<Exit, Failure> {
@@ -64,6 +88,7 @@ async fn run_on_server(
             let id = given.campaign.id(context, server).await?;
             let page = |cursor: Option<String>, limit| ListCheckedTurns {
                 id,
+                history: given.history.map(HistoryCheck::from),
                 cursor: cursor.and_then(|cursor| cursor.try_into().ok()),
                 limit: Some(limit),
             };
@@ -99,7 +124,7 @@ fn format_report(report: &FidelityReport) -> String {
         ("sessions", format!("{lost_sessions} lost by their provider and rebuilt")),
     ]);
     if turns.not_seen > 0 {
-        text.push_str("\nTo find the turns without the history: dalsegno fidelity turns\n");
+        text.push_str("\nTurns without the history: dalsegno fidelity turns --history not_seen\n");
     }
     if !rejected.is_empty() {
         text.push_str("\nRejected summaries:\n");

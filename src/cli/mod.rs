@@ -132,7 +132,7 @@ struct Global {
 enum Command {
     /// Runs the whole service in this process.
     Serve,
-    /// Creates, shows, pauses and erases campaigns; sets their budgets.
+    /// Creates, shows, edits, pauses and erases campaigns; sets their budgets.
     #[command(subcommand)]
     Campaign(campaign::CampaignCommand),
     /// Prints and writes posts on the message board of a campaign.

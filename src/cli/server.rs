@@ -151,6 +151,15 @@ impl Server {
         self.call_with(key, operation).await
     }
 
+    /// Makes a change that has an idempotency key of its own.
+    pub(super) async fn call_keyed<O: Operation>(
+        &self,
+        key: String,
+        operation: O,
+    ) -> Result<O::Output, Failure> {
+        self.call_with(Some(key), operation).await
+    }
+
     async fn call_with<O: Operation>(
         &self,
         idempotency_key: Option<String>,

@@ -7,6 +7,7 @@ use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
 use crate::domain::{
     campaigns,
     fidelity::{self, CheckedTurn, FidelityReport, TurnCursor},
+    turns::HistoryCheck,
 };
 
 const TAG: &str = "sessions";
@@ -30,6 +31,8 @@ pub struct ReportFidelity {
 pub struct ListCheckedTurns {
     /// The campaign.
     pub id: Uuid,
+    /// Only the turns with this proof.
+    pub history: Option<HistoryCheck>,
     #[schema(value_type = Option<String>)]
     pub cursor: Option<TurnCursor>,
     #[schema(minimum = 1, maximum = 200)]
@@ -59,7 +62,8 @@ impl Operation for ListCheckedTurns {
     async fn run(self, call: &Call) -> Result<Listing<CheckedTurn>, Refusal> {
         let limit = page_limit(self.limit)?;
         let mut transaction = call.begin_read().await?;
-        let turns = fidelity::list(&mut transaction, self.id, self.cursor, limit + 1).await?;
+        let turns = fidelity::list(&mut transaction, self.id, self.history, self.cursor, limit + 1);
+        let turns = turns.await?;
         Ok(Listing::of(turns, limit, CheckedTurn::cursor))
     }
 }

@@ -23,6 +23,7 @@ mod budgets;
 mod bulk_actions;
 mod call;
 mod campaign_users;
+mod campaign_versions;
 mod campaigns;
 mod child_tasks;
 mod cleanups;
@@ -84,6 +85,10 @@ pub use self::{
     bulk_actions::{CreateBulkAction, ListBulkActions, PreviewBulkAction, ShowBulkAction},
     call::Call,
     campaign_users::{PutCampaignUser, ShowCampaignUser, UserOfCampaign},
+    campaign_versions::{
+        CampaignDiff, CompareCampaignVersions, EditCampaign, ListCampaignVersions,
+        ShowCampaignVersion,
+    },
     campaigns::{
         CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign, ResumeCampaign,
         ShowCampaign, ShowErasure,
@@ -142,8 +147,8 @@ pub use self::{
         ShowCompaction, UncompactSession,
     },
     sessions::{
-        Archives, ListArchives, ListSessions, ReadArchive, ReadTranscript, SessionView,
-        ShowSession, ViewSession,
+        Archives, ExplainSession, ListArchives, ListSessions, ReadArchive, ReadTranscript,
+        SessionView, ShowSession, ViewSession,
     },
     spec::{Command, MAX_BULK_BYTES, Method, Spec, Success},
     streams::{BEGIN, END, FollowFeed, FollowTask},
@@ -166,6 +171,10 @@ pub const ALL: &[Entry] = &[
     entry::<ListCampaigns>(),
     entry::<ShowCampaign>(),
     entry::<CreateCampaign>(),
+    entry::<EditCampaign>(),
+    entry::<ListCampaignVersions>(),
+    entry::<ShowCampaignVersion>(),
+    entry::<CompareCampaignVersions>(),
     entry::<PauseCampaign>(),
     entry::<ResumeCampaign>(),
     entry::<CloseCampaign>(),
@@ -230,6 +239,7 @@ pub const ALL: &[Entry] = &[
     entry::<ReplayDelivery>(),
     entry::<ListSessions>(),
     entry::<ShowSession>(),
+    entry::<ExplainSession>(),
     entry::<ReadTranscript>(),
     entry::<ViewSession>(),
     entry::<ListArchives>(),

@@ -123,7 +123,11 @@ impl Operation for ListReruns {
     const SPEC: Spec =
         Spec::read("list_reruns", "/v1/sessions/{id}/turns/{number}/reruns", "turn reruns")
             .tag(TAG)
-            .refuses(&[sessions::Error::UNKNOWN, turns::Error::UNKNOWN]);
+            .refuses(&[
+                sessions::Error::UNKNOWN,
+                turns::Error::UNKNOWN,
+                contexts::Error::UNKNOWN_CALL,
+            ]);
     type Output = TurnReruns;
 
     async fn run(self, call: &Call) -> Result<TurnReruns, Refusal> {

@@ -21,6 +21,7 @@ static ALL: &[&[Tool]] = &[
     super::blackboard::TOOLS,
     super::archive::TOOLS,
     super::status::TOOLS,
+    super::contexts::TOOLS,
     #[cfg(feature = "test-fakes")]
     super::trial::TOOLS,
 ];

@@ -8,8 +8,8 @@
 //!
 //! Invariants:
 //! - The caller is never an argument. A [`Caller`] is made from the run that calls, from the token of a turn or from a key. No tool takes
-//!   the name of its caller, a campaign or a session. Where the lead or an operator may name another agent, only their schemas have the
-//!   argument.
+//!   the name of its caller or a campaign. Where the lead or an operator may name another agent, only their schemas have the argument. Only
+//!   tools of operators take a session, which must be one of their campaign.
 //! - A tool that is not list_offered cannot be called: [`list_offered`] and [`call`] ask the same function.
 //! - A change and its line in the audit log are one transaction. Its last statement checks that the run still has its job. A run that has
 //!   lost its job changes nothing.
@@ -29,6 +29,7 @@ mod caller;
 mod catalogue;
 mod change;
 mod concurrency;
+mod contexts;
 mod denials;
 mod edicts;
 mod flows;

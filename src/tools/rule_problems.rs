@@ -75,11 +75,12 @@ fn misspelt_tool(rule: &str) -> Option<(String, String)> {
     ))
 }
 
-/// Returns the problem of a rule for a tool that the agent does not get: it is not the lead, or has no path of the blackboard.
+/// Returns the problem of a rule for a tool that the agent does not get: it is for operators or the lead, or needs a path of the blackboard.
 fn withheld_tool(file: &AgentFile, rule: &str) -> Option<RuleProblem> {
     let tool = catalogue::find(named_tool(rule)?)?;
     let blackboard = &file.agent.grants.blackboard;
     let (why, decided_by, fix) = match tool.who {
+        Access::Operators => ("only operators may use the tool", TOOLS, "remove the rule"),
         Access::Lead if !file.agent.lead => {
             ("only the lead may use the tool", "lead", "remove the rule, or add `lead: true`")
         }

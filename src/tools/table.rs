@@ -37,6 +37,7 @@ impl Line {
         let (agent, lead, operator) = match tool.who {
             Access::Everybody => (YES, YES, YES),
             Access::Agents => (YES, YES, NO),
+            Access::Operators => (NO, NO, YES),
             Access::Lead => (NO, YES, YES),
             Access::LeadAndNamed => (IF_NAMED, YES, YES),
             #[cfg(feature = "test-fakes")]

@@ -33,6 +33,8 @@ pub(super) enum Access {
     Everybody,
     /// Agents only: operators have no conversation.
     Agents,
+    /// Operators only. An agent's file cannot give it to agents.
+    Operators,
     /// The lead and operators. An agent's file cannot give it to others.
     Lead,
     /// The lead and operators, and agents whose file names it.
@@ -76,6 +78,7 @@ impl Tool {
         leave != Permission::Nothing
             && match self.who {
                 Access::Everybody | Access::Agents => true,
+                Access::Operators => false,
                 Access::Lead => role == Role::Lead,
                 Access::LeadAndNamed => role == Role::Lead || leave == Permission::ByName,
                 #[cfg(feature = "test-fakes")]

@@ -18,10 +18,7 @@ use super::{
     server::{Server, with_server},
     words::{BudgetFlags, parse_period},
 };
-use crate::domain::{
-    evals::{Eval, RunReport},
-    ids::GivenCampaign,
-};
+use crate::domain::{evals::Eval, ids::GivenCampaign};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum EvalCommand {
@@ -115,7 +112,7 @@ async fn print_report(
         }
         None => Vec::new(),
     };
-    let report = RunReport::of(eval, (run.campaign_id, &run.id), &run.answers, &before);
+    let report = run.report(eval, &before);
     output.print_data(&report, || show::format_report(&report));
     Ok(match (report.failures.is_empty(), report.unfinished) {
         (false, _) => Exit::ProblemsFound,
@@ -130,10 +127,7 @@ async fn list(args: &InEval, output: Output, server: &Server) -> Result<Exit, Fa
     let mut reports = Vec::new();
     for mut run in list_runs(&eval, campaign_id, server).await? {
         run.load_verdicts(&eval, server).await?;
-        reports.push((
-            run.begun(),
-            RunReport::of(&eval, (run.campaign_id, &run.id), &run.answers, &[]),
-        ));
+        reports.push((run.begun(), run.report(&eval, &[])));
     }
     let data: Vec<_> = reports.iter().map(|(_, report)| report).collect();
     output.print_data(&data, || show::format_runs(&reports));

@@ -1,7 +1,7 @@
 //! `dalsegno eval run`: adds the tasks and reruns of a run, waits for them, has the judge read the answers, and prints the results.
 //!
 //! All state is in the tasks and reruns. Their metadata name run, variant, case and repetition, so a command that was killed and is given
-//! again adds what is missing, and nothing twice. Idempotency keys of tasks follow from the same.
+//! again adds what is missing, and nothing twice. Idempotency keys of tasks and reruns follow from the same.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -13,18 +13,20 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{Run, StoredRun, campaign_name, list_runs, new_run, print_report};
+use super::{
+    Run, StoredRun, campaign_name, list_runs, new_run, print_report, stored_run::EVAL_CAMPAIGN,
+};
 use crate::{
     cli::{Exit, Failure, output::Output, server::Server, turn::rerun},
     domain::{
         agents::{MAIN, SessionMode},
         amount::{Limit, OnLimit},
-        evals::{AnswerSource, Case, Eval, Place, RerunCase, RunReport, Variant, judge_prompt},
+        evals::{AnswerSource, Case, Eval, Place, RerunCase, Variant, judge_prompt, rubric_key},
         reruns::Rerun,
         tasks::{Line, OnFailure},
         text::count,
     },
-    operations::{AddManyTasks, CreateCampaign, ListReruns, RerunTurn, ShowContext},
+    operations::{AddManyTasks, CreateCampaign, ListReruns, RerunTurn, ShowCampaign, ShowContext},
     transcript::Role,
 };
 
@@ -60,8 +62,13 @@ async fn find_campaign(args: &Run, eval: &Eval, server: &Server) -> Result<Uuid,
     match server.campaign(&args.eval.campaign(eval)?).await {
         Ok(id) if budget == Limit::default() => Ok(id),
         Ok(id) => {
+            // The same command again, after it was cut off, names the budget that it has set.
+            let known = server.call(ShowCampaign { id }).await?.budget;
+            if known.is_some_and(|known| known.limit == budget) {
+                return Ok(id);
+            }
             let words = format!(
-                "the campaign {id} exists, and keeps its budget: change it with `dalsegno campaign budget {id}`, and leave out the budget here"
+                "the campaign {id} has another budget, and keeps it: change it with `dalsegno campaign budget {id}`, and leave out the budget here"
             );
             Err(Failure::new(Exit::Usage, anyhow!(words)))
         }
@@ -95,8 +102,7 @@ async fn choose_run(
     let mut note = None;
     if let Some(mut newest) = newest {
         newest.load_verdicts(eval, server).await?;
-        let unfinished =
-            RunReport::of(eval, (campaign_id, &newest.id), &newest.answers, &[]).unfinished;
+        let unfinished = newest.report(eval, &[]).unfinished;
         note = (unfinished > 0).then_some((newest.id, unfinished));
     }
     match note {
@@ -169,10 +175,13 @@ impl RunningEval<'_> {
         for place in self.eval.places().iter().filter(|place| !known.contains(place)) {
             let (variant, case) = (self.eval.variant(place), self.eval.case(place));
             let Some((variant, case)) = variant.zip(case) else { continue };
-            let metadata = self.eval.metadata(&self.id, place);
+            let mut metadata = self.eval.metadata(&self.id, place);
             match (&case.prompt, case.rerun) {
                 (_, Some(rerun)) => {
-                    server.call(rerun_of(rerun, variant, metadata)).await?;
+                    // Its session belongs to another campaign.
+                    metadata.insert(EVAL_CAMPAIGN.to_owned(), self.campaign_id.to_string().into());
+                    let key = format!("eval/{}/{place}", self.id);
+                    server.call_keyed(key, rerun_of(rerun, variant, metadata)).await?;
                 }
                 (Some(prompt), None) => {
                     lines.push(self.line(&variant.agent, prompt, &place.to_string(), metadata));
@@ -191,19 +200,19 @@ impl RunningEval<'_> {
         for answer in &stored.answers {
             let Some(case) = self.eval.case(&answer.place) else { continue };
             let text = answer.text.as_deref().unwrap_or_default();
-            let open = answer.open_checks(case);
+            let open = answer.open_rubrics(case);
             if open.is_empty() {
                 continue;
             }
             let request = request_of(case, server).await?;
-            for at in open {
-                let Some(rubric) = case.checks[at].rubric() else { continue };
+            for rubric in open {
+                let (answer_id, rubric_key) = (answer.source.id(), rubric_key(rubric));
+                let key = format!("judge/{answer_id}/{rubric_key}");
                 let mut metadata = self.eval.judge_label(&self.id);
-                metadata["eval_answer"] = answer.source.id().to_string().into();
-                metadata["eval_check"] = at.into();
+                metadata["eval_answer"] = answer_id.to_string().into();
+                metadata["eval_rubric"] = rubric_key.into();
                 let metadata = metadata.as_object().cloned().unwrap_or_default();
                 let prompt = judge_prompt(rubric, &request, text);
-                let key = format!("judge/{}/{at}", answer.source.id());
                 lines.push(self.line(judge, &prompt, &key, metadata));
             }
         }
@@ -257,6 +266,9 @@ impl RunningEval<'_> {
         let Some(stored) = self.stored(server).await? else { return Ok(()) };
         for id in tasks(&stored) {
             let left = self.end.map(|end| end.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                break;
+            }
             server.wait_for(id, left.unwrap_or(Duration::MAX)).await?;
         }
         Ok(())

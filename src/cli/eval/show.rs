@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
     cli::{
-        output::{format_fields, format_table, format_wrapped},
+        output::{format_table, format_wrapped, format_wrapped_fields},
         words::time_or_dash,
     },
     domain::{
@@ -23,11 +23,22 @@ pub(super) fn format_report(report: &RunReport) -> String {
     if report.judge_micros > 0 {
         fields.push(("judge", format!("cost {}", format_money(report.judge_micros))));
     }
+    if !report.is_current {
+        let words = "changed since the run, so its answers are checked as the file says now";
+        fields.push(("file", words.to_owned()));
+    }
     if report.unfinished > 0 {
         let answers = count(report.unfinished, "answer is", "answers are");
-        fields.push(("unfinished", format!("{answers} missing: give the command again to go on")));
+        fields.push((
+            "unfinished",
+            match report.is_current {
+                true => format!("{answers} missing: give the command again to go on"),
+                false => format!("{answers} not judged or not there yet"),
+            },
+        ));
     }
-    let mut text = format!("{}\n{}", format_fields(&fields), format_variants(&report.variants));
+    let fields = format_wrapped_fields(&fields);
+    let mut text = format!("{fields}\n{}", format_variants(&report.variants));
     if n_failed > 0 {
         let answers = count(n_failed, "answer", "answers");
         text.push_str(&format!("\n{answers} failed; {}:\n", where_to_read(&report.failures)));

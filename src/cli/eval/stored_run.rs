@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::{
     cli::{Failure, server::Server},
     domain::{
-        evals::{Answer, Eval, Place, RerunCase},
+        evals::{Answer, Eval, Place, ReportedRun, RerunCase, RunReport},
         reruns::Rerun,
         tasks::ListedTask,
     },
@@ -19,6 +19,9 @@ use crate::{
 
 /// Maximum number of tasks that are read to find the runs.
 const MAX_READ: i64 = 10_000;
+
+/// Key of the metadata of reruns that names the campaign of the run.
+pub(super) const EVAL_CAMPAIGN: &str = "eval_campaign";
 
 pub(super) struct StoredRun {
     pub(super) id: String,
@@ -50,7 +53,7 @@ pub(super) async fn list_runs(
     for ListedTask { task, metadata, .. } in list_tasks(campaign_id, &eval.label(), server).await? {
         add(&metadata, &|place| Answer::of_task(place, &task));
     }
-    for rerun in list_reruns(eval, server).await? {
+    for rerun in list_reruns(eval, campaign_id, server).await? {
         add(&rerun.metadata, &|place| Answer::of_rerun(place, &rerun));
     }
     let places = eval.places();
@@ -60,8 +63,12 @@ pub(super) async fn list_runs(
     Ok(runs)
 }
 
-/// Lists the reruns of the eval's cases, of all runs.
-async fn list_reruns(eval: &Eval, server: &Server) -> Result<Vec<Rerun>, Failure> {
+/// Lists the reruns of the eval's cases, of all its runs in a campaign.
+async fn list_reruns(
+    eval: &Eval,
+    campaign_id: Uuid,
+    server: &Server,
+) -> Result<Vec<Rerun>, Failure> {
     let mut all = Vec::new();
     let mut known = HashSet::new();
     for RerunCase { session, turn, call } in eval.cases.iter().filter_map(|case| case.rerun) {
@@ -71,8 +78,11 @@ async fn list_reruns(eval: &Eval, server: &Server) -> Result<Vec<Rerun>, Failure
             all.extend(server.call(list).await?.reruns);
         }
     }
-    let label = eval.label();
-    all.retain(|rerun| rerun.metadata.get("eval") == label.get("eval"));
+    let has = |rerun: &Rerun, key, word: &str| {
+        rerun.metadata.get(key).and_then(Value::as_str) == Some(word)
+    };
+    let campaign = campaign_id.to_string();
+    all.retain(|it| has(it, "eval", &eval.name) && has(it, EVAL_CAMPAIGN, &campaign));
     Ok(all)
 }
 
@@ -103,6 +113,17 @@ impl StoredRun {
         self.digest == eval.digest
     }
 
+    /// Adds up the run beside the answers of the run before.
+    pub(super) fn report(&self, eval: &Eval, before: &[Answer]) -> RunReport {
+        let reported = ReportedRun {
+            campaign_id: self.campaign_id,
+            id: &self.id,
+            answers: &self.answers,
+            is_current: self.is_of(eval),
+        };
+        RunReport::of(eval, reported, before)
+    }
+
     pub(super) fn begun(&self) -> Option<DateTime<Utc>> {
         self.answers.iter().map(|answer| answer.created_at).min()
     }
@@ -119,10 +140,10 @@ impl StoredRun {
         let judged = list_tasks(self.campaign_id, &eval.judge_label(&self.id), server).await?;
         for ListedTask { task, metadata, .. } in judged {
             let of = metadata.get("eval_answer").and_then(|id| Uuid::deserialize(id).ok());
-            let check = metadata.get("eval_check").and_then(|at| usize::deserialize(at).ok());
+            let rubric = metadata.get("eval_rubric").and_then(Value::as_str);
             let answer = self.answers.iter_mut().find(|answer| Some(answer.source.id()) == of);
-            if let Some((answer, check)) = answer.zip(check) {
-                answer.judged.insert(check, task);
+            if let Some((answer, rubric)) = answer.zip(rubric) {
+                answer.judged.insert(rubric.to_owned(), task);
             }
         }
         Ok(())

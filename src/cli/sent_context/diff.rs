@@ -29,14 +29,21 @@ fn fields(diff: &ContextDiff) -> Vec<(&'static str, String)> {
         }
     };
     let mut fields = vec![("from", side(from)), ("to", side(to)), ("tokens", tokens)];
-    if let (Some(shared), Some(all)) = (diff.shared_bytes, diff.to_bytes.filter(|n| *n > 0)) {
-        let percent = shared.saturating_mul(100) / all;
-        let cache = format!(
-            "the first {shared} of {all} bytes are the same: a cache can serve {percent} % of the prompt"
-        );
-        fields.push(("cache", cache));
-    }
+    fields.extend(cache(diff).map(|cache| ("cache", cache)));
     fields
+}
+
+/// Describes the effect on the provider's cache. `None` if one of the two cannot be assembled.
+fn cache(diff: &ContextDiff) -> Option<String> {
+    let ContextDiff { from, to, .. } = diff;
+    if (&from.provider, &from.model) != (&to.provider, &to.model) {
+        return Some("none: each model has a cache of its own".to_owned());
+    }
+    let (shared, all) = (diff.shared_bytes?, diff.to_bytes.filter(|n| *n > 0)?);
+    let percent = shared.saturating_mul(100) / all;
+    Some(format!(
+        "the first {shared} of {all} bytes are the same: a cache can serve {percent} % of the prompt"
+    ))
 }
 
 fn side(context: &ComparedContext) -> String {

@@ -1,5 +1,6 @@
 //! Contexts of calls, as they were sent: manifests with the texts and rows that they name.
 
+mod diff;
 mod error;
 mod side_calls;
 mod stored_session;
@@ -10,6 +11,10 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 pub use self::{
+    diff::{
+        ComparedContext, ContextDiff, PartChange, PartDiff, WordChange, WordChangeKind, compare,
+        diff_words,
+    },
     error::Error,
     side_calls::{StoredSideCall, find_side_call, visit_side_calls},
     stored_session::StoredSession,
@@ -92,7 +97,8 @@ pub async fn find_with_agent(
         return Err(Error::NotStored { session_id, turn });
     }
     let calls = i32::try_from(stored.len()).unwrap_or(i32::MAX);
-    let at = usize::try_from(call - 1).ok().and_then(|at| stored.into_iter().nth(at));
+    let at = call.checked_sub(1).and_then(|at| usize::try_from(at).ok());
+    let at = at.and_then(|at| stored.into_iter().nth(at));
     let stored = at.ok_or(Error::UnknownCall { session_id, turn, call, calls })?;
     let manifest = read_manifest(&stored.manifest);
     let mut rows = StoredSession::up_to_turn(&mut *conn, &session, &manifest, turn).await?;

@@ -1,12 +1,12 @@
 //! Answers of a run, from its tasks and reruns.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Case, Place, Verdict};
+use super::{Case, Check, Place, Verdict, rubric_key};
 use crate::domain::{
     reruns::{self, Rerun},
     tasks::{State, Task},
@@ -24,8 +24,8 @@ pub struct Answer {
     pub micros: i64,
     pub took_ms: Option<i64>,
     pub created_at: DateTime<Utc>,
-    /// By the number of the check in its case, from 0.
-    pub judged: HashMap<usize, Task>,
+    /// By the [key of the rubric](rubric_key).
+    pub judged: HashMap<String, Task>,
 }
 
 /// The task or rerun that an answer comes from.
@@ -83,18 +83,22 @@ impl Answer {
         }
     }
 
-    /// Lists the numbers of the checks that the judge has still to decide.
-    pub fn open_checks(&self, case: &Case) -> Vec<usize> {
-        let rubrics = case.checks.iter().enumerate().filter(|(_, check)| check.rubric().is_some());
-        let is_open = |at: &usize| self.judged.get(at).is_none_or(|task| task.ended_at.is_none());
+    /// Lists the rubrics by which the judge has still to decide.
+    pub fn open_rubrics<'a>(&self, case: &'a Case) -> BTreeSet<&'a str> {
+        let is_open =
+            |rubric: &&str| self.verdict_on(rubric).is_none_or(|task| task.ended_at.is_none());
         match self.state {
-            State::Done => rubrics.map(|(at, _)| at).filter(is_open).collect(),
-            _ => Vec::new(),
+            State::Done => case.checks.iter().filter_map(Check::rubric).filter(is_open).collect(),
+            _ => BTreeSet::new(),
         }
     }
 
+    fn verdict_on(&self, rubric: &str) -> Option<&Task> {
+        self.judged.get(&rubric_key(rubric))
+    }
+
     pub(super) fn is_finished(&self, case: &Case) -> bool {
-        !matches!(self.state, State::Queued | State::Running) && self.open_checks(case).is_empty()
+        !matches!(self.state, State::Queued | State::Running) && self.open_rubrics(case).is_empty()
     }
 
     /// Lists everything that is wrong with the answer.
@@ -107,13 +111,11 @@ impl Answer {
             };
             return vec![format!("the {what} is {}: {error}", self.state.as_str())];
         };
-        let checks = case.checks.iter().enumerate();
-        checks
-            .filter_map(|(at, check)| match check.rubric() {
-                Some(rubric) => judge_fault(rubric, self.judged.get(&at)),
-                None => check.fault(answer),
-            })
-            .collect()
+        let fault = |check: &Check| match check.rubric() {
+            Some(rubric) => judge_fault(rubric, self.verdict_on(rubric)),
+            None => check.fault(answer),
+        };
+        case.checks.iter().filter_map(fault).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::check::without_fence;
+use super::{check::without_fence, short_digest};
 use crate::context::xml::escape_text;
 
 /// The judge's answer.
@@ -24,6 +24,11 @@ pub fn judge_prompt(rubric: &str, request: &str, answer: &str) -> String {
         escape_text(request),
         escape_text(answer),
     )
+}
+
+/// Returns the name by which the verdicts on a rubric are found, also after its check has moved within its case.
+pub fn rubric_key(rubric: &str) -> String {
+    short_digest(rubric)
 }
 
 impl Verdict {

@@ -18,8 +18,8 @@ pub use self::{
     answer::{Answer, AnswerSource, FailedAnswer},
     check::Check,
     error::Error,
-    judge::{Verdict, judge_prompt},
-    report::{RunReport, Totals, VariantReport},
+    judge::{Verdict, judge_prompt, rubric_key},
+    report::{ReportedRun, RunReport, Totals, VariantReport},
 };
 use crate::context::Digest;
 
@@ -27,7 +27,7 @@ use crate::context::Digest;
 const MAX_TIMES: u32 = 20;
 /// Maximum number of tasks of a run, without those of the judge.
 const MAX_TASKS: usize = 2_000;
-/// Digits of the digest of a file, as tasks have it.
+/// Digits of the digests of files and rubrics, as tasks have them.
 const DIGEST_DIGITS: usize = 16;
 
 /// An eval, as its file describes it.
@@ -117,8 +117,7 @@ impl Eval {
             all.push_str(&agent_file);
             variant.agent_file = Some(agent_file);
         }
-        eval.digest = Digest::of(&all).to_string();
-        eval.digest.truncate(DIGEST_DIGITS);
+        eval.digest = short_digest(&all);
         Ok(eval)
     }
 
@@ -236,6 +235,12 @@ impl Eval {
         }
         Ok(())
     }
+}
+
+fn short_digest(text: &str) -> String {
+    let mut digest = Digest::of(text).to_string();
+    digest.truncate(DIGEST_DIGITS);
+    digest
 }
 
 fn once() -> u32 {

@@ -1,15 +1,29 @@
 //! The results of a run, from its answers.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Answer, Eval, FailedAnswer};
+use super::{Answer, Eval, FailedAnswer, Place};
+
+/// A run to report.
+#[derive(Debug, Clone, Copy)]
+pub struct ReportedRun<'a> {
+    pub campaign_id: Uuid,
+    pub id: &'a str,
+    pub answers: &'a [Answer],
+    /// True if the run belongs to the present text of the file.
+    pub is_current: bool,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunReport {
     pub eval: String,
     pub run: String,
     pub campaign_id: Uuid,
+    /// False if the file was changed since the run: it does not go on, and its answers are checked as the file says now.
+    pub is_current: bool,
     /// Answers that are missing, or that the judge has not read yet.
     pub unfinished: usize,
     pub variants: Vec<VariantReport>,
@@ -43,13 +57,13 @@ pub struct Totals {
 
 impl RunReport {
     /// Adds up a run. `before` is the run before it.
-    pub fn of(
-        eval: &Eval,
-        (campaign_id, run): (Uuid, &str),
-        answers: &[Answer],
-        before: &[Answer],
-    ) -> Self {
-        let n_missing = eval.places().len().saturating_sub(answers.len());
+    pub fn of(eval: &Eval, reported: ReportedRun<'_>, before: &[Answer]) -> Self {
+        let ReportedRun { campaign_id, id, answers, is_current } = reported;
+        let known: HashSet<&Place> = answers.iter().map(|answer| &answer.place).collect();
+        let n_missing = match is_current {
+            true => eval.places().iter().filter(|place| !known.contains(place)).count(),
+            false => 0,
+        };
         let mut failures = Vec::new();
         let mut n_open = 0;
         for answer in answers {
@@ -73,8 +87,9 @@ impl RunReport {
         });
         Self {
             eval: eval.name.clone(),
-            run: run.to_owned(),
+            run: id.to_owned(),
             campaign_id,
+            is_current,
             unfinished: n_missing + n_open,
             variants: variants.collect(),
             failures,
@@ -115,7 +130,10 @@ mod tests {
     use chrono::{DateTime, TimeDelta};
 
     use super::*;
-    use crate::domain::tasks::{State, Task};
+    use crate::domain::{
+        evals::rubric_key,
+        tasks::{State, Task},
+    };
 
     const FILE: &str = r#"
         name = "short"
@@ -136,10 +154,17 @@ mod tests {
     }
 
     fn report(task: &Task, judged: Option<Task>) -> RunReport {
-        let eval = Eval::read("short.toml", FILE, |_| unreachable!()).unwrap();
-        let judged = judged.into_iter().map(|task| (1, task)).collect();
+        report_by(FILE, task, judged, true)
+    }
+
+    /// Reports an answer by the checks of a file. Its verdict is on the rubric of [`FILE`].
+    fn report_by(file: &str, task: &Task, judged: Option<Task>, is_current: bool) -> RunReport {
+        let eval = Eval::read("short.toml", file, |_| unreachable!()).unwrap();
+        let judged = judged.into_iter().map(|task| (rubric_key("One line?"), task)).collect();
         let answer = Answer { judged, ..Answer::of_task(eval.places().remove(0), task) };
-        RunReport::of(&eval, (task.campaign_id, "run"), &[answer], &[])
+        let answers = &[answer];
+        let campaign_id = task.campaign_id;
+        RunReport::of(&eval, ReportedRun { campaign_id, id: "run", answers, is_current }, &[])
     }
 
     #[test]
@@ -166,6 +191,28 @@ mod tests {
         assert!(vague[0].contains("has no verdict"), "{vague:?}");
         let failed = faults(task(State::Failed, ""), None);
         assert!(failed[0].starts_with("the task is failed"), "{failed:?}");
+    }
+
+    #[test]
+    fn a_verdict_belongs_to_its_rubric_when_the_checks_of_the_file_change() {
+        let verdict = || Some(task(State::Done, "{\"pass\": true, \"reason\": \"\"}"));
+        let (first, last) = ("{ contains = \"LH\" }, ", "{ judge = \"One line?\" }");
+        let moved = FILE.replace(first, "").replace(last, &format!("{last}, {{ max_words = 9 }}"));
+        let told = report_by(&moved, &task(State::Done, "LH"), verdict(), true);
+        assert_eq!((told.unfinished, told.variants[0].totals.passed), (0, 1));
+        let other = FILE.replace("One line?", "Two lines?");
+        let told = report_by(&other, &task(State::Done, "LH"), verdict(), true);
+        assert_eq!((told.unfinished, told.variants[0].totals.answers), (1, 0));
+    }
+
+    #[test]
+    fn a_run_of_another_text_of_the_file_misses_no_answers() {
+        let more = format!(
+            "{FILE}\n[[cases]]\nname = \"second\"\nprompt = \"Write.\"\nchecks = [{{ max_words = 9 }}]"
+        );
+        let failed = task(State::Failed, "");
+        let unfinished = |is_current| report_by(&more, &failed, None, is_current).unfinished;
+        assert_eq!((unfinished(true), unfinished(false)), (1, 0));
     }
 
     #[test]

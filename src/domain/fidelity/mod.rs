@@ -147,10 +147,11 @@ pub async fn report(
     })
 }
 
-/// Lists the ended turns of a campaign: the newest session first, and its last turn first.
+/// Lists the ended turns of a campaign, or those with one proof: the newest session first, and its last turn first.
 pub async fn list(
     conn: &mut PgConnection,
     campaign_id: Uuid,
+    history: Option<HistoryCheck>,
     after: Option<TurnCursor>,
     limit: i64,
 ) -> Result<Vec<CheckedTurn>, campaigns::Error> {
@@ -162,6 +163,7 @@ pub async fn list(
         after.map(|after| after.session_id),
         after.map(|after| after.turn),
         limit,
+        history as _,
     )
     .fetch_all(conn)
     .await

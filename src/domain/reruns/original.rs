@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Error;
 use crate::{
     domain::{
-        messages, sessions,
+        contexts, manifests, messages, sessions,
         turns::{self, Turn},
         usage::{self, LedgerCall, Purpose},
     },
@@ -46,6 +46,12 @@ pub async fn find_original(
         .ok_or(turns::Error::Unknown { session_id, number })?;
     let ledger = usage::of_turn(&mut *conn, session.campaign_id, session_id, number).await?;
     let ledger: Vec<_> = ledger.into_iter().filter(|row| row.purpose == Purpose::Turn).collect();
+    let calls = manifests::stored_of_turn(&mut *conn, session_id, number).await?.len();
+    let calls = i32::try_from(calls).unwrap_or(i32::MAX);
+    // The first call has no context before the end of the turn.
+    if call < 1 || call > calls.max(1) {
+        return Err(contexts::Error::UnknownCall { session_id, turn: number, call, calls }.into());
+    }
     let mut answers = messages::list_answers(conn, session_id, number).await?;
     let at = usize::try_from(call - 1).unwrap_or(0);
     let known = OriginalCall {

@@ -65,7 +65,7 @@ pub use self::{
         of_conversation, owner,
     },
     lost::{end_lost, list_ended_jobs, live_jobs},
-    open_tasks::{filter_awaited, queued_jobs},
+    open_tasks::{filter_awaited, open_of_conversation, queued_jobs},
     posted::{Tree, count_of_tree, set_post},
     recurring::AddTask,
     requests::{Request, added_by_agents, asked_by_people},

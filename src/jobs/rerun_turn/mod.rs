@@ -91,9 +91,13 @@ async fn answer(run: &Run, services: &Services, rerun: &Rerun) -> Result<(), NoA
     let call = (context, draft.as_ref());
     let of = (rerun, &session);
     let mut request = request::build(services, provider, of, call, run.cancel()).await?;
+    // Before the reservation: while a credential is paused, other reruns may use the budget.
+    let credential = match provider.holds_session() {
+        true => free_credential(run.pool(), services, provider, rerun).await?,
+        false => None,
+    };
     let reserved = reserve(run.pool(), services, (rerun, &session), provider, &request).await?;
     if provider.holds_session() {
-        let credential = free_credential(run.pool(), services, provider, rerun).await?;
         request::begin_conversation(&mut request, credential, reserved);
     }
     let cost = |model: &str, tokens| services.cost(&rerun.provider, model, tokens);

@@ -96,6 +96,14 @@ async fn a_killed_run_goes_on_and_is_compared_with_the_next_one() {
     assert_eq!((&data["unfinished"], &data["variants"][0]["passed"]), (&json!(0), &json!(1)));
     let runs = fixture.json(&[&run[..1], &["ls"], &run[2..]].concat()).await;
     assert_eq!(runs.as_array().unwrap().len(), 2);
+    // Another text of the file: the runs stay as they were, and miss nothing.
+    let more =
+        "\n[[cases]]\nname = \"end\"\nprompt = \"Say goodbye.\"\nchecks = [{ max_words = 3 }]";
+    std::fs::write(&file, format!("{FILE}{more}")).unwrap();
+    let changed = fixture.run(&[&run[..1], &["report"], &run[2..]].concat()).await;
+    assert_eq!((changed.code, changed.has("changed since the run")), (8, true), "{changed:?}");
+    assert!(!changed.has("unfinished"), "{changed:?}");
+    std::fs::write(&file, FILE).unwrap();
     let earlier = [&run[..1], &["report"], &run[2..], &["--run", runs[1]["run"].as_str().unwrap()]];
     assert!(fixture.run(&earlier.concat()).await.has("does not contain"));
 }
@@ -110,8 +118,10 @@ async fn the_first_run_creates_a_campaign_and_a_timeout_leaves_the_tasks_to_work
     let campaigns = fixture.json(&["campaign", "ls"]).await;
     let names: Vec<_> = campaigns.as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert!(names.contains(&&json!("eval captions")), "{names:?}");
-    let again = fixture.run(&[&run[..], &["--budget-money", "3"]].concat()).await;
-    assert_eq!((again.code, again.has("keeps its budget")), (2, true), "{again:?}");
+    let again = fixture.run(&[&run[..], &["--budget-money", "2"]].concat()).await;
+    assert_eq!((again.code, again.stderr.contains(" goes on: ")), (6, true), "{again:?}");
+    let other = fixture.run(&[&run[..], &["--budget-money", "3"]].concat()).await;
+    assert_eq!((other.code, other.has("has another budget")), (2, true), "{other:?}");
     let new = fixture.run(&[&run[..], &["--new"]].concat()).await;
     assert!(new.stderr.contains("begins with 4 answers"), "{new:?}");
 }

@@ -167,8 +167,8 @@ async fn external(require_key: &str) -> ExternalSystem {
     let prompt = format!("Note it. [[sim: call journals_write {note}]]");
     let added = sqlx::query(sql).bind(external.campaign_id).bind(prompt);
     added.execute(&external.pool).await.unwrap();
-    eventually("the entry is stored", async || {
-        let sql = "select 1 from dalsegno.memory_items where kind = 'journal'";
+    eventually("the entry and the turn's context are stored", async || {
+        let sql = "select 1 from dalsegno.memory_items, dalsegno.manifests where kind = 'journal'";
         sqlx::query(sql).fetch_optional(&external.pool).await.unwrap()
     })
     .await;

@@ -41,7 +41,9 @@ struct TestCaller {
 struct PlantedNames {
     foreign_post: String,
     foreign_task: String,
+    foreign_session: String,
     others_task: String,
+    others_session: String,
 }
 
 fn item(name: &str) -> Value {
@@ -62,6 +64,9 @@ fn rows(tester: &TestCaller, planted: &PlantedNames) -> Vec<AccessCase> {
     let wait = |id: &str| json!({ "task_ids": [id], "seconds": 0 });
     let handed_out = tester.handed_out.as_deref().unwrap_or("none");
     let words = |words: &str| json!({ "words": words });
+    let in_session = |id: &str| json!({ "session_id": id });
+    let turn_pair = |id: &str| json!({ "session_id": id, "from": 1, "to": 1 });
+    let PlantedNames { foreign_session, others_session, .. } = planted;
     let new = format!("new-{name}");
     vec![
         row("edicts_list", OF_THE_CAMPAIGN, json!({}), "tide-edict"),
@@ -142,7 +147,19 @@ fn rows(tester: &TestCaller, planted: &PlantedNames) -> Vec<AccessCase> {
         row("search_transcript", OF_ANOTHER_AGENT, words("mole-task"), "mole-task"),
         row("search_transcript", FOREIGN, words("buoy"), "buoy"),
         row("status", OF_THE_CAMPAIGN, json!({}), "clerk"),
+        row("turns_list", OF_THE_CAMPAIGN, in_session(others_session), others_session),
+        row("turns_list", FOREIGN, in_session(foreign_session), foreign_session),
+        // Their turns run, so no context is stored yet.
+        row("context_show", OF_THE_CAMPAIGN, in_session(others_session), "system"),
+        row("context_show", FOREIGN, in_session(foreign_session), "system"),
+        row("context_diff", OF_THE_CAMPAIGN, turn_pair(others_session), "parts"),
+        row("context_diff", FOREIGN, turn_pair(foreign_session), "parts"),
     ]
+}
+
+fn session_of(caller: &Caller) -> String {
+    let Caller::Turn(turn) = caller else { unreachable!("the turn has begun") };
+    turn.session_id.to_string()
 }
 
 /// Returns the word of the matrix for an answer.
@@ -290,6 +307,7 @@ impl Setup {
         self.call_tool(&operator, "board_post", json!({ "text": "mole-post", "to": ["clerk"] }))
             .await;
         let clerk = self.begin_turn("clerk", "Do the mole-task.").await;
+        let others_session = session_of(&clerk);
         self.call_tool(&clerk, "journals_write", item("mole-note")).await;
         self.call_tool(&clerk, "records_publish", item("mole-record")).await;
         let others_task = self.add_idle_task(&clerk, "Count the boats.").await;
@@ -317,9 +335,10 @@ impl Setup {
         let tasks = tasks::list(&mut conn, &filter, page).await.unwrap();
         let task = tasks.iter().find(|task| task.id.to_string() == foreign_task).unwrap();
         let clerk = Caller::Turn(self.attempt(task).await);
+        let foreign_session = session_of(&clerk);
         self.call_tool(&clerk, "journals_write", item("buoy-note")).await;
         let foreign_post = post["post_id"].as_str().unwrap().to_owned();
-        PlantedNames { foreign_post, foreign_task, others_task }
+        PlantedNames { foreign_post, foreign_task, foreign_session, others_task, others_session }
     }
 
     /// Creates one of the roles, with some data of its own.

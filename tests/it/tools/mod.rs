@@ -3,6 +3,7 @@
 mod calls;
 mod cascade;
 mod claude;
+mod contexts;
 mod data_access;
 mod endpoint;
 mod hostile;

@@ -254,6 +254,34 @@ async fn a_diff_shows_the_agent_file_the_edict_and_the_post_between_two_turns() 
 }
 
 #[tokio::test]
+async fn a_diff_says_that_other_tools_and_other_models_cannot_use_the_cache() {
+    let fake = FakeOllama::start().await;
+    let fixture = fixture(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let first = fixture.done(&fixture.add("Write part one.").await).await;
+    let fewer = WRITER.replace(", mcp__dalsegno__board_post", "");
+    fixture.write_agent("writer", &fewer);
+    let second = fixture.done(&fixture.add("Write part two.").await).await;
+    fixture.write_agent("writer", &fewer.replace("qwen3:8b", "qwen3:4b"));
+    let third = fixture.done(&fixture.add("Write part three.").await).await;
+    worker.stop().await;
+    let (own, other) = (fixture.session(&first).await, fixture.session(&third).await);
+    assert_eq!((own.id, own.id != other.id), (fixture.session(&second).await.id, true));
+    let id = own.id.to_string();
+    let output = fixture.run_command(&["context", "diff", &id, "1", "2", "--json"]).await;
+    let diff: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let shared = usize::try_from(diff["shared_bytes"].as_i64().unwrap()).unwrap();
+    // The first tool is another one, and both begin with the name of the field.
+    let system = show(&fixture, &own, 2, 1).await.system.unwrap();
+    assert_eq!(shared, system.len() + r#"?{"name":""#.len(), "{diff}");
+    let other = other.id.to_string();
+    let arguments = ["context", "diff", &id, "2", "3", "--with", &other];
+    let output = fixture.run_command(&arguments).await;
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("cache   none: each model has a cache of its own"), "{text}");
+}
+
+#[tokio::test]
 async fn texts_are_stored_once_and_go_with_their_last_session() {
     let fixture = Fixture::new(&[]).await;
     let worker = fixture.start_worker().await;

@@ -91,5 +91,12 @@ async fn a_run_of_reruns_is_continued_judged_and_reported() {
     write_brief(&fixture, "You are very brief.");
     let (_, _, told) = eval(&fixture, &["run", file, "--timeout", "1s"]).await;
     assert!(told.contains("begins with 4 answers"), "{told}");
+    // Another campaign has runs of its own.
+    let other = fixture.run_configured(&["campaign", "create", "Other", "--json"]).await;
+    let other: Value = serde_json::from_slice(&other.stdout).unwrap();
+    let report = ["eval", "report", file, "--campaign", other["id"].as_str().unwrap()];
+    let output = fixture.run_configured(&report).await;
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("there is no run yet"), "{told}");
     worker.stop().await;
 }

@@ -13,9 +13,9 @@ const WRITER: &str = "---\nname: writer\ndescription: Writes\n---\nYou write.\n"
 async fn report(fixture: &Fixture, campaign_id: Uuid) -> (FidelityReport, Vec<CheckedTurn>) {
     let mut conn = fixture.pool.acquire().await.unwrap();
     let report = fidelity::report(&mut conn, campaign_id).await.unwrap();
-    let mut turns = fidelity::list(&mut conn, campaign_id, None, 2).await.unwrap();
+    let mut turns = fidelity::list(&mut conn, campaign_id, None, None, 2).await.unwrap();
     let after = turns.last().map(CheckedTurn::cursor);
-    turns.extend(fidelity::list(&mut conn, campaign_id, after, 200).await.unwrap());
+    turns.extend(fidelity::list(&mut conn, campaign_id, None, after, 200).await.unwrap());
     (report, turns)
 }
 
@@ -44,6 +44,12 @@ async fn a_count_above_that_of_a_prompt_without_history_proves_that_it_was_seen(
         HistoryCheck::Seen,
     ];
     assert_eq!(checks, expected.map(Some));
+    let id = campaign_id.unwrap().to_string();
+    let listed = ["fidelity", "turns", "--campaign", &id, "--history", "not_provable", "--json"];
+    let output = fixture.run_command(&listed).await;
+    let listed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let numbers: Vec<_> = listed.as_array().unwrap().iter().map(|turn| &turn["turn"]).collect();
+    assert_eq!(numbers, [&serde_json::json!(3)], "{listed}");
     let counts = report.turns;
     assert_eq!((counts.seen, counts.not_provable, counts.no_history), (2, 1, 1));
     assert_eq!((counts.not_seen, counts.not_checked, report.lost_sessions), (0, 0, 0));

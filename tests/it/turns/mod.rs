@@ -2,6 +2,7 @@
 
 mod budgets;
 mod busy;
+mod campaign_versions;
 pub mod claude;
 pub mod contexts;
 mod crashes;

@@ -150,6 +150,8 @@ async fn options_change_only_what_they_name() {
         refused(&output, 2, words);
     }
     refused(&rerun(&fixture, session, &["--turn", "7"]).await, 3, "turn 7");
+    let list = ["turn", "reruns", &session.to_string(), "--turn", "2", "--call", "7"];
+    refused(&fixture.run_configured(&list).await, 3, "none with the number 7");
     assert_eq!(fixture.count(RERUNS).await, 2);
     worker.stop().await;
 }

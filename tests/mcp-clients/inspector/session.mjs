@@ -68,7 +68,9 @@ try {
     const text = result.content.map((block) => block.text).join('');
     console.log(`< ${text.replaceAll('\n', ' ')}`);
     check(!result.isError && text.includes(says), `${call.tool} should say ${says}`);
-    known.task_id = text.match(/"task_id":"([^"]+)"/)?.[1] ?? known.task_id;
+    for (const name of ['task_id', 'session_id']) {
+      known[name] = text.match(new RegExp(`"${name}":"([^"]+)"`))?.[1] ?? known[name];
+    }
   }
 } finally {
   rmSync(home, { recursive: true, force: true });

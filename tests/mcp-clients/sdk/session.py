@@ -59,9 +59,8 @@ async def main(calls, way, version, *target):
             text = "".join(block.text for block in result.content)
             print("< " + text.replace("\n", " "), flush=True)
             assert not result.is_error and says in text, f"{call['tool']} should say {says}"
-            task = re.search(r'"task_id":"([^"]+)"', text)
-            if task:
-                known["task_id"] = task[1]
+            for name, said in re.findall(r'"(task_id|session_id)":"([^"]+)"', text):
+                known[name] = said
 
 
 asyncio.run(main(*sys.argv[1:]))

@@ -1,8 +1,10 @@
 //! Reruns on the CLI: in a conversation of their own, which is forgotten.
 
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::Setup;
+use crate::app::{eventually, noon};
 
 #[tokio::test]
 async fn a_rerun_has_the_history_and_no_tools_and_leaves_the_conversation_as_it_is() {
@@ -42,4 +44,36 @@ async fn a_rerun_has_the_history_and_no_tools_and_leaves_the_conversation_as_it_
     fixture.settled().await;
     worker.stop().await;
     assert_eq!(setup.session_starts().await, ["new", "resumed", "resumed"]);
+}
+
+#[tokio::test]
+async fn a_rerun_that_waits_for_a_credential_sets_no_money_aside() {
+    let Some(setup) = Setup::new(&[]).await else { return };
+    let fixture = &setup.fixture;
+    setup.api.counts();
+    let worker = fixture.start_worker().await;
+    let task = setup.run_prompt("The harbour is called Vik.").await;
+    fixture.settled().await;
+    let (id, campaign) = (fixture.session(&task).await.id, fixture.campaign.id);
+    let (id, campaign) = (id.to_string(), campaign.to_string());
+    let run = async |arguments: &[&str]| {
+        let output = fixture.run_configured(arguments).await;
+        assert!(output.status.success(), "{output:?}");
+    };
+    run(&["campaign", "budget", &campaign, "--experiments", "5"]).await;
+    let pause = "insert into dalsegno.paused_credentials values ('claude', $1, $2, 'its limit')";
+    for credential in ["main", "spare"] {
+        let until = noon() + TimeDelta::hours(5);
+        sqlx::query(pause).bind(credential).bind(until).execute(&fixture.pool).await.unwrap();
+    }
+    run(&["turn", "rerun", &id, "--turn", "1", "--no-wait"]).await;
+    eventually("the rerun waits", async || {
+        let waits =
+            "select count(*) from dalsegno.jobs where kind = 'rerun_turn' and wait_reason = 'snooze'";
+        (fixture.count(waits).await == 1).then_some(())
+    })
+    .await;
+    let reserved = "select count(*) from dalsegno.reruns where reserved_micros is not null";
+    assert_eq!(fixture.count(reserved).await, 0);
+    worker.stop().await;
 }
