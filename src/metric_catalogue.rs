@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::{http, jobs, metric::Metric, queue, scheduler, telemetry, tools, traces};
 
 /// The meaning of each label. A label has one meaning in all metrics.
-const LABELS: [(&str, &str); 13] = [
+const LABELS: [(&str, &str); 14] = [
     ("kind", "the kind of a job, such as `run_turn`"),
     ("method", "the method of an HTTP request; `other` for methods that HTTP does not define"),
     (
@@ -17,6 +17,7 @@ const LABELS: [(&str, &str); 13] = [
         "outcome",
         "the end of the thing that is counted; the values are in the description of the metric",
     ),
+    ("owner", "the kind of owner of a budget: campaign, task, agent, user or day"),
     ("provider", "a provider of models, such as `claude`"),
     ("queue", "a queue, such as `turns`"),
     (

@@ -11,7 +11,7 @@ use dalsegno::{
     clock::{Clock as _, SystemClock},
     config::Config,
     db,
-    domain::{agents::Library, amount::Limit, campaigns, tasks},
+    domain::{agents::Library, amount::Limit, budgets, campaigns, tasks},
     jobs::{Pool, Services},
     settings::{Environment, Flags},
     shutdown::Shutdown,
@@ -152,6 +152,15 @@ impl Fixture {
             instance: format!("copy-{index}"),
         };
         Ok((0..n).map(conversation).collect())
+    }
+
+    /// Sets the limit of the budget of the day, or removes it.
+    pub async fn set_day_budget(&self, tokens: Option<i64>) -> anyhow::Result<()> {
+        let mut conn = self.pool.acquire().await?;
+        let change = budgets::Change { tokens: Some(tokens), ..Default::default() };
+        let day = (budgets::OwnerKind::Day, "");
+        budgets::change(&mut conn, day, change, "UTC", SystemClock.now()).await?;
+        Ok(())
     }
 
     /// Adds `n_each` tasks to each conversation, then runs them.

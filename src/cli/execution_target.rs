@@ -81,6 +81,7 @@ impl Command {
             | Self::Task(_)
             | Self::Turn(_)
             | Self::Eval(_)
+            | Self::Budget(_)
             | Self::Cost(_)
             | Self::Fidelity(_)
             | Self::Context(_)

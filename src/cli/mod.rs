@@ -6,6 +6,7 @@ mod args;
 mod audit;
 mod blackboard;
 mod board;
+mod budget;
 mod bulk;
 mod campaign;
 mod cleanup;
@@ -152,6 +153,9 @@ enum Command {
     /// Lists the turns of a session, and shows what each call was sent.
     #[command(subcommand)]
     Turn(turn::TurnCommand),
+    /// Lists budgets and sets their limits: of campaigns, tasks, agents, users and the day.
+    #[command(subcommand)]
+    Budget(budget::BudgetCommand),
     /// Adds up the costs of calls by day, campaign, agent, model, provider, purpose or user.
     Cost(cost::CostFlags),
     /// Reports if models saw the history of their conversations, and which summaries were rejected.
@@ -315,6 +319,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Session(command) => block_on(session::run(&command, context)),
         Command::Turn(command) => block_on(turn::run(&command, context)),
         Command::Eval(command) => block_on(eval::run(&command, context)),
+        Command::Budget(command) => block_on(budget::run(&command, context)),
         Command::Cost(flags) => block_on(cost::run(&flags, context)),
         Command::Fidelity(command) => block_on(fidelity::run(&command, context)),
         Command::Context(command) => block_on(sent_context::run(&command, context)),

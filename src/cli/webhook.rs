@@ -53,7 +53,7 @@ pub(super) enum WebhookCommand {
 pub(super) struct Add {
     /// URL of the receiver (https).
     url: String,
-    /// End of a task to report; may be repeated. Default: all.
+    /// Message to send; may be repeated. Default: all ends of tasks.
     #[arg(long, value_enum)]
     kind: Vec<KindName>,
     #[command(flatten)]
@@ -68,6 +68,8 @@ enum KindName {
     Failed,
     #[value(name = "task.cancelled")]
     Cancelled,
+    #[value(name = "budget.warning")]
+    BudgetWarning,
 }
 
 #[derive(Debug, Args)]
@@ -291,6 +293,7 @@ impl From<KindName> for Kind {
             KindName::Done => Self::Done,
             KindName::Failed => Self::Failed,
             KindName::Cancelled => Self::Cancelled,
+            KindName::BudgetWarning => Self::BudgetWarning,
         }
     }
 }

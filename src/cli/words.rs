@@ -15,7 +15,7 @@ use super::{Exit, Failure};
 use crate::{
     clock::{Clock as _, SystemClock},
     domain::{
-        amount::{self, Limit},
+        amount::{self, Limit, OnLimit},
         tasks::{CancelOutcome, Cancellation, DescendantCounts},
         timestamp,
     },
@@ -34,6 +34,68 @@ pub(super) struct BudgetFlags {
     /// Budget in tokens. Default: no limit.
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     budget_tokens: Option<i64>,
+}
+
+/// New limits of a budget.
+#[derive(Debug, Default, Args)]
+pub(super) struct LimitFlags {
+    /// Limit in units of the configured currency: 5 or 0.25.
+    #[arg(long, conflicts_with = "no_money", value_parser = amount::parse_money)]
+    money: Option<i64>,
+    /// Removes the limit in money.
+    #[arg(long)]
+    no_money: bool,
+    /// Limit in tokens.
+    #[arg(long, conflicts_with = "no_tokens", value_parser = parse_tokens)]
+    tokens: Option<i64>,
+    /// Removes the limit in tokens.
+    #[arg(long)]
+    no_tokens: bool,
+    /// Soft limit in money: the event and webhook `budget.warning` at this spending.
+    #[arg(long, value_name = "MONEY", conflicts_with = "no_warn_money", value_parser = amount::parse_money)]
+    warn_money: Option<i64>,
+    /// Removes the soft limit in money.
+    #[arg(long)]
+    no_warn_money: bool,
+    /// Soft limit in tokens.
+    #[arg(long, value_name = "TOKENS", conflicts_with = "no_warn_tokens", value_parser = parse_tokens)]
+    warn_tokens: Option<i64>,
+    /// Removes the soft limit in tokens.
+    #[arg(long)]
+    no_warn_tokens: bool,
+}
+
+impl LimitFlags {
+    pub(super) fn soft_micros(&self) -> Option<Option<i64>> {
+        self.warn_money.map(Some).or(self.no_warn_money.then_some(None))
+    }
+
+    pub(super) fn soft_tokens(&self) -> Option<Option<i64>> {
+        self.warn_tokens.map(Some).or(self.no_warn_tokens.then_some(None))
+    }
+
+    /// Returns true if no flag is set.
+    pub(super) fn are_none(&self) -> bool {
+        let limits = [self.micros(), self.tokens(), self.soft_micros(), self.soft_tokens()];
+        limits.iter().all(Option::is_none)
+    }
+
+    pub(super) fn micros(&self) -> Option<Option<i64>> {
+        self.money.map(Some).or(self.no_money.then_some(None))
+    }
+
+    pub(super) fn tokens(&self) -> Option<Option<i64>> {
+        self.tokens.map(Some).or(self.no_tokens.then_some(None))
+    }
+}
+
+/// Parses the effect of a limit.
+pub(super) fn parse_on_limit(text: &str) -> Result<OnLimit, String> {
+    match text {
+        "wait" => Ok(OnLimit::Wait),
+        "fail" => Ok(OnLimit::Fail),
+        _ => Err("use wait or fail".to_owned()),
+    }
 }
 
 impl BudgetFlags {

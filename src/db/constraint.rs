@@ -54,6 +54,46 @@ pub const USER_MISTAKES: &[UserMistake] = &[
         message: "a limit in tokens must be more than 0; leave it out for no limit",
     },
     UserMistake {
+        constraint: "campaign_budgets_on_limit_known",
+        message: "the effect of a limit must be `wait` or `fail`",
+    },
+    UserMistake {
+        constraint: "campaign_budgets_soft_micros_positive",
+        message: "a soft limit in money must be more than 0; leave it out for no warning",
+    },
+    UserMistake {
+        constraint: "campaign_budgets_soft_tokens_positive",
+        message: "a soft limit in tokens must be more than 0; leave it out for no warning",
+    },
+    UserMistake {
+        constraint: "tasks_soft_micros_positive",
+        message: "a soft limit in money must be more than 0; leave it out for no warning",
+    },
+    UserMistake {
+        constraint: "tasks_soft_tokens_positive",
+        message: "a soft limit in tokens must be more than 0; leave it out for no warning",
+    },
+    UserMistake {
+        constraint: "budgets_limit_micros_positive",
+        message: "a limit in money must be more than 0; leave it out for no limit",
+    },
+    UserMistake {
+        constraint: "budgets_limit_tokens_positive",
+        message: "a limit in tokens must be more than 0; leave it out for no limit",
+    },
+    UserMistake {
+        constraint: "budgets_soft_micros_positive",
+        message: "a soft limit in money must be more than 0; leave it out for no warning",
+    },
+    UserMistake {
+        constraint: "budgets_soft_tokens_positive",
+        message: "a soft limit in tokens must be more than 0; leave it out for no warning",
+    },
+    UserMistake {
+        constraint: "budgets_on_limit_known",
+        message: "the effect of a limit must be `wait` or `fail`",
+    },
+    UserMistake {
         constraint: "experiment_budgets_limit_positive",
         message: "a limit for experiments must be more than 0; remove the budget to allow none",
     },
@@ -245,6 +285,14 @@ pub const INTERNAL: &[&str] = &[
     "bulk_actions_not_negative",
     "bulk_actions_pkey",
     "bulk_actions_state_known",
+    "budget_waits_owner_known",
+    "budget_waits_pkey",
+    "budget_waits_task",
+    "budgets_not_negative",
+    "budgets_owner_known",
+    "budgets_owner_unique",
+    "budgets_period_complete",
+    "budgets_pkey",
     "busy_models_pkey",
     "busy_tasks_pkey",
     "busy_tasks_task",

@@ -4,6 +4,7 @@
 //! component adds its checks here.
 
 mod agents;
+mod budgets;
 mod busy;
 mod claude;
 mod cleanup;

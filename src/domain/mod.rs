@@ -11,6 +11,7 @@ pub mod agents;
 pub mod amount;
 pub mod audit;
 pub mod blackboard;
+pub mod budgets;
 pub mod bulk_actions;
 pub mod busy_models;
 pub mod campaign_control;

@@ -15,7 +15,7 @@ use super::Services;
 use crate::{
     causes::causes,
     domain::{
-        bulk_actions, erasures, tasks,
+        StatementError, budgets, bulk_actions, erasures, tasks,
         transaction::{begin, commit},
     },
     queue::{self, admin::GoneJob},
@@ -45,6 +45,9 @@ pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &Cancellat
             let error = causes(&error);
             tracing::warn!(error, "cannot look for tasks whose dependencies have ended");
         }
+        if let Err(error) = wake_for_budgets(services, pool).await {
+            tracing::warn!(error = causes(&error), "cannot look for tasks whose budget has space");
+        }
         match bulk_actions::end_lost(pool, services.clock.now()).await {
             Ok(0) => {}
             Ok(n_ended) => {
@@ -58,6 +61,15 @@ pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &Cancellat
             tracing::warn!(error = causes(&error), "cannot look for incomplete erasures");
         }
     }
+}
+
+/// Wakes tasks that wait for a budget with space. A wake-up is missing where a woken task did not use its space, its job was locked, or
+/// an older version released a reservation.
+async fn wake_for_budgets(services: &Services, pool: &PgPool) -> Result<(), StatementError> {
+    for (owner, key) in budgets::list_awaited(pool).await? {
+        budgets::wake(pool, &owner, &key, services.clock.now()).await?;
+    }
+    Ok(())
 }
 
 async fn enqueue_incomplete_erasures(

@@ -1,5 +1,6 @@
 //! The handlers of jobs, one per kind, and their registry.
 
+pub mod budget_waits;
 pub mod busy;
 pub mod cleanup;
 pub mod compact_session;
@@ -10,6 +11,7 @@ pub mod pool;
 
 mod add_task;
 mod agent_checks;
+mod begin_budget_period;
 mod bulk_action;
 mod calibrations;
 mod endpoint;
@@ -55,7 +57,11 @@ use crate::{metric::Metric, queue::Registry};
 /// Lists the metrics of jobs.
 pub fn metrics() -> impl Iterator<Item = Metric> {
     let turns = run_turn::metrics::METRICS.into_iter();
-    turns.chain(busy::METRICS).chain(cleanup::METRICS).chain(deliver_webhook::METRICS)
+    turns
+        .chain(budget_waits::METRICS)
+        .chain(busy::METRICS)
+        .chain(cleanup::METRICS)
+        .chain(deliver_webhook::METRICS)
 }
 
 /// Registers every kind of job of this service.
@@ -72,6 +78,7 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(cleanup::run)
         .with(erase_campaign::run)
         .with(add_task::run)
+        .with(begin_budget_period::run)
         .with(bulk_action::run)
         .with(deliver_webhook::run);
     #[cfg(feature = "test-fakes")]

@@ -17,6 +17,7 @@ use crate::{
     domain::{
         Amount, StatementError,
         amount::Owner,
+        budgets::{self, Payers, Spender},
         busy_models::{self, BusyModel, RefusedCall},
         campaigns,
         prices::Cost,
@@ -115,7 +116,12 @@ impl SideCall<'_> {
         };
         let owner = Owner::Campaign(campaign_id);
         let admitted = budget.limit.check(owner, budget.spent, budget.reserved, needed);
-        Ok(admitted.err().map(|refusal| refusal.to_string()))
+        if let Err(refusal) = admitted {
+            return Ok(Some(refusal.to_string()));
+        }
+        let (agent, now) = (self.payer.agent, self.clock.now());
+        let refusal = budgets::refusal(self.pool, campaign_id, agent, needed, now).await?;
+        Ok(refusal.map(|refusal| refusal.to_string()))
     }
 
     /// Makes the call, and records its cost and its context. `cuts` are those of the only message. After an error there was no call.
@@ -259,13 +265,10 @@ impl SideCall<'_> {
             if let Some(task_id) = call.task_id {
                 tasks::charge(&mut *tx, task_id, call.amount()).await?;
             }
-            campaigns::settle_reservation(
-                &mut *tx,
-                self.payer.campaign_id,
-                Amount::ZERO,
-                call.amount(),
-            )
-            .await?;
+            let payers = Payers::campaign(self.payer.campaign_id);
+            let amounts = (Amount::ZERO, call.amount());
+            let spender = Spender { agent: self.payer.agent, task_id: self.payer.task_id };
+            budgets::settle(&mut *tx, payers, spender, amounts, self.clock.now()).await?;
             tx.commit().await.map_err(Error::Transaction)?;
         }
         Ok(())

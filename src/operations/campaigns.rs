@@ -1,21 +1,21 @@
-//! Campaigns: their creation, status, budgets and erasure.
+//! Campaigns: their creation, status and erasure.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeOutput, ChangeResult, Listing, Method, Operation, Refusal, Spec, Success,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, Success,
     by_request, page_limit,
 };
 use crate::domain::{
     Page,
-    amount::Limit,
+    amount::{Limit, OnLimit},
     audit::Action,
     campaign_control,
     campaign_overview::{Overview, overview},
-    campaigns::{self, Budget, Campaign, Error, LimitChange},
+    campaigns::{self, Campaign, Error, LimitChange},
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT},
     erasures::{self, Erasure},
     labels::{self, Labels},
@@ -56,6 +56,10 @@ pub struct CreateCampaign {
     pub client_context: Option<String>,
     #[serde(default, deserialize_with = "objects::object")]
     pub budget: Limit,
+    /// Effect of the budget on tasks at its limit: they wait until there is space, or fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
+    pub on_limit: Option<OnLimit>,
     /// Short names to find it by.
     #[serde(default)]
     #[schema(schema_with = labels::tags_schema)]
@@ -90,24 +94,6 @@ pub struct ResumeCampaign {
 #[serde(deny_unknown_fields)]
 pub struct CloseCampaign {
     pub id: Uuid,
-}
-
-/// Changes the limits of a campaign. A limit that is not named stays; null removes it.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = LimitChange)]
-pub struct ChangeBudget {
-    pub id: Uuid,
-    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<i64>, minimum = 1)]
-    pub micros: Option<Option<i64>>,
-    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<i64>, minimum = 1)]
-    pub tokens: Option<Option<i64>>,
-    /// Limit of the budget that pays for reruns of turns, in money. Without one, models with a price are not rerun.
-    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<i64>, minimum = 1)]
-    pub experiments_micros: Option<Option<i64>>,
 }
 
 /// Erases the conversations, prompts, results and brief of a campaign permanently; its costs stay.
@@ -186,6 +172,10 @@ impl Change for CreateCampaign {
         campaigns::add_first_version(&mut *conn, id, &call.actor.label()).await?;
         let labels = Labels { tags: &self.tags, metadata: Some(&self.metadata) };
         campaigns::label(&mut *conn, id, labels).await?;
+        if self.on_limit.is_some() {
+            let change = LimitChange { on_limit: self.on_limit, ..LimitChange::default() };
+            campaigns::change_limit(&mut *conn, id, change).await?;
+        }
         let output = overview(conn, id).await?;
         Ok(ChangeOutput::of(id, output, json!({ "name": self.name })))
     }
@@ -232,28 +222,6 @@ impl Change for CloseCampaign {
     }
 }
 
-impl Change for ChangeBudget {
-    const SPEC: Spec =
-        Spec::change("change_budget", "/v1/campaigns/{id}/budget", "campaign budget")
-            .tag(TAG)
-            .by(Method::Patch)
-            .refuses(&[Error::UNKNOWN, BAD_VALUE]);
-    const ACTION: Action = Action::CampaignLimit;
-    type Output = Budget;
-
-    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Budget> {
-        let Self { micros, tokens, experiments_micros, .. } = self;
-        let change = LimitChange { micros, tokens, experiments_micros };
-        let output = campaigns::change_limit(conn, self.id, change).await?;
-        if change == LimitChange::default() {
-            return Ok(ChangeOutput::nothing(self.id, output));
-        }
-        let data =
-            json!({ "limit": output.limit, "experiments_micros": output.experiments.limit_micros });
-        Ok(ChangeOutput::of(self.id, output, data))
-    }
-}
-
 impl Change for EraseCampaign {
     const SPEC: Spec =
         Spec::change("erase_campaign", "/v1/campaigns/{id}/erasure", "campaign erase")
@@ -288,8 +256,4 @@ impl Operation for ShowErasure {
         let mut transaction = call.begin_read().await?;
         Ok(erasures::get(&mut transaction, self.id).await?)
     }
-}
-
-fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<i64>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
 }

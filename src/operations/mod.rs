@@ -19,6 +19,7 @@ mod admission;
 mod agents;
 mod audit;
 mod blackboard;
+mod budgets;
 mod bulk_actions;
 mod call;
 mod campaign_users;
@@ -78,6 +79,9 @@ pub use self::{
     },
     audit::ListAudit,
     blackboard::{ListBlackboardChanges, PatchBlackboard, SetBlackboard, ShowBlackboard},
+    budgets::{
+        ChangeBudget, ChangeTaskBudget, ListBudgets, SetBudget, SetBudgetOutput, StoredOwner,
+    },
     bulk_actions::{CreateBulkAction, ListBulkActions, PreviewBulkAction, ShowBulkAction},
     call::Call,
     campaign_users::{PutCampaignUser, ShowCampaignUser, UserOfCampaign},
@@ -86,8 +90,8 @@ pub use self::{
         ShowCampaignVersion,
     },
     campaigns::{
-        ChangeBudget, CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign,
-        ResumeCampaign, ShowCampaign, ShowErasure,
+        CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign, ResumeCampaign,
+        ShowCampaign, ShowErasure,
     },
     child_tasks::{Continuation, HandOut, HandedOut},
     cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
@@ -175,6 +179,8 @@ pub const ALL: &[Entry] = &[
     entry::<ResumeCampaign>(),
     entry::<CloseCampaign>(),
     entry::<ChangeBudget>(),
+    entry::<ListBudgets>(),
+    entry::<SetBudget>(),
     entry::<EraseCampaign>(),
     entry::<ShowErasure>(),
     entry::<ShowCampaignUser>(),
@@ -276,6 +282,7 @@ pub const ALL: &[Entry] = &[
     entry::<HandOut>(),
     entry::<CancelTask>(),
     entry::<RetryTask>(),
+    entry::<ChangeTaskBudget>(),
     entry::<ExplainTask>(),
     entry::<ShowBlackboard>(),
     entry::<SetBlackboard>(),

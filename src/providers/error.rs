@@ -138,6 +138,11 @@ impl Error {
         Self { code, class, origin, cause, has_acted: true, ..stopped }
     }
 
+    /// Returns the cause, if it is of this type.
+    pub fn cause_as<T: StdError + 'static>(&self) -> Option<&T> {
+        self.cause.downcast_ref()
+    }
+
     pub fn with_spent(mut self, spent: Vec<ModelSpend>) -> Self {
         self.spent = spent;
         self

@@ -22,11 +22,12 @@ use crate::{
     causes::causes,
     clock::Clock,
     domain::{
+        budgets,
         cleanups::{self, Cleanup},
         installation,
         schedules::{self, Config, Error, New, Source},
     },
-    jobs::{busy, cleanup},
+    jobs::{budget_waits, busy, cleanup},
     metric::Metric,
     queue::{self, Notices},
 };
@@ -89,6 +90,7 @@ impl Scheduler<'_> {
             let is_set = self.set_alarms(has_looked).await;
             publish(self.pool).await;
             busy::publish(self.pool, self.clock).await;
+            budget_waits::publish(self.pool).await;
             let is_well = is_installed && is_dated && has_looked;
             let is_woken = is_set && self.notices.is_hearing();
             tokio::select! {
@@ -166,6 +168,10 @@ async fn install(config: &Config, pool: &PgPool, clock: &dyn Clock) -> bool {
         lane: Some(cleanups::LANE),
         payload: &json!({}),
     };
+    if let Err(error) = budgets::set_time_zone(pool, &config.time_zone).await {
+        tracing::warn!(error = causes(&error), "cannot set the time zone of the budget of a day");
+        return false;
+    }
     match schedules::put(pool, &nightly, clock.now()).await {
         Ok(()) => true,
         Err(error) => {

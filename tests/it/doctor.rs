@@ -232,6 +232,26 @@ async fn a_missing_cli_is_reported_with_the_install_command() {
 }
 
 #[tokio::test]
+async fn budgets_that_are_used_up_are_named_with_the_command_that_raises_them() {
+    let database = TestDatabase::migrated().await;
+    let budget = async || {
+        let findings = examine(&database, &ManualClock::at(noon())).await;
+        findings.into_iter().find(|finding| finding.check == "budgets").unwrap()
+    };
+    let pool = database.pool().await;
+    let set =
+        "select dalsegno.change_budget('agent', 'copywriter', 'UTC', '{\"tokens\": 10}', now())";
+    sqlx::query(set).execute(&pool).await.unwrap();
+    assert_eq!(budget().await.status, Status::Ok);
+    let spend = "update dalsegno.budgets set spent_tokens = 10";
+    sqlx::query(spend).execute(&pool).await.unwrap();
+    let found = budget().await;
+    assert_eq!(found.status, Status::Warn);
+    assert_eq!(found.what, "0 tasks wait for the budget of agent `copywriter`");
+    assert!(found.fix.contains("`dalsegno budget set`"), "{found:?}");
+}
+
+#[tokio::test]
 async fn another_cli_version_and_world_readable_credentials_are_warnings() {
     let setup = DoctorSetup::new().await;
     let program = setup.folder.path().join("claude");

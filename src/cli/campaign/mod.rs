@@ -1,21 +1,22 @@
 //! `dalsegno campaign`: creates and edits campaigns, pauses, closes and erases them, and sets their budgets.
 
-mod show;
+pub(super) mod show;
 mod versions;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
+use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
     args::{CampaignChoice, CampaignId, LabelFilter, LabelFlags, Paging},
     output::Output,
     server::{Server, with_server},
-    words::{BudgetFlags, parse_tokens, read_text},
+    words::{BudgetFlags, LimitFlags, parse_on_limit},
 };
 use crate::{
     domain::{
-        amount,
+        amount::{self, OnLimit},
         campaigns::{Budget, Campaign, Status},
         erasures::Erasure,
     },
@@ -59,6 +60,9 @@ pub(super) struct Create {
     texts: versions::TextFlags,
     #[command(flatten)]
     budget: BudgetFlags,
+    /// Effect of the budget on tasks at its limit: they wait until there is space (wait, the default), or fail.
+    #[arg(long, value_name = "EFFECT", value_parser = parse_on_limit)]
+    on_limit: Option<OnLimit>,
     #[command(flatten)]
     labels: LabelFlags,
 }
@@ -96,18 +100,11 @@ pub(super) struct Erase {
 pub(super) struct SetBudget {
     #[command(flatten)]
     campaign: CampaignChoice,
-    /// Limit in units of the configured currency: 5 or 0.25.
-    #[arg(long, conflicts_with = "no_money", value_parser = amount::parse_money)]
-    money: Option<i64>,
-    /// Removes the limit in money.
-    #[arg(long)]
-    no_money: bool,
-    /// Limit in tokens.
-    #[arg(long, conflicts_with = "no_tokens", value_parser = parse_tokens)]
-    tokens: Option<i64>,
-    /// Removes the limit in tokens.
-    #[arg(long)]
-    no_tokens: bool,
+    #[command(flatten)]
+    limits: LimitFlags,
+    /// Effect of the limits on tasks: they wait until there is space, or fail.
+    #[arg(long, value_name = "EFFECT", value_parser = parse_on_limit)]
+    on_limit: Option<OnLimit>,
     /// Limit of the budget for experiments, which pays for `dalsegno turn rerun`, in units of the configured currency.
     #[arg(long, value_name = "MONEY", conflicts_with = "no_experiments", value_parser = amount::parse_money)]
     experiments: Option<i64>,
@@ -189,7 +186,8 @@ fn new(create: &Create) -> Result<CreateCampaign, Failure> {
     let brief = brief.unwrap_or_default();
     let (name, budget) = (create.name.clone(), create.budget.limit());
     let (tags, metadata) = (create.labels.tags.clone(), create.labels.metadata());
-    Ok(CreateCampaign { name, brief, client_context, budget, tags, metadata })
+    let on_limit = create.on_limit;
+    Ok(CreateCampaign { name, brief, client_context, budget, on_limit, tags, metadata })
 }
 
 /// Changes or reads the budget. `None`: the transaction that creates the campaign is still open.
@@ -199,13 +197,25 @@ async fn change_budget(
     server: &Server,
 ) -> Result<Option<Budget>, Failure> {
     let id = set.campaign.id(context, server).await?;
-    let change = |value: Option<i64>, none: bool| value.map(Some).or(none.then_some(None));
-    let micros = change(set.money, set.no_money);
-    let tokens = change(set.tokens, set.no_tokens);
-    let experiments_micros = change(set.experiments, set.no_experiments);
-    match (micros, tokens, experiments_micros) {
-        (None, None, None) => Ok(server.call(ShowCampaign { id }).await?.budget),
-        _ => Ok(Some(server.call(ChangeBudget { id, micros, tokens, experiments_micros }).await?)),
+    let experiments = set.experiments.map(Some);
+    let experiments_micros = experiments.or(set.no_experiments.then_some(None));
+    if set.limits.are_none() && set.on_limit.is_none() && experiments_micros.is_none() {
+        return Ok(server.call(ShowCampaign { id }).await?.budget);
+    }
+    let change = ChangeBudget { experiments_micros, ..limits_of(id, &set.limits, set.on_limit) };
+    Ok(Some(server.call(change).await?))
+}
+
+/// Builds the change of a campaign's limits.
+pub(super) fn limits_of(id: Uuid, limits: &LimitFlags, on_limit: Option<OnLimit>) -> ChangeBudget {
+    ChangeBudget {
+        id,
+        micros: limits.micros(),
+        tokens: limits.tokens(),
+        soft_micros: limits.soft_micros(),
+        soft_tokens: limits.soft_tokens(),
+        on_limit,
+        experiments_micros: None,
     }
 }
 

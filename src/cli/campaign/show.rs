@@ -8,7 +8,7 @@ use crate::{
     },
     domain::{
         agents::Catalogue,
-        amount::format_money,
+        amount::{OnLimit, format_money},
         campaign_overview::Overview,
         campaigns::{Budget, Campaign, ExperimentBudget},
         erasures::Erasure,
@@ -66,7 +66,7 @@ pub(super) fn format_overview(overview: &Overview, catalogue: &Catalogue) -> Str
     text
 }
 
-pub(super) fn format_budget(budget: &Budget) -> String {
+pub(in crate::cli) fn format_budget(budget: &Budget) -> String {
     let limit = |limit: Option<i64>, said: fn(i64) -> String| {
         limit.map_or_else(|| "no limit".to_owned(), said)
     };
@@ -74,27 +74,34 @@ pub(super) fn format_budget(budget: &Budget) -> String {
     let ExperimentBudget { limit_micros, spent_micros } = budget.experiments;
     let experiments = (limit_micros.is_some() || spent_micros > 0).then(|| {
         let limit = limit_micros.map_or_else(|| "none".to_owned(), format_money);
-        ["experiments".to_owned(), limit, format_money(spent_micros), "-".to_owned()]
+        let none = || "-".to_owned();
+        ["experiments".to_owned(), limit, none(), format_money(spent_micros), none()]
     });
-    format_table(
-        &["BUDGET", "LIMIT", "SPENT", "SET ASIDE"],
+    let table = format_table(
+        &["BUDGET", "LIMIT", "WARNS AT", "SPENT", "SET ASIDE"],
         [
             [
                 "money".to_owned(),
                 limit(budget.limit.micros, format_money),
+                budget.soft.micros.map_or_else(|| "-".to_owned(), format_money),
                 format_money(budget.spent.micros),
                 format_money(budget.reserved.micros),
             ],
             [
                 "tokens".to_owned(),
                 limit(budget.limit.tokens, tokens),
+                budget.soft.tokens.map_or_else(|| "-".to_owned(), tokens),
                 tokens(budget.spent.tokens),
                 tokens(budget.reserved.tokens),
             ],
         ]
         .into_iter()
         .chain(experiments),
-    )
+    );
+    match budget.on_limit {
+        OnLimit::Wait => table,
+        OnLimit::Fail => format!("{table}at the limit, tasks fail\n"),
+    }
 }
 
 fn totals(usage: &[Total]) -> String {

@@ -20,7 +20,7 @@ use crate::{
     cli::{Exit, Failure, output::Output, server::Server, turn::rerun},
     domain::{
         agents::{MAIN, SessionMode},
-        amount::Limit,
+        amount::{Limit, OnLimit},
         evals::{AnswerSource, Case, Eval, Place, RerunCase, Variant, judge_prompt, rubric_key},
         reruns::Rerun,
         tasks::{Line, OnFailure},
@@ -78,6 +78,8 @@ async fn find_campaign(args: &Run, eval: &Eval, server: &Server) -> Result<Uuid,
                 brief: eval.brief.clone(),
                 client_context: None,
                 budget,
+                // A run ends when all of its tasks have.
+                on_limit: Some(OnLimit::Fail),
                 tags: vec!["eval".to_owned()],
                 metadata: Map::new(),
             };

@@ -51,6 +51,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("bad_argument", "A value is outside of its range. `detail` names the range."),
     ("bad_blackboard_key", "A key of the blackboard is empty or too long."),
     ("bad_body", "The body cannot be read, or the operation takes none."),
+    ("bad_budget_key", "The key of the budget is missing, or a day has one."),
     ("bad_fact", "The attribute or the text of the fact is invalid."),
     (
         "bad_field",

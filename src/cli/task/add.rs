@@ -17,7 +17,6 @@ use crate::{
         words::{BudgetFlags, parse_period},
     },
     domain::{
-        amount::is_of_task_budget,
         campaign_overview::Overview,
         campaigns::Status,
         ids::PartialId,
@@ -198,12 +197,12 @@ pub(super) fn end(task: &Task) -> Result<Exit, Failure> {
         State::Done => return Ok(Exit::Ok),
         State::Failed => {
             let error = task.error.as_deref().unwrap_or_default();
-            let next = match is_of_task_budget(error) {
-                // The error says it.
-                true => String::new(),
-                false => format!("; fix the cause, then run `dalsegno task retry {id}`"),
-            };
-            (Exit::Failed, format!("task {id} failed: {error}{next}"))
+            (
+                Exit::Failed,
+                format!(
+                    "task {id} failed: {error}; fix the cause, then run `dalsegno task retry {id}`"
+                ),
+            )
         }
         State::Cancelled => (
             Exit::Cancelled,

@@ -10,19 +10,23 @@ mod show;
 
 use chrono::TimeDelta;
 use clap::{Args, Subcommand};
+use uuid::Uuid;
 
-pub(super) use self::{event_printer::format_event, show::format_turns};
+pub(super) use self::{
+    event_printer::format_event,
+    show::{format_turns, spent},
+};
 use super::{
     Context, Exit, Failure,
     agent_filter::note_unknown_agent,
     args::{Id, Paging},
     follow::with_task_hint,
     server::{Server, with_server},
-    words::{format_cancellation, parse_period},
+    words::{LimitFlags, format_cancellation, parse_period},
 };
 use crate::{
     domain::{bulk_actions::Action, explanations::Explanation},
-    operations::{CancelTask, ExplainTask, Noun, RetryTask, ShowTask},
+    operations::{CancelTask, ChangeTaskBudget, ExplainTask, Noun, RetryTask, ShowTask},
 };
 
 #[derive(Debug, Subcommand)]
@@ -43,6 +47,8 @@ pub(super) enum TaskCommand {
     Cancel(Box<Cancel>),
     /// Retries a failed or cancelled task, or all tasks that match the options.
     Retry(Box<many::Target>),
+    /// Changes the budget of a task, or shows the task. A task that waits for it continues if the next call fits.
+    Budget(Budget),
     /// Explains why a task is in its state, and what has to happen next.
     Explain(Id),
 }
@@ -73,6 +79,14 @@ pub(super) struct Cancel {
     /// Reason, shown with the cancelled task.
     #[arg(long, default_value = "by an operator")]
     reason: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Budget {
+    #[command(flatten)]
+    id: Id,
+    #[command(flatten)]
+    limits: LimitFlags,
 }
 
 pub(super) async fn run(command: &TaskCommand, context: &Context) -> Result<Exit, Failure> {
@@ -128,6 +142,14 @@ async fn run_on_server(
             let task = server.call(RetryTask { id }).await?;
             output.print_data(&task, || format!("task {id} is {}", task.state.as_str()));
         }
+        TaskCommand::Budget(Budget { id: Id { id }, limits }) => {
+            let id = server.id(Noun::Task, id).await?;
+            let task = match limits.are_none() {
+                true => server.call(ShowTask { id, wait: None }).await?.task,
+                false => server.call(limits_of(id, limits)).await?,
+            };
+            output.print_data(&task, || format!("task {id} has spent {}", spent(&task)));
+        }
         TaskCommand::Explain(Id { id }) => {
             let id = server.id(Noun::Task, id).await?;
             let explanation = server.call(ExplainTask { id }).await?;
@@ -135,6 +157,17 @@ async fn run_on_server(
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Builds the change of a task's limits.
+pub(super) fn limits_of(id: Uuid, limits: &LimitFlags) -> ChangeTaskBudget {
+    ChangeTaskBudget {
+        id,
+        micros: limits.micros(),
+        tokens: limits.tokens(),
+        soft_micros: limits.soft_micros(),
+        soft_tokens: limits.soft_tokens(),
+    }
 }
 
 fn format_explanation(explanation: &Explanation) -> String {

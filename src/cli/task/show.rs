@@ -135,7 +135,7 @@ pub(in crate::cli) fn format_turns(turns: &[Turn]) -> String {
     format_table(&head, turns.iter().map(row))
 }
 
-fn spent(task: &Task) -> String {
+pub(in crate::cli) fn spent(task: &Task) -> String {
     let mut text = format!("{}, {} tokens", format_money(task.spent_micros), task.spent_tokens);
     if let Some(micros) = task.budget_micros {
         text.push_str(&format!(", at most {}", format_money(micros)));

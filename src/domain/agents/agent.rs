@@ -9,7 +9,7 @@ use super::{
     Grants, MAIN, SessionMode as Mode, grants, reserved::RESERVED_NAMES, servers::ParseContext,
 };
 use crate::domain::{
-    amount::Limit,
+    amount::{Limit, OnLimit},
     files::{Fields, File, Problem},
 };
 
@@ -59,6 +59,8 @@ pub struct Agent {
     pub options: Options,
     /// Budget of one task.
     pub budget: Limit,
+    /// Effect of that budget on a task that reaches it.
+    pub on_limit: OnLimit,
     /// The system prompt.
     #[serde(skip)]
     pub prompt: String,
@@ -116,6 +118,8 @@ pub(super) struct ParsedAgent {
 
 const PROVIDERS: [(&str, Provider); 3] =
     [("claude", Provider::Claude), ("ollama", Provider::Ollama), ("sim", Provider::Sim)];
+const ON_LIMIT: [(&str, OnLimit); 2] = [("wait", OnLimit::Wait), ("fail", OnLimit::Fail)];
+
 const THINK: [(&str, Think); 5] = [
     ("off", Think::Off),
     ("on", Think::On),
@@ -195,6 +199,7 @@ pub(super) fn read(
                 .map(|units| (units * 1_000_000.0).round() as i64),
             tokens: fields.number("task_budget_tokens", 1..=i64::MAX),
         },
+        on_limit: fields.one_of("on_limit", &ON_LIMIT).unwrap_or_default(),
         prompt_hash: hash(prompt.as_bytes()),
         prompt,
     }

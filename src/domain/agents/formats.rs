@@ -38,7 +38,7 @@ pub fn node_format() -> FileFormat {
     FileFormat { title: "Node file", keys: fields.into_keys(), texts: &NODE_KEYS, example_text: "" }
 }
 
-const AGENT_KEYS: [KeyText; 34] = [
+const AGENT_KEYS: [KeyText; 35] = [
     KeyText::new("name", "", "copywriter", "Name of the agent, equal to the name of the file without `.md`."),
     KeyText::new(
         "description",
@@ -214,6 +214,12 @@ const AGENT_KEYS: [KeyText; 34] = [
         "none",
         "500000",
         "Tokens of one task at most, of all its calls together. Its last call may exceed it.",
+    ),
+    KeyText::new(
+        "on_limit",
+        "wait",
+        "fail",
+        "Effect of the task's budget on a task that reaches it: it waits until the budget is raised, or fails.",
     ),
 ];
 

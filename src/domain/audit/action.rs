@@ -10,6 +10,8 @@ pub enum Action {
     CampaignClose,
     CampaignErase,
     CampaignLimit,
+    /// The budget of an agent, a user or a day was set or removed.
+    BudgetSet,
     AgentPause,
     AgentResume,
     AgentReset,
@@ -35,6 +37,8 @@ pub enum Action {
     PostAdd,
     TaskCancel,
     TaskRetry,
+    /// The budget of a task was changed.
+    TaskLimit,
     /// A tool has changed something.
     ToolCall,
     /// A caller used a tool without permission.
@@ -84,6 +88,7 @@ impl Action {
             Self::CampaignClose => "campaign.close",
             Self::CampaignErase => "campaign.erase",
             Self::CampaignLimit => "campaign.limit",
+            Self::BudgetSet => "budget.set",
             Self::AgentPause => "agent.pause",
             Self::AgentResume => "agent.resume",
             Self::AgentReset => "agent.reset",
@@ -107,6 +112,7 @@ impl Action {
             Self::FlowCancel => "flow.cancel",
             Self::TaskCancel => "task.cancel",
             Self::TaskRetry => "task.retry",
+            Self::TaskLimit => "task.limit",
             Self::ToolCall => "tool.call",
             Self::ToolDeny => "tool.deny",
             Self::SessionReset => "session.reset",

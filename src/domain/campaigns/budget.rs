@@ -1,12 +1,4 @@
-//! The budget of a campaign: reserved before a call, settled after it.
-//!
-//! Race: many turns of one campaign begin and end at the limit at once. Each changes the one row of the budget, with the condition in the
-//! statement itself, so that the row's lock decides. A reservation never takes spent and reserved amounts together above the limit. A call
-//! that costs more than its reservation is still charged in full.
-//!
-//! Spending without a reservation needs no permission. It is added up beside that row, in one of several rows: otherwise all turns of a
-//! campaign without a limit would end one after the other. It counts in every sum. A limit that is set during such a turn counts its
-//! spending as soon as the turn ends.
+//! The budget of a campaign, and changes of its limits. [`budgets`] reserves and settles it.
 
 use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
@@ -15,14 +7,21 @@ use uuid::Uuid;
 use super::{Error, ExperimentBudget, experiments::set_experiment_limit};
 use crate::domain::{
     Amount, StatementError,
-    amount::{Limit, Owner, Refusal},
+    amount::{Limit, OnLimit},
+    budgets,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Budget {
     pub limit: Limit,
+    /// Spending at which a warning is written, once.
+    #[serde(default)]
+    pub soft: Limit,
     pub spent: Amount,
     pub reserved: Amount,
+    /// Effect of the limit on tasks: they wait until there is space, or fail.
+    #[serde(default)]
+    pub on_limit: OnLimit,
     /// The budget that pays for reruns. It is no part of the amounts above.
     #[serde(default)]
     pub experiments: ExperimentBudget,
@@ -33,16 +32,11 @@ pub struct Budget {
 pub struct LimitChange {
     pub micros: Option<Option<i64>>,
     pub tokens: Option<Option<i64>>,
+    pub soft_micros: Option<Option<i64>>,
+    pub soft_tokens: Option<Option<i64>>,
     /// The limit of the budget for experiments, in money.
     pub experiments_micros: Option<Option<i64>>,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum ReserveError {
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    #[error(transparent)]
-    Database(#[from] StatementError),
+    pub on_limit: Option<OnLimit>,
 }
 
 pub async fn budget(
@@ -50,7 +44,8 @@ pub async fn budget(
     campaign_id: Uuid,
 ) -> Result<Option<Budget>, StatementError> {
     let row = sqlx::query!(
-        r#"select b.limit_micros, b.limit_tokens, b.reserved_micros, b.reserved_tokens,
+        r#"select b.limit_micros, b.limit_tokens, b.reserved_micros, b.reserved_tokens, b.on_limit as "on_limit: OnLimit",
+                  b.soft_micros, b.soft_tokens,
                   (b.spent_micros + s.micros)::bigint as "spent_micros!", (b.spent_tokens + s.tokens)::bigint as "spent_tokens!",
                   e.limit_micros as "experiments_limit_micros?", coalesce(e.spent_micros, 0) as "experiments_spent_micros!"
              from dalsegno.campaign_budgets as b left join dalsegno.experiment_budgets as e on e.campaign_id = b.campaign_id,
@@ -64,8 +59,10 @@ pub async fn budget(
     .map_err(StatementError::to("read the budget of a campaign"))?;
     Ok(row.map(|row| Budget {
         limit: Limit { micros: row.limit_micros, tokens: row.limit_tokens },
+        soft: Limit { micros: row.soft_micros, tokens: row.soft_tokens },
         spent: Amount { micros: row.spent_micros, tokens: row.spent_tokens },
         reserved: Amount { micros: row.reserved_micros, tokens: row.reserved_tokens },
+        on_limit: row.on_limit,
         experiments: ExperimentBudget {
             limit_micros: row.experiments_limit_micros,
             spent_micros: row.experiments_spent_micros,
@@ -84,7 +81,7 @@ pub async fn limited_in_money(executor: impl PgExecutor<'_>) -> Result<i64, Stat
     .map_err(StatementError::to("count campaigns with a budget in money"))
 }
 
-/// Changes limits. Spent and reserved amounts stay.
+/// Changes limits. Spent and reserved amounts stay. Tasks that fit now continue.
 pub async fn change_limit(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -93,13 +90,21 @@ pub async fn change_limit(
     let changed = sqlx::query!(
         "update dalsegno.campaign_budgets
             set limit_micros = case when $2 then $3 else limit_micros end,
-                limit_tokens = case when $4 then $5 else limit_tokens end
+                limit_tokens = case when $4 then $5 else limit_tokens end, on_limit = coalesce($6, on_limit),
+                soft_micros = case when $7 then $8 else soft_micros end,
+                soft_tokens = case when $9 then $10 else soft_tokens end,
+                warned_at = case when $7 or $9 then null else warned_at end
           where campaign_id = $1",
         campaign_id,
         change.micros.is_some(),
         change.micros.flatten(),
         change.tokens.is_some(),
         change.tokens.flatten(),
+        change.on_limit.map(OnLimit::as_str),
+        change.soft_micros.is_some(),
+        change.soft_micros.flatten(),
+        change.soft_tokens.is_some(),
+        change.soft_tokens.flatten(),
     )
     .execute(&mut *conn)
     .await
@@ -107,84 +112,11 @@ pub async fn change_limit(
     if let Some(micros) = change.experiments_micros {
         set_experiment_limit(&mut *conn, campaign_id, micros).await?;
     }
+    budgets::wake_of_campaign(&mut *conn, campaign_id).await?;
     match budget(conn, campaign_id).await? {
         Some(budget) if changed.rows_affected() == 1 => Ok(budget),
         _ => Err(Error::Unknown(campaign_id)),
     }
-}
-
-/// Reserves `needed`, or returns the refusal.
-pub async fn reserve(
-    conn: &mut PgConnection,
-    campaign_id: Uuid,
-    needed: Amount,
-) -> Result<(), ReserveError> {
-    // A refusal can be outdated when its numbers are read: another turn may have settled meanwhile. The next round then takes what that
-    // turn released. The bound ends the loop on a very busy budget.
-    for _ in 0..3 {
-        if try_reserve(&mut *conn, campaign_id, needed).await? {
-            return Ok(());
-        }
-        let Some(budget) = budget(&mut *conn, campaign_id).await? else { break };
-        let owner = Owner::Campaign(campaign_id);
-        budget.limit.check(owner, budget.spent, budget.reserved, needed)?;
-    }
-    let action = "reserve a part of the budget of a campaign";
-    Err(StatementError { action, source: sqlx::Error::RowNotFound }.into())
-}
-
-/// Releases a reservation and charges the actual cost. Fails if the budget's row is missing.
-pub async fn settle_reservation(
-    executor: impl PgExecutor<'_>,
-    campaign_id: Uuid,
-    reserved: Amount,
-    spent: Amount,
-) -> Result<(), StatementError> {
-    if reserved.is_zero() {
-        return add(executor, campaign_id, spent).await;
-    }
-    let settled = sqlx::query!(
-        "update dalsegno.campaign_budgets
-            set reserved_micros = reserved_micros - $2, reserved_tokens = reserved_tokens - $3,
-                spent_micros = spent_micros + $4, spent_tokens = spent_tokens + $5
-          where campaign_id = $1",
-        campaign_id,
-        reserved.micros,
-        reserved.tokens,
-        spent.micros,
-        spent.tokens,
-    )
-    .execute(executor)
-    .await;
-    let action = "settle the budget of a campaign";
-    match settled.map_err(StatementError::to(action))?.rows_affected() {
-        1 => Ok(()),
-        _ => Err(StatementError { action, source: sqlx::Error::RowNotFound }),
-    }
-}
-
-/// Charges an amount without a reservation.
-async fn add(
-    executor: impl PgExecutor<'_>,
-    campaign_id: Uuid,
-    spent: Amount,
-) -> Result<(), StatementError> {
-    if spent.is_zero() {
-        return Ok(());
-    }
-    sqlx::query!(
-        "insert into dalsegno.campaign_spending as s (campaign_id, shard, spent_micros, spent_tokens)
-         values ($1, (pg_backend_pid() & 63)::smallint, $2, $3)
-         on conflict (campaign_id, shard) do update
-            set spent_micros = s.spent_micros + excluded.spent_micros, spent_tokens = s.spent_tokens + excluded.spent_tokens",
-        campaign_id,
-        spent.micros,
-        spent.tokens,
-    )
-    .execute(executor)
-    .await
-    .map(|_| ())
-    .map_err(StatementError::to("charge a campaign"))
 }
 
 /// Sets the limits of a new campaign. If the transaction that created the campaign has committed before, a deferred trigger has already
@@ -205,27 +137,4 @@ pub(super) async fn open(
     .await
     .map(|_| ())
     .map_err(StatementError::to("create the budget of a campaign"))
-}
-
-async fn try_reserve(
-    conn: &mut PgConnection,
-    campaign_id: Uuid,
-    needed: Amount,
-) -> Result<bool, StatementError> {
-    sqlx::query!(
-        "update dalsegno.campaign_budgets
-            set reserved_micros = reserved_micros + $2, reserved_tokens = reserved_tokens + $3
-          where campaign_id = $1
-            and (limit_micros is null or spent_micros + reserved_micros + $2 + (
-                  select coalesce(sum(s.spent_micros), 0) from dalsegno.campaign_spending as s where s.campaign_id = $1) <= limit_micros)
-            and (limit_tokens is null or spent_tokens + reserved_tokens + $3 + (
-                  select coalesce(sum(s.spent_tokens), 0) from dalsegno.campaign_spending as s where s.campaign_id = $1) <= limit_tokens)",
-        campaign_id,
-        needed.micros,
-        needed.tokens,
-    )
-    .execute(conn)
-    .await
-    .map(|done| done.rows_affected() == 1)
-    .map_err(StatementError::to("reserve a part of the budget of a campaign"))
 }

@@ -14,10 +14,7 @@ use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
-    budget::{
-        Budget, LimitChange, ReserveError, budget, change_limit, limited_in_money, reserve,
-        settle_reservation,
-    },
+    budget::{Budget, LimitChange, budget, change_limit, limited_in_money},
     error::Error,
     experiments::{
         ExperimentBudget, charge_experiments, experiment_budget, lock_experiment_budget,

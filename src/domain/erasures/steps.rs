@@ -11,7 +11,8 @@ use super::Error;
 use crate::{
     db,
     domain::{
-        StatementError, agent_pauses, audit, blackboard, bulk_actions, campaigns, cleanups,
+        StatementError, agent_pauses, audit, blackboard, budgets, bulk_actions, campaigns,
+        cleanups,
         compactions::{self, CompactSession},
         context_texts,
         facts::{self, ExtractFacts},
@@ -264,6 +265,7 @@ pub async fn next_batch(
         Step::Memory => {
             // Facts and records in separate transactions: `facts::forget` locks facts first and then their records, so the other order
             // could deadlock.
+            budgets::remove_of_campaign(&mut *conn, campaign_id).await?;
             if facts::remove_some_records(&mut *conn, campaign_id, ROWS).await? > 0 {
                 return Ok(true);
             }

@@ -17,7 +17,8 @@ use crate::{
     domain::{
         Amount,
         agent_pauses::{self, Pause},
-        amount::{Limit, Owner, Refusal},
+        amount::{Owner, Refusal},
+        budgets::{self, OwnerKind},
         campaigns::{self, Campaign},
         flows,
         sessions::{self, Session},
@@ -48,6 +49,8 @@ struct TaskFacts {
     campaign_pause: Option<String>,
     /// The refusal of a budget that cannot pay for another turn of the last one's size.
     spent: Option<Refusal>,
+    /// The refusal of the budget for which it waits; an inner `None`: the budget has space by now.
+    budget_wait: Option<Option<Refusal>>,
     /// The open session of its conversation, or else its own.
     session: Option<Session>,
     last_turn: Option<Turn>,
@@ -108,6 +111,7 @@ async fn load_facts(
         flow,
         paused_flow,
         spent: spent(&mut *conn, &task, session.as_ref()).await?,
+        budget_wait: budget_wait(&mut *conn, &task, &job).await?,
         session,
         waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),
         cancelled_because,
@@ -162,6 +166,44 @@ async fn pauses(conn: &mut PgConnection, task: &Task) -> Result<Vec<Pause>, Erro
     Ok(open)
 }
 
+/// Finds the budget for which a task waits, with its present amounts.
+async fn budget_wait(
+    conn: &mut PgConnection,
+    task: &Task,
+    job: &admin::Explanation,
+) -> Result<Option<Option<Refusal>>, Error> {
+    let wait = match job.state.as_str() {
+        "scheduled" => budgets::wait_of(&mut *conn, task.id).await?,
+        _ => None,
+    };
+    let Some(wait) = wait else { return Ok(None) };
+    Ok(Some(match wait.owner.as_str() {
+        "task" => task.check_budget(Amount::ZERO, wait.needed).err(),
+        "campaign" => refusal_of_campaign(conn, task, wait.needed).await?,
+        owner => {
+            let kind = [OwnerKind::Agent, OwnerKind::User, OwnerKind::Day];
+            let kind = kind.into_iter().find(|kind| kind.as_str() == owner);
+            let budget = match kind {
+                Some(kind) => budgets::find(conn, kind, &wait.key, None).await?,
+                None => None,
+            };
+            budget.and_then(|budget| budget.check(wait.needed).err())
+        }
+    }))
+}
+
+async fn refusal_of_campaign(
+    conn: &mut PgConnection,
+    task: &Task,
+    needed: Amount,
+) -> Result<Option<Refusal>, Error> {
+    let budget = campaigns::budget(conn, task.campaign_id).await?;
+    Ok(budget.and_then(|budget| {
+        let owner = Owner::Campaign(task.campaign_id);
+        budget.limit.check(owner, budget.spent, budget.reserved, needed).err()
+    }))
+}
+
 /// Checks the budget by the size of the context, which the next call sends again. Only the turn knows the exact amount: the queue then has
 /// its error.
 async fn spent(
@@ -171,14 +213,8 @@ async fn spent(
 ) -> Result<Option<Refusal>, Error> {
     let tokens = session.map_or(1, |session| session.context_tokens.max(1));
     let needed = Amount { micros: 1, tokens };
-    let own = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
-    let spent = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
-    if let Err(refusal) = own.check(Owner::Task, spent, Amount::ZERO, needed) {
-        return Ok(Some(refusal));
+    match task.check_budget(Amount::ZERO, needed) {
+        Err(refusal) => Ok(Some(refusal)),
+        Ok(()) => refusal_of_campaign(conn, task, needed).await,
     }
-    let budget = campaigns::budget(conn, task.campaign_id).await?;
-    Ok(budget.and_then(|budget| {
-        let owner = Owner::Campaign(task.campaign_id);
-        budget.limit.check(owner, budget.spent, budget.reserved, needed).err()
-    }))
 }

@@ -51,9 +51,6 @@ impl TaskFacts {
             Some((flow, step)) if is_of_task_budget(error) => format!(
                 "Raise the budget in the agent's file, then run `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it. A retry of the task keeps the budget."
             ),
-            None if is_of_task_budget(error) => {
-                "Raise the budget in the agent's file if it comes from there, then add the task again with a larger budget: a retry keeps the budget.".to_owned()
-            }
             Some((flow, step)) => format!(
                 "Fix the cause, then run `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it."
             ),
@@ -144,6 +141,7 @@ impl TaskFacts {
         let (mut because, mut next) = match (&self.pauses[..], &self.spent) {
             _ if paused && !runs => self.paused(),
             ([pause, others @ ..], _) if !runs => agent_paused(pause, others),
+            _ if self.budget_wait.is_some() => self.waits_for_budget(),
             (_, Some(refusal)) if !runs => (told(refusal), self.job.next.clone()),
             _ => self.on_the_queue(),
         };
@@ -184,6 +182,20 @@ impl TaskFacts {
             _ => self.job.because.clone(),
         };
         (because, self.job.next.clone())
+    }
+
+    fn waits_for_budget(&self) -> Reason {
+        match self.budget_wait.as_ref().and_then(Option::as_ref) {
+            Some(refusal) => (
+                sentence(&refusal.describe_wait()),
+                "It continues by itself; later tasks of its conversation wait behind it."
+                    .to_owned(),
+            ),
+            None => (
+                "It has waited for its budget, which has space now.".to_owned(),
+                "There is nothing to do: it continues within seconds.".to_owned(),
+            ),
+        }
     }
 
     fn paused(&self) -> Reason {
@@ -268,7 +280,8 @@ mod tests {
     use super::*;
     use crate::{
         domain::{
-            amount::{Owner, Unit},
+            Amount,
+            amount::{OnLimit, Owner, Unit},
             campaigns::Campaign,
             tasks::Task,
             turns::Turn,
@@ -304,6 +317,7 @@ mod tests {
             waiting: None,
             flow: None,
             paused_flow: None,
+            budget_wait: None,
             cancelled_because: None,
             job: admin::Explanation {
                 job_id: 7,
@@ -416,6 +430,27 @@ mod tests {
         );
     }
 
+    fn refusal(owner: Owner, spent: i64, needed: i64) -> Refusal {
+        let call = Amount { micros: 0, tokens: needed };
+        let (unit, limit, reserved) = (Unit::Tokens, 100, 0);
+        let (on_limit, ends) = (OnLimit::Wait, None);
+        Refusal { owner, unit, limit, spent, reserved, needed, call, on_limit, ends }
+    }
+
+    #[test]
+    fn a_wait_for_a_budget_names_the_budget_and_everything_that_ends_it() {
+        let mut facts = facts(State::Queued, "scheduled");
+        facts.budget_wait = Some(Some(refusal(Owner::Task(Uuid::from_u128(1)), 90, 20)));
+        let told = facts.explain();
+        let because = "waiting: budget: the budget of the task does not allow the call: 90 tokens of 100 tokens are spent";
+        assert!(told.because.starts_with(because), "{told:?}");
+        assert!(told.because.contains("`dalsegno task budget 00000000"), "{told:?}");
+        facts.budget_wait = Some(None);
+        assert!(facts.explain().because.contains("has space now"));
+        facts.campaign.status = Status::Paused;
+        assert!(facts.explain().because.contains("is paused"));
+    }
+
     #[test]
     fn the_providers_message_is_shown_once() {
         let mut facts = facts(State::Queued, "scheduled");
@@ -429,14 +464,7 @@ mod tests {
     #[test]
     fn a_spent_budget_shows_its_amounts() {
         let mut facts = facts(State::Queued, "scheduled");
-        facts.spent = Some(Refusal {
-            owner: Owner::Campaign(Uuid::from_u128(7)),
-            unit: Unit::Tokens,
-            limit: 100,
-            spent: 100,
-            reserved: 0,
-            needed: 1,
-        });
+        facts.spent = Some(refusal(Owner::Campaign(Uuid::from_u128(7)), 100, 1));
         let told = facts.explain().because;
         assert!(told.contains("100 tokens of 100 tokens are spent"), "{told}");
         let next = format!("`dalsegno campaign budget {} --tokens", Uuid::from_u128(7));
@@ -462,15 +490,8 @@ mod tests {
     #[test]
     fn a_budget_too_small_for_a_turn_is_not_called_spent() {
         let mut facts = facts(State::Queued, "ready");
-        let refusal = Refusal {
-            owner: Owner::Task,
-            unit: Unit::Tokens,
-            limit: 100,
-            spent: 10,
-            reserved: 0,
-            needed: 200,
-        };
-        facts.spent = Some(refusal);
+        let refusal = refusal(Owner::Task(Uuid::from_u128(1)), 10, 200);
+        facts.spent = Some(refusal.clone());
         let told = facts.explain().because;
         assert!(told.starts_with("The budget is too small for another turn"), "{told}");
         facts.spent = Some(Refusal { spent: 100, needed: 1, ..refusal });

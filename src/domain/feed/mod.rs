@@ -95,11 +95,12 @@ pub enum Kind {
 }
 
 /// The kinds of all events: those of [`Kind`], and those that only the database writes.
-pub const KINDS: [&str; 37] = [
+pub const KINDS: [&str; 38] = [
     "agent.paused",
     "agent.resumed",
     "blackboard.changed",
     "budget.refused",
+    "budget.warning",
     "campaign.edited",
     "campaign.erasing",
     "conversation.moved",

@@ -4,6 +4,7 @@
 //! key therefore finds the same task for the same request, and refuses another request.
 
 mod add;
+mod budget;
 mod bulk;
 mod cancel_batch;
 mod cancellation;
@@ -40,6 +41,7 @@ mod waits;
 use self::state::end_without_turn;
 pub use self::{
     add::{AddResult, Config, New, check_new, lane, lanes_of},
+    budget::{BudgetChange, change_budget, charge, check_budget},
     bulk::{BAD_ITEMS, BulkError, BulkTask, MAX_TASKS, add_many},
     cancel_batch::{BATCH, Batch, cancel_batch},
     cancellation::{Cancellation, CancelledJob, CancelledTask, DescendantCounts},
@@ -70,8 +72,8 @@ pub use self::{
     results::{Outcome, outcomes, wait_for_all},
     search::{ListedTask, MAX_PROMPTS, TaskPage, list, listed, search},
     state::{
-        CancelOutcome, End, cancel, cancel_job, cancel_silently, charge, check_budget, count_wait,
-        end, end_provider_wait, longest_busy_since, retry, wait_for_provider,
+        CancelOutcome, End, cancel, cancel_job, cancel_silently, count_wait, end,
+        end_provider_wait, longest_busy_since, retry, wait_for_provider,
     },
     store::{add, add_together},
     task::{State, Task},

@@ -13,7 +13,6 @@ use super::{
 use crate::{
     domain::{
         Amount, StatementError,
-        amount::{Limit, Owner},
         feed::{self, Kind},
         posts, tool_calls, turns,
     },
@@ -69,32 +68,6 @@ impl<'a> End<'a> {
             Self::Queued => (State::Queued, None, None),
         }
     }
-}
-
-/// Checks that a task's own budget allows a call outside of its turn, such as a summary that the turn waits for.
-pub async fn check_budget(
-    executor: impl PgExecutor<'_>,
-    id: Uuid,
-    needed: Amount,
-) -> Result<(), Error> {
-    let task = get(executor, id).await?;
-    let limit = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
-    let spent = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
-    Ok(limit.check(Owner::Task, spent, Amount::ZERO, needed)?)
-}
-
-/// Charges a task for a call outside of its turn.
-pub async fn charge(executor: impl PgExecutor<'_>, id: Uuid, spent: Amount) -> Result<(), Error> {
-    let charged = sqlx::query!(
-        "update dalsegno.tasks set spent_micros = spent_micros + $2, spent_tokens = spent_tokens + $3 where id = $1",
-        id,
-        spent.micros,
-        spent.tokens,
-    )
-    .execute(executor)
-    .await
-    .map_err(StatementError::to("charge a task"))?;
-    if charged.rows_affected() == 1 { Ok(()) } else { Err(Error::Unknown(id)) }
 }
 
 /// Counts that a task's turn was put off before it began, and returns how often in a row. Returns an error if the task has ended.

@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     domain::{
-        StatementError,
-        amount::{Owner, Refusal, Unit},
+        Amount, StatementError,
+        amount::{OnLimit, Owner, Refusal, Unit},
         campaigns, ids,
     },
     queue::{self, Job as _},
@@ -240,7 +240,10 @@ fn refused_for_campaign(error: &sqlx::Error, campaign_id: Uuid) -> Option<Error>
             let UsedUp { unit, limit, spent } = serde_json::from_str(raised.detail()?).ok()?;
             // One token or micro-unit: the check is only that anything is left.
             let (owner, reserved, needed) = (Owner::Campaign(campaign_id), 0, 1);
-            Some(Refusal { owner, unit, limit, spent, reserved, needed }.into())
+            let (call, on_limit, ends) = (Amount { micros: 1, tokens: 1 }, OnLimit::Fail, None);
+            let refusal =
+                Refusal { owner, unit, limit, spent, reserved, needed, call, on_limit, ends };
+            Some(refusal.into())
         }
         _ => None,
     }

@@ -9,7 +9,8 @@ use super::Error;
 use crate::domain::{
     Amount, StatementError,
     amount::{Limit, Owner},
-    campaigns, feed, json_rows,
+    budgets::{self, Payers},
+    feed, json_rows,
     messages::{self, New},
     sessions::{self, ProviderSession, SessionRow},
     tasks,
@@ -25,6 +26,8 @@ pub struct Begin<'a> {
     pub attempt: i16,
     /// The highest possible cost of the turn.
     pub reserve: Amount,
+    /// The budgets of its agent, its user and the day.
+    pub budgets: &'a [i64],
     /// The provider's conversation, if the provider keeps it.
     pub minted: Option<ProviderSession<'a>>,
     /// The prompt under the id of its task, after notices if there are any. A prompt that an earlier attempt has written is skipped.
@@ -75,11 +78,13 @@ pub async fn begin(conn: &mut PgConnection, begin: &Begin<'_>) -> Result<Started
         EnterOutcome::Overtaken => return Err(sessions::Error::Overtaken(session.id).into()),
         EnterOutcome::TaskEnded => return Err(tasks::ended_error(conn, task_id).await.into()),
         EnterOutcome::Started { limit, spent } => {
-            limit.check(Owner::Task, spent, Amount::ZERO, reserve).map_err(tasks::Error::from)?;
+            let owner = Owner::Task(task_id);
+            limit.check(owner, spent, Amount::ZERO, reserve).map_err(tasks::Error::from)?;
         }
     }
     if !reserve.is_zero() {
-        campaigns::reserve(&mut *conn, session.campaign_id, reserve).await?;
+        let payers = Payers { campaign_id: session.campaign_id, budgets: begin.budgets };
+        budgets::reserve(&mut *conn, payers, reserve, begin.now).await?;
     }
     Ok(StartedTurn {
         session_id: session.id,
@@ -141,6 +146,7 @@ struct BeginRow<'a> {
     now: DateTime<Utc>,
     reserved_micros: i64,
     reserved_tokens: i64,
+    budgets: &'a [i64],
     /// Number of places in the transcript: those of the messages and the reserved one.
     n_places: i64,
     external_session_id: Option<&'a str>,
@@ -149,7 +155,9 @@ struct BeginRow<'a> {
 
 impl<'a> Begin<'a> {
     fn row(&self, number: i32) -> BeginRow<'a> {
-        let Self { session, task_id, attempt, job_id, lease, reserve, minted, now, .. } = *self;
+        let Self {
+            session, task_id, attempt, job_id, lease, reserve, budgets, minted, now, ..
+        } = *self;
         let n_messages = i64::try_from(self.messages.len()).unwrap_or(i64::MAX);
         BeginRow {
             session_id: session.id,
@@ -161,6 +169,7 @@ impl<'a> Begin<'a> {
             now,
             reserved_micros: reserve.micros,
             reserved_tokens: reserve.tokens,
+            budgets,
             n_places: n_messages.saturating_add(self.kept_places()),
             external_session_id: minted.map(|minted| minted.external_session_id),
             credential: minted.map(|minted| minted.credential),
@@ -197,6 +206,7 @@ mod tests {
             now: DateTime::UNIX_EPOCH,
             reserved_micros: 0,
             reserved_tokens: 0,
+            budgets: &[],
             n_places: 1,
             external_session_id: None,
             credential: None,

@@ -7,7 +7,7 @@
 with turn as (
     select * from jsonb_to_record($1) as t (
         session_id uuid, number integer, lease bigint, task_id uuid, attempt smallint, job_id bigint, now timestamptz,
-        reserved_micros bigint, reserved_tokens bigint, n_places bigint,
+        reserved_micros bigint, reserved_tokens bigint, budgets bigint[], n_places bigint,
         -- Only for providers that store the conversation.
         external_session_id text, credential text)
 ), session as (
@@ -31,13 +31,16 @@ with turn as (
              tool_call_id text, tool_name text)
         on conflict (session_id, id) where role = 'user' do nothing
 ), new_turn as (
-    insert into dalsegno.turns (session_id, number, task_id, attempt, job_id, lease, reserved_micros, reserved_tokens, started_at)
+    insert into dalsegno.turns (session_id, number, task_id, attempt, job_id, lease, reserved_micros, reserved_tokens, budgets, started_at)
     select turn.session_id, turn.number, turn.task_id, turn.attempt, turn.job_id, turn.lease, turn.reserved_micros,
-           turn.reserved_tokens, turn.now
+           turn.reserved_tokens, turn.budgets, turn.now
       from turn, session
 ), late_output as (
     -- Rows that an ended run wrote late.
     delete from dalsegno.partial_outputs as o using turn, session where o.session_id = turn.session_id
+), budget_wait as (
+    -- Of a task that a person has let run before there was space.
+    delete from dalsegno.budget_waits as w using turn, session where w.task_id = turn.task_id
 ), task as (
     update dalsegno.tasks as t
        set state = 'running', started_at = coalesce(t.started_at, turn.now), session_id = turn.session_id, turn = turn.number, n_waits = 0

@@ -11,7 +11,9 @@ use super::{
 };
 use crate::domain::turns::{HistoryCheck, State};
 use crate::domain::{
-    Amount, StatementError, campaigns, facts, feed, manifests,
+    Amount, StatementError,
+    budgets::{self, Payers, Spender},
+    facts, feed, manifests,
     mentions::HandedOn,
     messages::{self, New},
     posts::{self, SourceTurn},
@@ -210,8 +212,14 @@ struct Outcome<'a> {
 /// The result of the statement.
 struct Hit {
     spent: Amount,
-    /// The post that the task came from, with the agent and its instance.
-    asked_in: Option<(Uuid, String, String)>,
+    agent: String,
+    instance: String,
+    /// The post that the task came from.
+    asked_in: Option<Uuid>,
+    /// The budgets in which the turn has reserved.
+    budgets: Vec<i64>,
+    /// True if any agent, user or day has a budget.
+    has_budgets: bool,
 }
 
 /// Writes the end in one statement, then the parts that few turns need: closing an ephemeral session, settling a reservation, and
@@ -222,23 +230,28 @@ async fn write(
     outcome: Outcome<'_>,
 ) -> Result<(), Error> {
     let TurnEnd { turn, now, .. } = *ending;
-    let Hit { spent, asked_in } = write_end(&mut *conn, ending, &outcome).await?;
+    let hit = write_end(&mut *conn, ending, &outcome).await?;
     let Outcome { task, handed_on, .. } = outcome;
     if turn.ephemeral && !matches!(task, tasks::End::Queued) {
         sessions::close(&mut *conn, turn.session_id, Reason::Ended, None, now).await?;
         facts::request(&mut *conn, turn.campaign_id, turn.session_id).await?;
     }
+    let spender = Spender { agent: &hit.agent, task_id: Some(turn.task_id) };
     if !turn.reserved.is_zero() {
-        campaigns::settle_reservation(&mut *conn, turn.campaign_id, turn.reserved, spent).await?;
+        let payers = Payers { campaign_id: turn.campaign_id, budgets: &hit.budgets };
+        let amounts = (turn.reserved, hit.spent);
+        budgets::settle(&mut *conn, payers, spender, amounts, now).await?;
+    } else if hit.has_budgets && !hit.spent.is_zero() {
+        budgets::charge(&mut *conn, turn.campaign_id, spender, hit.spent, now).await?;
     }
-    let (Some((asked_in, agent, instance)), Some(task)) = (asked_in, task.outcome()) else {
+    let (Some(asked_in), Some(task)) = (hit.asked_in, task.outcome()) else {
         return Ok(());
     };
     let ended = posts::EndedTask {
         campaign_id: turn.campaign_id,
         task_id: turn.task_id,
-        agent: &agent,
-        instance: &instance,
+        agent: &hit.agent,
+        instance: &hit.instance,
         asked_in,
         outcome: task,
         said: answer_place(ending),
@@ -314,7 +327,11 @@ async fn write_end(
     match row {
         row if row.task_ended => Ok(Hit {
             spent: Amount { micros: row.micros, tokens: row.tokens },
-            asked_in: row.post_id.zip(row.agent).zip(row.instance).map(|((id, a), i)| (id, a, i)),
+            agent: row.agent.unwrap_or_default(),
+            instance: row.instance.unwrap_or_default(),
+            asked_in: row.post_id,
+            budgets: row.budgets,
+            has_budgets: row.has_budgets,
         }),
         row if row.held => Err(tasks::ended_error(conn, turn.task_id).await.into()),
         _ => Err(sessions::Error::Overtaken(turn.session_id).into()),

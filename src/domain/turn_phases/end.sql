@@ -99,7 +99,7 @@ with turn as (
            calls = spent.calls, board_cursor = session.board_cursor
       from turn, session, spent
      where t.session_id = turn.session_id and t.number = turn.number and t.lease = turn.lease and t.state = 'running'
-    returning spent.micros, spent.input + spent.output + spent.cache_read + spent.cache_creation as tokens
+    returning spent.micros, spent.input + spent.output + spent.cache_read + spent.cache_creation as tokens, t.budgets
 ), partial_output as (
     delete from dalsegno.partial_outputs as o using turn, ended_turn where o.session_id = turn.session_id and o.turn = turn.number
 ), task as (
@@ -131,4 +131,5 @@ with turn as (
 )
 select exists (select from ended_turn) as "held!", exists (select from task) as "task_ended!",
        coalesce((select micros from task), 0) as "micros!", coalesce((select tokens from task), 0) as "tokens!",
-       (select post_id from task) as "post_id?", (select agent from task) as "agent?", (select instance from task) as "instance?"
+       (select post_id from task) as "post_id?", (select agent from task) as "agent?", (select instance from task) as "instance?",
+       coalesce((select budgets from ended_turn), '{}') as "budgets!", exists (select from dalsegno.budgets) as "has_budgets!"

@@ -1,6 +1,6 @@
 //! Errors of the two transactions of a turn.
 
-use crate::domain::{StatementError, campaigns, sessions, tasks};
+use crate::domain::{StatementError, budgets, sessions, tasks};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -9,7 +9,7 @@ pub enum Error {
     #[error(transparent)]
     Task(#[from] tasks::Error),
     #[error(transparent)]
-    Budget(#[from] campaigns::ReserveError),
+    Budget(#[from] budgets::ReserveError),
     #[error(transparent)]
     Database(#[from] StatementError),
 }

@@ -21,6 +21,10 @@ pub struct TurnInput {
     pub task: Task,
     pub campaign: Campaign,
     pub limit: Limit,
+    /// True if the campaign has a soft limit.
+    pub has_soft_limit: bool,
+    /// The budgets of the agent, the user and the day.
+    pub budgets: Vec<i64>,
     /// The node of the task.
     pub node: Option<String>,
     /// The whole blackboard, for an agent that may read a part of it. The caller selects that part.
@@ -153,6 +157,8 @@ pub async fn load_task_of_job(
         task,
         campaign,
         limit,
+        has_soft_limit: row.has_soft_limit,
+        budgets: row.budgets,
         node: row.node,
         blackboard,
         edicts,

@@ -11,6 +11,8 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
        exists (select from dalsegno.task_dependencies as d where d.task_id = t.id) as "has_waited!",
        t.first_job_id is not null as "was_retried!",
        b.limit_micros as "limit_micros?", b.limit_tokens as "limit_tokens?",
+       coalesce(b.soft_micros, b.soft_tokens) is not null as "has_soft_limit!",
+       case when exists (select from dalsegno.budgets) then dalsegno.budgets_of(t.campaign_id, t.agent) else '{}' end as "budgets!",
        coalesce(p.last_seq, 0) as "last_post!",
        (select b.since from dalsegno.busy_tasks as b where b.task_id = t.id and b.until > $3::timestamptz - interval '1 hour')
          as "busy_since?",

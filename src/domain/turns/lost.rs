@@ -8,7 +8,8 @@ use super::partial_output;
 use crate::domain::{
     Amount, StatementError,
     agents::SessionMode as Mode,
-    campaigns, facts, messages,
+    budgets::{self, Payers, Spender},
+    facts, messages,
     sessions::{self, SessionRow},
 };
 
@@ -39,8 +40,8 @@ pub async fn interrupt_leftover(
 ) -> Result<(), sessions::Error> {
     // Read before the update, because RETURNING would give the zeros.
     let reserved = sqlx::query!(
-        "select reserved_micros, reserved_tokens from dalsegno.turns
-          where session_id = $1 and number = $2 and state = 'running' for update",
+        r#"select reserved_micros, reserved_tokens, coalesce(budgets, '{}') as "budgets!" from dalsegno.turns
+          where session_id = $1 and number = $2 and state = 'running' for update"#,
         session.id,
         session.turn_count,
     )
@@ -66,8 +67,10 @@ pub async fn interrupt_leftover(
     sessions::take_from_lost_run(&mut *conn, session.id, n_messages).await?;
     if let Some(row) = reserved {
         let reserved = Amount { micros: row.reserved_micros, tokens: row.reserved_tokens };
-        campaigns::settle_reservation(&mut *conn, session.campaign_id, reserved, Amount::ZERO)
-            .await?;
+        let payers = Payers { campaign_id: session.campaign_id, budgets: &row.budgets };
+        let amounts = (reserved, Amount::ZERO);
+        let spender = Spender { agent: &session.agent, task_id: None };
+        budgets::settle(&mut *conn, payers, spender, amounts, now).await?;
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ pub use self::{
 };
 use super::{StatementError, ids};
 
-/// Kind of end that a webhook subscribes to.
+/// Kind of message that a webhook subscribes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = WebhookKind)]
 pub enum Kind {
@@ -49,6 +49,9 @@ pub enum Kind {
     Failed,
     #[serde(rename = "task.cancelled")]
     Cancelled,
+    /// A budget has reached its soft limit.
+    #[serde(rename = "budget.warning")]
+    BudgetWarning,
 }
 
 /// A webhook, without its secrets.
@@ -71,7 +74,7 @@ pub struct Webhook {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct New<'a> {
     pub url: &'a str,
-    /// The kinds of ends. Empty means all.
+    /// Empty: all ends of tasks.
     pub kinds: &'a [Kind],
     pub campaign_id: Option<Uuid>,
 }
@@ -84,13 +87,15 @@ pub struct WithSecret {
 }
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::Done, Self::Failed, Self::Cancelled];
+    /// The ends of tasks, which a webhook gets by default.
+    pub const ENDS: [Self; 3] = [Self::Done, Self::Failed, Self::Cancelled];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Done => "task.done",
             Self::Failed => "task.failed",
             Self::Cancelled => "task.cancelled",
+            Self::BudgetWarning => "budget.warning",
         }
     }
 }
@@ -103,7 +108,7 @@ pub async fn add(
     now: DateTime<Utc>,
 ) -> Result<WithSecret, Error> {
     let url = address::check(new.url, config.allow_private)?;
-    let kinds = if new.kinds.is_empty() { &Kind::ALL[..] } else { new.kinds };
+    let kinds = if new.kinds.is_empty() { &Kind::ENDS[..] } else { new.kinds };
     let kinds: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
     let id = ids::new_at(now);
     let added = sqlx::query!(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     domain::{
-        StatementError, agents::LookupError, amount::Refusal, campaigns::ReserveError, class,
+        StatementError, agents::LookupError, amount::Refusal, budgets::ReserveError, class,
         sessions, tasks, turn_phases,
     },
     jobs::services::REPAIR_PAUSE,
@@ -38,7 +38,8 @@ pub(crate) struct BeginRefusal {
     pub(super) why: String,
     /// Wait before the next look. `None`: waiting would not help.
     pub(super) again_after: Option<Duration>,
-    pub(super) budget: bool,
+    /// Set if a budget does not allow the first call.
+    pub(super) budget: Option<Box<Refusal>>,
     /// Set if the provider refuses calls until then.
     pub(super) busy: Option<Busy>,
 }
@@ -57,7 +58,7 @@ pub(super) const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
 impl BeginRefusal {
     pub(super) fn for_good(why: impl Into<String>) -> Self {
-        Self { why: why.into(), again_after: None, budget: false, busy: None }
+        Self { why: why.into(), again_after: None, budget: None, busy: None }
     }
 
     pub(super) fn later(why: impl Into<String>, after: Duration) -> Self {
@@ -66,10 +67,10 @@ impl BeginRefusal {
 
     /// Returns the code for logs.
     pub(super) fn code(&self) -> &'static str {
-        match (self.budget, self.busy) {
-            (true, _) => BUDGET_CODE,
-            (false, Some(_)) => "turn.busy",
-            (false, None) => "turn.refused",
+        match (&self.budget, self.busy) {
+            (Some(_), _) => BUDGET_CODE,
+            (None, Some(_)) => "turn.busy",
+            (None, None) => "turn.refused",
         }
     }
 
@@ -91,7 +92,8 @@ impl From<LookupError> for BeginRefusal {
 impl From<Refusal> for BeginRefusal {
     fn from(refusal: Refusal) -> Self {
         let again_after = refusal.may_pass_later().then_some(BUDGET_PAUSE);
-        Self { again_after, budget: true, ..Self::for_good(refusal.to_string()) }
+        let why = refusal.to_string();
+        Self { again_after, budget: Some(Box::new(refusal)), ..Self::for_good(why) }
     }
 }
 

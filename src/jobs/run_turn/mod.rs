@@ -48,13 +48,16 @@ use self::{
     commit::{decision, measure, turn::Turn},
     crash_points::CrashPoint,
     error::Error,
-    gate::{busy, failover, paused, refuse},
+    gate::{budget, busy, failover, paused, refuse},
     load::assignment::{self, Assignment},
 };
 use super::Services;
 use crate::{
     context::Pressure,
-    domain::tasks::{self, RunJoinedTurn, RunTurn},
+    domain::{
+        amount::Refusal,
+        tasks::{self, RunJoinedTurn, RunTurn},
+    },
     queue::{End, HandlerResult, Run, Stop},
 };
 
@@ -117,6 +120,11 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
             refuse::end_cancelled(run, services, task).await
         }
         Err(Error::Refused(refused)) => {
+            let budget = refused.budget.as_deref().cloned();
+            let budget = budget.map(|refusal| assignment.complete_refusal(refusal));
+            if let Some(refusal) = budget.filter(Refusal::waits) {
+                return budget::wait_for_budget(run, services, task, &refusal).await;
+            }
             let refused = failover::move_conversation(run, services, &assignment, refused).await?;
             refuse::refuse(run, services, task, &refused).await
         }

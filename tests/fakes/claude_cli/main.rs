@@ -77,7 +77,8 @@ fn main() -> ExitCode {
     if !fault.keeps_turn_in_memory() {
         transcript.flush();
     }
-    if fault.calls_tools() {
+    // An interrupted task continues with an answer.
+    if fault.calls_tools() && !prompt.contains("was interrupted") {
         drop(lines);
         turn.call_tools_until_interrupted();
         return ExitCode::from(1);

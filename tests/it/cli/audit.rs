@@ -56,6 +56,7 @@ async fn every_changing_command_writes_an_audit_line() {
         (vec!["campaign", "pause", &campaign], "campaign.pause", &campaign),
         (vec!["campaign", "resume", &campaign], "campaign.resume", &campaign),
         (vec!["campaign", "budget", &campaign, "--tokens", "9000"], "campaign.limit", &campaign),
+        (vec!["budget", "set", "day", "--money", "9"], "budget.set", "day"),
         (
             vec![
                 "blackboard",
@@ -133,6 +134,7 @@ async fn every_changing_command_writes_an_audit_line() {
         (vec!["session", "fork", &session, "--at", "1"], "session.fork", &session),
         (vec!["task", "cancel", &id], "task.cancel", &id),
         (vec!["task", "retry", &id], "task.retry", &id),
+        (vec!["task", "budget", &id, "--tokens", "9000"], "task.limit", &id),
         (vec!["queue", "pause", "turns", "--reason", "x"], "queue.pause", "turns"),
         (vec!["queue", "resume", "turns"], "queue.resume", "turns"),
         (vec!["queue", "pause", "g", "--group"], "group.pause", "g"),

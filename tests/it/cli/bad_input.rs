@@ -1,6 +1,6 @@
 //! Invalid input: each mistake has its exit code and its message, and nothing is stored.
 
-use dalsegno::domain::{Amount, amount::Limit, campaigns};
+use dalsegno::domain::{Amount, amount::Limit};
 use serde_json::{Value, json};
 
 use super::Fixture;
@@ -79,9 +79,8 @@ async fn a_timestamp_out_of_range_is_a_usage_error() {
 async fn a_campaign_without_budget_refuses_tasks() {
     let limit = Limit { micros: Some(1_000_000), tokens: None };
     let fixture = Fixture::with_limit(limit).await;
-    let (pool, id) = (&fixture.world.pool, fixture.world.campaign.id);
     let spent = Amount { micros: 1_000_000, tokens: 5 };
-    campaigns::settle_reservation(pool, id, Amount::ZERO, spent).await.unwrap();
+    fixture.world.spend_all(spent).await;
     let campaign = fixture.campaign();
     let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "x", "--json"];
     let output = fixture.run(&add).await;

@@ -153,7 +153,7 @@ async fn an_invalid_task_is_refused_with_a_hint() {
     tx.rollback().await.unwrap();
     let (code, said) = refused(call(&mut conn, Uuid::nil(), "'copywriter', 'x'").await);
     assert_eq!(code, "DS404", "{said}");
-    sqlx::query("update dalsegno.campaign_budgets set spent_tokens = 10")
+    sqlx::query("update dalsegno.campaign_budgets set spent_tokens = 10, on_limit = 'fail'")
         .execute(&mut *conn)
         .await
         .unwrap();

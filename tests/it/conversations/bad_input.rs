@@ -51,9 +51,7 @@ async fn a_closed_or_spent_campaign_refuses_tasks() {
     let keyed = New { idempotency_key: Some("order-1"), ..world.ask("Part one.") };
     let first = world.add_new(&keyed).await.unwrap();
     let spent = Amount { micros: 1_000_000, tokens: 5 };
-    campaigns::settle_reservation(&world.pool, world.campaign.id, Amount::ZERO, spent)
-        .await
-        .unwrap();
+    world.spend_all(spent).await;
     let said = refused(&world, &world.ask("Part one.")).await;
     assert!(said.contains("1.00 of 1.00 are spent"), "{said}");
     assert!(said.contains("dalsegno campaign budget"), "{said}");

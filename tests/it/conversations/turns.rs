@@ -330,6 +330,7 @@ async fn turns_update_no_indexed_column_of_sessions() {
         lease: 1000,
         attempt: 1,
         reserve: Amount::ZERO,
+        budgets: &[],
         messages: &[message(task.id, Role::User, &task.prompt)],
         shows_posts: false,
         events: &[],

@@ -12,7 +12,8 @@ use dalsegno::{
     domain::{
         Amount, Page,
         agents::{Agent, Catalogue, Config, Provider},
-        amount::Limit,
+        amount::{Limit, OnLimit},
+        budgets::{self, Payers, Spender},
         campaigns::{self, Campaign},
         conversations::{Inheritance, NewSession, ResolvedSession, SessionRequest, resolve},
         messages, sessions,
@@ -29,6 +30,9 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::app::{TestDatabase, noon};
+
+/// The caller of calls without a task.
+pub const SPENDER: Spender<'_> = Spender { agent: "copywriter", task_id: None };
 
 pub const HASH: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 
@@ -84,6 +88,16 @@ impl World {
         drop(conn);
         let catalogue = Catalogue::load(&shipped()).unwrap();
         Self { pool, campaign, catalogue, leases: AtomicI64::new(1), database: None }
+    }
+
+    /// Charges an amount to the campaign, whose tasks fail at the limit.
+    pub async fn spend_all(&self, spent: Amount) {
+        let mut conn = self.pool.acquire().await.unwrap();
+        let (id, on_limit) = (self.campaign.id, Some(OnLimit::Fail));
+        let change = campaigns::LimitChange { on_limit, ..Default::default() };
+        campaigns::change_limit(&mut conn, id, change).await.unwrap();
+        let (payers, amounts) = (Payers::campaign(id), (Amount::ZERO, spent));
+        budgets::settle(&mut *conn, payers, SPENDER, amounts, noon()).await.unwrap();
     }
 
     /// Returns the URL of the database, for other programs.
@@ -181,6 +195,7 @@ impl World {
             lease,
             attempt: 1,
             reserve,
+            budgets: &[],
             messages: &new,
             shows_posts: false,
             events: &[],

@@ -467,6 +467,9 @@ async fn no_fact_of_an_erased_campaign_is_found() {
         .await;
     wait_for_extractions(&fixture).await;
     worker.stop().await;
+    let set = "select dalsegno.change_budget('user', $1, 'UTC', '{\"tokens\": 9}', now())";
+    sqlx::query(set).bind(USER).execute(&fixture.pool).await.unwrap();
+    assert_eq!(fixture.count("select count(*) from dalsegno.budgets").await, 1);
     let before = tables_with(&fixture.pool, ERASED_WORD).await;
     for table in ["audit", "facts", "memory_items"] {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
@@ -482,6 +485,8 @@ async fn no_fact_of_an_erased_campaign_is_found() {
     .await;
     upkeep.stop().await;
     assert_eq!(tables_with(&fixture.pool, ERASED_WORD).await, []);
+    // The budget has the name of the user, whom no other campaign has.
+    assert_eq!(fixture.count("select count(*) from dalsegno.budgets").await, 0);
     // The actor and the tool of a call are kept.
     let calls = "select count(*) from dalsegno.audit where action = 'tool.call' and data = '{}'";
     assert_eq!(fixture.count(calls).await, 1);

@@ -118,6 +118,13 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ("POST", "/v1/campaigns", "/v1/campaigns".into(), new, "campaign.create"),
         ("PATCH", "/v1/campaigns/{id}", change.clone(), brief, "campaign.edit"),
         ("PATCH", "/v1/campaigns/{id}/budget", format!("{change}/budget"), limit, "campaign.limit"),
+        (
+            "PATCH",
+            "/v1/budgets",
+            "/v1/budgets".into(),
+            json!({ "owner": "agent", "key": "copywriter", "tokens": 9000 }),
+            "budget.set",
+        ),
         ("POST", "/v1/campaigns/{id}/memory", memory.clone(), item("first"), "memory.publish"),
         (
             "POST",
@@ -257,6 +264,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ("POST", "/v1/jobs/{id}/cancel", job("cancel"), why.clone(), "job.cancel"),
         ("POST", "/v1/tasks/{id}/cancel", task("cancel"), why.clone(), "task.cancel"),
         ("POST", "/v1/tasks/{id}/retry", task("retry"), json!({}), "task.retry"),
+        ("PATCH", "/v1/tasks/{id}/budget", task("budget"), json!({ "tokens": 9000 }), "task.limit"),
         ("POST", "/v1/webhooks", "/v1/webhooks".into(), url, "webhook.add"),
         ("POST", "/v1/webhooks/{id}/rotate", hook("rotate"), json!({}), "webhook.rotate"),
         ("POST", "/v1/webhooks/{id}/test", hook("test"), json!({}), "webhook.test"),

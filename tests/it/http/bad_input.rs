@@ -1,6 +1,6 @@
 //! Invalid input: each mistake is a problem document with a stable code, and nothing is stored.
 
-use dalsegno::domain::{Amount, amount::Limit, campaigns};
+use dalsegno::domain::{Amount, amount::Limit};
 use serde_json::{Value, json};
 
 use super::{Fixture, client::send};
@@ -262,9 +262,7 @@ async fn a_spent_budget_reports_whether_waiting_helps() {
     let world =
         World::over(fixture.app.pool.clone(), Limit { micros: None, tokens: Some(100) }).await;
     let spent = Amount { micros: 0, tokens: 100 };
-    campaigns::settle_reservation(&world.pool, world.campaign.id, Amount::ZERO, spent)
-        .await
-        .unwrap();
+    world.spend_all(spent).await;
     let path = format!("/v1/campaigns/{}/tasks", world.campaign.id);
     let reply = fixture.post(&path, &json!({ "agent": "copywriter", "prompt": "x" })).await;
     let detail = reply.problem(409, "budget_exceeded");

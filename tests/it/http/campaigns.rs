@@ -114,3 +114,39 @@ async fn the_agents_are_listed_with_their_skills() {
     assert_eq!(agents["skills"][0]["name"], "editorial-style");
     assert_eq!(agents["problems"], json!([]));
 }
+
+#[tokio::test]
+async fn budgets_of_agents_users_and_days_are_set_listed_and_removed() {
+    let fixture = Fixture::new().await;
+    fixture.world.turn("Part one.", TurnSettings::default()).await;
+    let set = async |change: serde_json::Value| fixture.patch("/v1/budgets", &change).await;
+    // It begins with what the ledger has.
+    let agent =
+        json!({ "owner": "agent", "key": "copywriter", "tokens": 9000, "on_limit": "fail" });
+    let agent = set(agent).await.expect(200);
+    assert_eq!(agent["spent"], json!({ "micros": 500, "tokens": 40 }));
+    assert_eq!((&agent["limit"]["tokens"], &agent["on_limit"]), (&json!(9000), &json!("fail")));
+    let day = set(json!({ "owner": "day", "micros": 5, "soft_micros": 4 })).await.expect(200);
+    assert_eq!((&day["time_zone"], &day["soft"]["micros"]), (&json!("UTC"), &json!(4)));
+    set(json!({ "owner": "user", "key": "ann", "tokens": 1 })).await.expect(200);
+    let listed = fixture.get("/v1/budgets").await.expect(200);
+    let owners = listed["items"].as_array().unwrap().iter();
+    let owners: Vec<_> = owners.map(|it| (it["owner"].clone(), it["key"].clone())).collect();
+    let pair = |owner: &str, key: &str| (json!(owner), json!(key));
+    assert_eq!(owners, [pair("agent", "copywriter"), pair("day", ""), pair("user", "ann")]);
+    let first = fixture.get("/v1/budgets?limit=1").await.expect(200);
+    assert_eq!(first["next"], "agent/copywriter");
+    let second = fixture.get("/v1/budgets?limit=1&cursor=agent/copywriter").await.expect(200);
+    assert_eq!(second["items"][0]["owner"], "day");
+    for (change, status, code) in [
+        (json!({ "owner": "agent", "key": "copywritter", "tokens": 9 }), 404, "unknown_agent"),
+        (json!({ "owner": "agent", "tokens": 9 }), 422, "bad_budget_key"),
+        (json!({ "owner": "day", "key": "x", "tokens": 9 }), 422, "bad_budget_key"),
+        (json!({ "owner": "user", "key": "a n n", "tokens": 9 }), 422, "bad_user"),
+        (json!({ "owner": "day", "tokens": 0 }), 422, "bad_value"),
+    ] {
+        set(change).await.problem(status, code);
+    }
+    let removed = json!({ "owner": "day", "micros": null, "soft_micros": null });
+    assert_eq!(set(removed).await.expect(200), json!(null));
+}

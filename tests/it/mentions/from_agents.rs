@@ -85,7 +85,7 @@ async fn refused_tasks_are_reported_to_the_mentioning_agent_and_its_answer_stays
         (fixture.count(running).await == 1).then_some(())
     })
     .await;
-    sqlx::query("update dalsegno.campaign_budgets set limit_tokens = 1")
+    sqlx::query("update dalsegno.campaign_budgets set limit_tokens = 1, on_limit = 'fail'")
         .execute(&fixture.pool)
         .await
         .unwrap();

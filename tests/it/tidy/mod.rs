@@ -214,7 +214,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
     ),
     ("log", &["audit", "feed", "operation_keys", "prices", "turn_tokens", "usage"]),
     ("agents", &["agents", "nodes"]),
-    ("campaigns", &["campaigns"]),
+    ("campaigns", &["budgets", "campaigns"]),
     ("access", &["keys"]),
     ("board", &["blackboard", "posts"]),
     ("delivery", &["webhooks"]),

@@ -254,6 +254,7 @@ async fn a_budget_is_reserved_settled_and_refused_with_a_reason() {
     let limit = dalsegno::domain::amount::Limit { micros: None, tokens: Some(3_000) };
     let settings = [("sim.window_tokens", "4000")];
     let fixture = Fixture::with_limit(&settings, limit).await;
+    fixture.fail_at_limit().await;
     fixture.write_agent(
         "writer",
         "---\nname: writer\ndescription: Writes\nreserve_tokens: 200\n---\nYou write.\n",

@@ -9,8 +9,8 @@ use dalsegno::{
     domain::{
         agents::SessionMode as Mode,
         agents::{Catalogue, Library},
-        amount::Limit,
-        campaigns::{self, Campaign},
+        amount::{Limit, OnLimit},
+        campaigns::{self, Campaign, LimitChange},
         cleanups::{self, Walk},
         feed, manifests, messages, sessions,
         sessions::Session,
@@ -497,6 +497,36 @@ impl Fixture {
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;
         tx.commit().await.unwrap();
         Ok(added.task)
+    }
+
+    /// Lets tasks fail at the limit of the campaign, instead of waiting.
+    pub async fn fail_at_limit(&self) {
+        self.change_limit(LimitChange { on_limit: Some(OnLimit::Fail), ..Default::default() })
+            .await;
+    }
+
+    pub async fn change_limit(&self, change: LimitChange) {
+        let mut conn = self.pool.acquire().await.unwrap();
+        campaigns::change_limit(&mut conn, self.campaign.id, change).await.unwrap();
+    }
+
+    pub async fn budget(&self) -> campaigns::Budget {
+        campaigns::budget(&self.pool, self.campaign.id).await.unwrap().unwrap()
+    }
+
+    /// Returns the time of the test's clock.
+    pub fn clock_now(&self) -> DateTime<Utc> {
+        self.clock.now()
+    }
+
+    /// Waits until this number of tasks wait for their budgets and nothing runs.
+    pub async fn waiting_for_budget(&self, n: i64) {
+        eventually("tasks wait for their budgets", async || {
+            let waiting = "select count(*) from dalsegno.budget_waits";
+            let busy = "select count(*) from dalsegno.jobs where state in ('ready', 'running') and kind = 'run_turn'";
+            (self.count(waiting).await == n && self.count(busy).await == 0).then_some(())
+        })
+        .await;
     }
 
     pub async fn cancel(&self, task: &Task) {

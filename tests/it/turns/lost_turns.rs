@@ -5,7 +5,8 @@ use dalsegno::{
         Amount,
         agents::SessionMode as Mode,
         amount::Limit,
-        campaigns::{self, LimitChange},
+        budgets::{self, Payers, Spender},
+        campaigns::LimitChange,
         sessions,
         tasks::{State, Task},
     },
@@ -15,9 +16,12 @@ use uuid::Uuid;
 
 use super::Fixture;
 use crate::{
-    app::eventually,
+    app::{eventually, noon},
     conversations::world::{TurnSettings, World},
 };
+
+/// The caller of calls without a task.
+const SPENDER: Spender<'_> = Spender { agent: "writer", task_id: None };
 
 impl Fixture {
     /// Leaves a turn of the task running under an expired lease.
@@ -28,10 +32,6 @@ impl Fixture {
         let now = TurnSettings { prompt_hash: hash.leak(), ..TurnSettings::default() };
         let world = World::over(self.pool.clone(), Limit::default()).await;
         world.try_begin(task, 0, now, reserve).await.unwrap();
-    }
-
-    async fn budget(&self) -> campaigns::Budget {
-        campaigns::budget(&self.pool, self.campaign.id).await.unwrap().unwrap()
     }
 }
 
@@ -55,10 +55,8 @@ async fn two_lost_turns_do_not_block_each_other_forever() {
         fixture.lose_turn(task, Amount { micros: 0, tokens: share }).await;
     }
     // The limit allows both turns as they were. The notice of the interruption makes each turn a little more expensive.
-    let mut conn = fixture.pool.acquire().await.unwrap();
     let tight = LimitChange { tokens: Some(Some(spent + 2 * share)), ..Default::default() };
-    campaigns::change_limit(&mut conn, fixture.campaign.id, tight).await.unwrap();
-    drop(conn);
+    fixture.change_limit(tight).await;
     let worker = fixture.start_worker().await;
     for task in [&one, &other] {
         let task = fixture.ended_after_pause(task).await;
@@ -156,13 +154,15 @@ async fn a_one_task_session_is_closed_with_its_task_for_every_end() {
 }
 
 #[tokio::test]
-async fn a_task_that_waits_for_budget_reports_it_once_and_checks_ever_more_rarely() {
+async fn a_task_that_fails_at_the_limit_reports_its_wait_once_and_checks_ever_more_rarely() {
     let limit = Limit { micros: None, tokens: Some(10_000) };
     let fixture = Fixture::with_limit(&[], limit).await;
+    fixture.fail_at_limit().await;
     // A turn of another task runs with all that is left.
     let mut conn = fixture.pool.acquire().await.unwrap();
     let all = Amount { micros: 0, tokens: 10_000 };
-    campaigns::reserve(&mut conn, fixture.campaign.id, all).await.unwrap();
+    let campaign = Payers::campaign(fixture.campaign.id);
+    budgets::reserve(&mut conn, campaign, all, noon()).await.unwrap();
     let worker = fixture.start_worker().await;
     let task = fixture.add("Write.").await;
     let second = "select extract(epoch from j.run_at - (select max(ended_at) from dalsegno.runs))::float8
@@ -174,9 +174,7 @@ async fn a_task_that_waits_for_budget_reports_it_once_and_checks_ever_more_rarel
     .await;
     assert!((9.0..11.0).contains(&pause_secs), "{pause_secs}");
     assert_eq!(fixture.kinds(&task).await, ["task.waiting"]);
-    campaigns::settle_reservation(&mut *conn, fixture.campaign.id, all, Amount::ZERO)
-        .await
-        .unwrap();
+    budgets::settle(&mut *conn, campaign, SPENDER, (all, Amount::ZERO), noon()).await.unwrap();
     drop(conn);
     sqlx::query("update dalsegno.jobs set run_at = now()").execute(&fixture.pool).await.unwrap();
     let task = fixture.done(&task).await;

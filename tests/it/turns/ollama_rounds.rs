@@ -1,6 +1,10 @@
 //! The requests to Ollama in each call of a turn with tools, message by message.
 
-use dalsegno::domain::{amount::Limit, tasks::State, turns};
+use dalsegno::domain::{
+    amount::Limit,
+    tasks::{self, State},
+    turns,
+};
 use serde_json::{Value, json};
 
 use super::Fixture;
@@ -187,7 +191,7 @@ async fn a_model_without_tools_fails_the_task_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_token_budget_ends_a_turn_between_two_calls() {
+async fn a_token_budget_stops_a_turn_between_two_calls_and_a_raise_continues_it() {
     const BUDGET: i64 = 6_000;
     let text = |n: usize| format!("Part {n}. {}", "The tide is out. ".repeat(40));
     let fake = FakeOllama::playing((0..30).map(|n| posting(&text(n)))).await;
@@ -196,19 +200,31 @@ async fn a_token_budget_ends_a_turn_between_two_calls() {
     let worker = fixture.start_worker().await;
     let own = Limit { micros: None, tokens: Some(BUDGET) };
     let task = fixture.add_as("writer", "main", "Write.", None, own).await;
-    let task = fixture.ended(&task).await;
-    fixture.settled().await;
-    worker.stop().await;
-    assert_eq!(task.state, State::Failed, "{task:?}");
-    let why = task.error.as_deref().unwrap();
-    let sums = format!("{} tokens of {BUDGET} tokens are spent, and up to", task.spent_tokens);
-    assert!(why.contains("the budget of the task") && why.contains(&sums), "{why}");
+    fixture.waiting_for_budget(1).await;
+    let waiting = fixture.task(&task).await;
+    assert_eq!(waiting.state, State::Queued, "{waiting:?}");
+    let why = fixture.turns(&task).await[0].error.clone().unwrap();
+    let sums = format!("{} tokens of {BUDGET} tokens are spent, and up to", waiting.spent_tokens);
+    assert!(
+        why.contains("waiting: budget: the budget of the task") && why.contains(&sums),
+        "{why}"
+    );
     let n_calls = fake.chats().len();
-    assert!((2..30).contains(&n_calls) && task.spent_tokens <= BUDGET, "{n_calls}: {task:?}");
+    assert!((2..30).contains(&n_calls) && waiting.spent_tokens <= BUDGET, "{n_calls}: {waiting:?}");
     let ledger = "select sum(input_tokens + output_tokens)::bigint from dalsegno.usage";
-    assert_eq!(fixture.count(ledger).await, task.spent_tokens);
+    assert_eq!(fixture.count(ledger).await, waiting.spent_tokens);
     // Each call has its result, and all of it is in the transcript.
     assert_eq!(fixture.count("select count(*) from dalsegno.posts").await, n_calls as i64);
     let results = "select count(*) from dalsegno.messages where role = 'tool'";
     assert_eq!(fixture.count(results).await, n_calls as i64);
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    let change = tasks::BudgetChange { tokens: Some(Some(1_000_000)), ..Default::default() };
+    tasks::change_budget(&mut conn, task.id, change).await.unwrap();
+    drop(conn);
+    let done = fixture.done(&task).await;
+    fixture.settled().await;
+    worker.stop().await;
+    assert_eq!(fixture.count(ledger).await, done.spent_tokens);
+    let last = fake.chats().last().unwrap().to_string();
+    assert!(last.contains("was interrupted") && last.matches("Write.").count() == 1, "{last}");
 }

@@ -5,7 +5,7 @@ use std::{os::unix::process::ExitStatusExt as _, path::PathBuf};
 use dalsegno::{
     domain::{
         amount::Limit,
-        campaigns,
+        campaigns::LimitChange,
         messages::StoredMessage,
         tasks::{self, InterruptMode, State, Task},
         turns,
@@ -390,7 +390,7 @@ async fn a_worker_that_dies_between_two_calls_leaves_a_notice_and_its_tool_resul
 }
 
 #[tokio::test]
-async fn a_turn_that_would_exceed_a_budget_ends_between_two_calls() {
+async fn a_turn_that_would_exceed_a_budget_waits_between_two_calls_and_continues_after_a_raise() {
     let page = "[[sim: call trial_long]] [[sim: call trial_long {\"cursor\": \"1000\"}]]";
     for of_campaign in [true, false] {
         let limit = Limit { tokens: Some(9000), micros: None };
@@ -400,23 +400,43 @@ async fn a_turn_that_would_exceed_a_budget_ends_between_two_calls() {
         fixture.write_agent("writer", &writer("reserve_tokens: 300\n"));
         let worker = fixture.start_worker().await;
         let task = fixture.add_as("writer", "main", &format!("Write. {page}"), None, own).await;
-        let task = fixture.ended(&task).await;
-        fixture.settled().await;
-        worker.stop().await;
-        assert_eq!(task.state, State::Failed, "{task:?}");
-        let why = task.error.clone().unwrap();
-        assert!(why.contains(if of_campaign { "campaign" } else { "task" }), "{why}");
-        // No other amount is reserved: waiting would not help.
-        let sums = format!("{} tokens of 9000 tokens are spent, and up to", task.spent_tokens);
-        assert!(why.contains(&sums) && !why.contains("wait until"), "{why}");
+        fixture.waiting_for_budget(1).await;
+        let waiting = fixture.task(&task).await;
+        assert_eq!(waiting.state, State::Queued, "{waiting:?}");
         let turns = fixture.turns(&task).await;
         let [turn] = turns.as_slice() else { panic!("{turns:?}") };
-        assert!(turn.calls >= 1 && task.spent_tokens < 9000, "{turn:?}");
-        assert_eq!(task.spent_tokens, turn.input_tokens + turn.output_tokens);
-        let mut conn = fixture.pool.acquire().await.unwrap();
-        let budget = campaigns::budget(&mut *conn, task.campaign_id).await.unwrap().unwrap();
-        assert_eq!((budget.spent.tokens, budget.reserved.tokens), (task.spent_tokens, 0));
-        check_groups(&fixture.messages(task.session_id.unwrap()).await);
+        let why = turn.error.clone().unwrap();
+        let owner = if of_campaign { "campaign" } else { "task" };
+        assert!(why.starts_with(&format!("waiting: budget: the budget of the {owner} ")), "{why}");
+        // No other amount is reserved: only a raise helps.
+        let sums = format!("{} tokens of 9000 tokens are spent, and up to", waiting.spent_tokens);
+        assert!(why.contains(&sums) && why.contains("it continues when `dalsegno "), "{why}");
+        assert!(turn.calls >= 1 && waiting.spent_tokens < 9000, "{turn:?}");
+        assert_eq!(waiting.spent_tokens, turn.input_tokens + turn.output_tokens);
+        let budget = fixture.budget().await;
+        assert_eq!((budget.spent.tokens, budget.reserved.tokens), (waiting.spent_tokens, 0));
+        check_groups(&fixture.messages(task.session_id.or(waiting.session_id).unwrap()).await);
+        let tokens = Some(Some(1_000_000));
+        match of_campaign {
+            true => fixture.change_limit(LimitChange { tokens, ..Default::default() }).await,
+            false => {
+                let mut conn = fixture.pool.acquire().await.unwrap();
+                let change = tasks::BudgetChange { tokens, ..Default::default() };
+                tasks::change_budget(&mut conn, task.id, change).await.unwrap();
+            }
+        }
+        let done = fixture.done(&task).await;
+        fixture.settled().await;
+        worker.stop().await;
+        assert_eq!(fixture.budget().await.spent.tokens, done.spent_tokens);
+        // The prompt is stored once, and a notice stands before what the second turn adds.
+        let messages = fixture.messages(done.session_id.unwrap()).await;
+        let n_with = |role| messages.iter().filter(|stored| stored.message.role == role).count();
+        assert_eq!((n_with(Role::User), n_with(Role::Notice)), (1, 1));
+        check_groups(&messages);
+        let states: Vec<_> =
+            fixture.turns(&task).await.iter().map(|it| (it.state, it.attempt)).collect();
+        assert_eq!(states, [(turns::State::Failed, 1), (turns::State::Done, 1)]);
     }
 }
 
@@ -424,6 +444,7 @@ async fn a_turn_that_would_exceed_a_budget_ends_between_two_calls() {
 async fn two_concurrent_turns_never_exceed_their_shared_budget() {
     let limit = Limit { tokens: Some(14_000), micros: None };
     let fixture = Fixture::with_limit(&[], limit).await;
+    fixture.fail_at_limit().await;
     fixture.write_agent("writer", &writer("reserve_tokens: 300\n"));
     let worker = fixture.start_worker().await;
     let posts: String =
@@ -443,7 +464,7 @@ async fn two_concurrent_turns_never_exceed_their_shared_budget() {
         assert!(why.contains("the budget of the campaign does not allow the call"), "{why}");
         check_groups(&fixture.messages(task.session_id.unwrap()).await);
     }
-    let budget = campaigns::budget(&fixture.pool, fixture.campaign.id).await.unwrap().unwrap();
+    let budget = fixture.budget().await;
     assert_eq!(budget.reserved.tokens, 0);
     assert!(budget.spent.tokens <= 14_000, "{budget:?}");
     let ledger = "select sum(input_tokens + output_tokens)::bigint from dalsegno.usage";

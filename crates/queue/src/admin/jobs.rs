@@ -259,7 +259,7 @@ pub async fn wake_snoozed(executor: impl PgExecutor<'_>, kind: &str) -> Result<i
     sqlx::query_scalar!(
         r#"SELECT count(dalsegno.retry(j.id)) AS "n!"
              FROM (SELECT id FROM dalsegno.jobs WHERE kind = $1 AND state = 'scheduled' AND wait_reason = 'snooze'
-                    ORDER BY id LIMIT 10000) AS j"#,
+                     AND run_at < dalsegno.never() ORDER BY id LIMIT 10000) AS j"#,
         kind,
     )
     .fetch_one(executor)

@@ -1,8 +1,15 @@
 //! Durations and numbers in words.
 
+/// A hundred years: `dalsegno.never()` is farther away, and no moment that a job is put off to.
+const NEVER_SECS: f64 = 100.0 * 365.0 * 86_400.0;
+
 /// Returns `in 4 min`, or `now`.
 pub(super) fn format_in(secs: f64) -> String {
-    if secs < 1.0 { "now".to_owned() } else { format!("in {}", span(secs)) }
+    match secs {
+        secs if secs < 1.0 => "now".to_owned(),
+        secs if secs > NEVER_SECS => "when the application ends its wait".to_owned(),
+        secs => format!("in {}", span(secs)),
+    }
 }
 
 /// Returns `4 min ago`, or `just now`.

@@ -109,6 +109,7 @@ async fn open(
         lease: run.lease(),
         attempt: run.attempt(),
         reserve: reserve(assignment, outlook.estimated_tokens),
+        budgets: &assignment.budgets,
         minted,
         messages: &entries.words.new,
         shows_posts: entries.words.board.as_ref().is_some_and(Board::shows_posts),

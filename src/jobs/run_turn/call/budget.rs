@@ -1,21 +1,22 @@
 //! The budget of a turn between two calls of the model.
 //!
-//! Before each call, the turn's spending so far and the needs of that call are reserved in the campaign's budget. So
+//! Before each call, the turn's spending so far and the needs of that call are reserved in the turn's budgets. So
 //! parallel turns exceed a limit by one call each at most. Without a reservation the turn stops.
 //!
 //! A provider that makes all calls of a turn itself reports its usage after each of them ([`Watch`]). Its next call
 //! does not wait for the reservation. If that is refused, the running call is cut off, and its usage so far is paid.
 
-use std::pin::Pin;
+use std::{pin::Pin, time::Duration};
 
+use chrono::{DateTime, Utc};
 use futures_util::FutureExt as _;
 
 use crate::{
     causes::causes,
     domain::{
         Amount,
-        amount::{Limit, Owner, Refusal},
-        campaigns::ReserveError,
+        amount::{OnLimit, Refusal},
+        budgets::ReserveError,
         ids, messages, tasks,
         turn_phases::{self, StartedTurn},
     },
@@ -41,17 +42,17 @@ pub async fn reserve_for_call(
     begun: &mut StartedTurn,
     spent: Amount,
     ahead: Amount,
+    now: DateTime<Utc>,
 ) -> Result<(), providers::Error> {
     if !assignment.is_limited {
         return Ok(());
     }
     // The cost of folding is on the task already.
     let task = tasks::get(run.pool(), assignment.task.id).await.map_err(database_error)?;
-    let limit = Limit { micros: task.budget_micros, tokens: task.budget_tokens };
-    let before = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
-    limit.check(Owner::Task, before + spent, Amount::ZERO, ahead).map_err(refused)?;
+    let refused = |refusal| refused(assignment.complete_refusal(refusal));
+    task.check_budget(spent, ahead).map_err(refused)?;
     let mut tx = run.pool().begin().await.map_err(database_error)?;
-    match turn_phases::reserve_more(&mut tx, begun, spent, ahead).await {
+    match turn_phases::reserve_more(&mut tx, begun, spent, ahead, now).await {
         Ok(reserved) => {
             tx.commit().await.map_err(database_error)?;
             begun.reserved = reserved;
@@ -62,14 +63,20 @@ pub async fn reserve_for_call(
     }
 }
 
+/// Builds the error of a turn that stops. Its end finds the refusal in it, if the task waits for its budget: also for a call that needs
+/// more than the whole limit, because the calls before it are paid.
 fn refused(refusal: Refusal) -> providers::Error {
-    let (class, why) = match refusal.may_pass_later() {
-        true => {
-            (Class::Snooze { after: BUDGET_PAUSE, scope: Scope::Host }, refusal.describe_delay())
+    let snooze = |after| Class::Snooze { after, scope: Scope::Host };
+    let error = match (refusal.on_limit, refusal.may_pass_later()) {
+        (OnLimit::Wait, _) => providers::Error::new(BUDGET_CODE, snooze(Duration::ZERO), refusal),
+        (OnLimit::Fail, true) => {
+            providers::Error::new(BUDGET_CODE, snooze(BUDGET_PAUSE), refusal.describe_delay())
         }
-        false => (Class::Fail, refusal.to_string()),
+        (OnLimit::Fail, false) => {
+            providers::Error::new(BUDGET_CODE, Class::Fail, refusal.to_string())
+        }
     };
-    providers::Error::new(BUDGET_CODE, class, why).of(Origin::Budget).before_call()
+    error.of(Origin::Budget).before_call()
 }
 
 /// An error of the database. The end of the turn checks if another run has the conversation by now.
@@ -172,7 +179,8 @@ impl<'a> Watch<'a> {
         let tokens = i64::try_from(used.context_tokens).unwrap_or(i64::MAX);
         let ahead = Amount { micros: 0, tokens };
         let asking = async move {
-            let answer = reserve_for_call(run, assignment, &mut begun, spent, ahead).await;
+            let now = services.clock.now();
+            let answer = reserve_for_call(run, assignment, &mut begun, spent, ahead, now).await;
             (begun, answer)
         };
         self.asking = Some(asking.boxed());
@@ -184,8 +192,9 @@ impl<'a> Watch<'a> {
             Origin::CostLimit => {
                 let spent = ledger::sum_amounts(self.services, self.assignment, &error.spent);
                 let least = Amount { micros: 1, tokens: 0 };
-                let Self { run, assignment, ref mut begun, .. } = *self;
-                reserve_for_call(run, assignment, begun, spent, least).await.err()
+                let Self { run, services, assignment, ref mut begun, .. } = *self;
+                let now = services.clock.now();
+                reserve_for_call(run, assignment, begun, spent, least, now).await.err()
             }
             _ => self.refused.take().filter(|_| error.class == Class::Cancelled),
         };

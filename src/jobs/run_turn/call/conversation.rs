@@ -5,7 +5,7 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use crate::{
-    domain::{Amount, campaigns, sessions::SessionRow, transcripts},
+    domain::{Amount, budgets, campaigns, sessions::SessionRow, transcripts},
     jobs::{
         Services,
         run_turn::{
@@ -41,6 +41,10 @@ pub async fn build_conversation(
         Some(_) => files(run.pool(), session.id).await?,
         None => Vec::new(),
     };
+    let left = {
+        let mut conn = run.pool().acquire().await.map_err(connection_error)?;
+        left_micros(&mut conn, assignment, opened.begun.reserved).await?
+    };
     let mut conversation = Conversation {
         external_id: bound.external_id,
         head: head.filter(|_| !transcript.is_empty()),
@@ -52,14 +56,7 @@ pub async fn build_conversation(
             .and_then(|m| serde_json::from_value(m).ok())
             .unwrap_or_default(),
         credential: Some(bound.credential.clone()),
-        grants: build_grants(
-            run,
-            services,
-            assignment,
-            &opened.begun,
-            left_micros(run.pool(), assignment, opened.begun.reserved).await?,
-        )
-        .await?,
+        grants: build_grants(run, services, assignment, &opened.begun, left).await?,
         is_warm: assignment.agent.warm,
         is_temporary: opened.begun.ephemeral,
     };
@@ -173,15 +170,21 @@ async fn files(
     Ok(stored.into_iter().filter_map(file).collect())
 }
 
+fn connection_error(error: sqlx::Error) -> providers::Error {
+    transcript_error(crate::domain::StatementError {
+        action: "read the budgets of a turn",
+        source: error,
+    })
+}
+
 fn transcript_error(error: crate::domain::StatementError) -> providers::Error {
     providers::Error::new("transcript.not_read", Class::Retry { after: None }, error)
         .of(Origin::Host)
 }
 
-/// Returns the money that is left of the task's budget or the campaign's, the smaller of both. Reservations of other
-/// turns are subtracted.
+/// Returns the least money that is left in a budget of the turn. Reservations of other turns are subtracted.
 async fn left_micros(
-    executor: impl PgExecutor<'_>,
+    conn: &mut PgConnection,
     assignment: &Assignment<'_>,
     reserved: Amount,
 ) -> Result<Option<i64>, providers::Error> {
@@ -190,11 +193,17 @@ async fn left_micros(
     if !assignment.is_limited {
         return Ok(own);
     }
-    let budget = campaigns::budget(executor, task.campaign_id).await.map_err(transcript_error)?;
+    let budget = campaigns::budget(&mut *conn, task.campaign_id).await.map_err(transcript_error)?;
     let shared = budget.and_then(|budget| {
         let limit = budget.limit.micros?;
         let of_others = budget.reserved.micros.saturating_sub(reserved.micros);
         Some(limit.saturating_sub(budget.spent.micros).saturating_sub(of_others))
     });
-    Ok(own.into_iter().chain(shared).min())
+    let others = match assignment.budgets.is_empty() {
+        true => None,
+        false => budgets::left_micros(&mut *conn, &assignment.budgets, reserved)
+            .await
+            .map_err(transcript_error)?,
+    };
+    Ok([own, shared, others].into_iter().flatten().min())
 }

@@ -12,7 +12,11 @@ use crate::{
 pub async fn apply_cancellation(pool: &PgPool, task_id: Uuid, fate: Fate) -> Result<Fate, Error> {
     let begins_anew = matches!(
         fate,
-        Fate::Again { .. } | Fate::PutOff { .. } | Fate::NoRoom { .. } | Fate::GivenBack
+        Fate::Again { .. }
+            | Fate::PutOff { .. }
+            | Fate::WaitsForBudget { .. }
+            | Fate::NoRoom { .. }
+            | Fate::GivenBack
     );
     match begins_anew && tasks::is_asked_to_stop(pool, task_id).await? {
         true => Ok(Fate::Cancelled),

@@ -23,6 +23,7 @@ fn final_entries(turn: &Turn<'_>, fate: &Fate) -> Vec<messages::New> {
             Fate::Cancelled
             | Fate::GivenBack
             | Fate::Again { interrupted: true, .. }
+            | Fate::WaitsForBudget { interrupted: true, .. }
             | Fate::Failed { interrupted: true, .. },
             _,
         ) if !turn.called.arrived.trim().is_empty() => {

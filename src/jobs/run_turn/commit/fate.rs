@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    domain::sessions::Reason,
+    domain::{amount::Refusal, sessions::Reason},
     providers::{Class, Error, Outcome, Rebuild},
     queue::Stop,
 };
@@ -29,6 +29,12 @@ pub enum Fate {
         why: String,
         after: Duration,
     },
+    /// Waits until a budget has space for its next call, without using an attempt.
+    WaitsForBudget {
+        refusal: Box<Refusal>,
+        /// As in [`Fate::Again`].
+        interrupted: bool,
+    },
     /// The task fails.
     Failed {
         why: String,
@@ -52,7 +58,7 @@ impl Fate {
             Self::Cancelled => "cancelled",
             Self::GivenBack => "given_back",
             Self::Again { .. } => "retried",
-            Self::PutOff { .. } => "snoozed",
+            Self::PutOff { .. } | Self::WaitsForBudget { .. } => "snoozed",
             Self::Failed { .. } => "failed",
             Self::NoRoom { .. } => "context_full",
             Self::LeaseLost => "lease_lost",
@@ -85,6 +91,10 @@ pub fn decide(result: &Result<Outcome, Error>, facts: FateInput) -> Fate {
         (Err(error), None) => error,
     };
     let (why, has_acted) = (error.to_string(), error.has_acted);
+    if let Some(refusal) = error.cause_as::<Refusal>() {
+        let refusal = Box::new(refusal.clone());
+        return Fate::WaitsForBudget { refusal, interrupted: has_acted };
+    }
     match error.class {
         Class::Retry { after } => retry_or_fail(why, after, None, has_acted, facts),
         // Stopped for a reason that this run does not know.

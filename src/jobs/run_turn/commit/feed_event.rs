@@ -37,6 +37,10 @@ pub fn event(turn: &Turn<'_>, fate: &Fate) -> feed::New {
             feed::Kind::TurnSnoozed,
             json!({ "turn": n, "because": because(why), "again_after_secs": after.as_secs_f64() }),
         ),
+        Fate::WaitsForBudget { refusal, .. } => (
+            feed::Kind::TurnSnoozed,
+            json!({ "turn": n, "because": because(&refusal.describe_wait()) }),
+        ),
         Fate::Failed { why, rejected, .. } => (
             feed::Kind::TurnFailed,
             json!({ "turn": n, "error": because(why), "again": false, "rejected": rejected }),

@@ -36,6 +36,7 @@ use crate::{
         },
         crash_points::CrashPoint,
         error::Error,
+        gate::budget,
         load::assignment::Assignment,
     },
     providers::{Class, Outcome, Rebuild},
@@ -101,10 +102,13 @@ impl Turn<'_> {
         learnt: &Lesson,
     ) -> Result<Option<End>, Error> {
         let mut tx = self.run.pool().begin().await.map_err(Error::undone)?;
-        if let Err(error) = self.write(&mut tx, fate, stored, learnt).await {
-            tx.rollback().await.map_err(Error::undone)?;
-            return Err(error);
-        }
+        let until = match self.write(&mut tx, fate, stored, learnt).await {
+            Ok(until) => until,
+            Err(error) => {
+                tx.rollback().await.map_err(Error::undone)?;
+                return Err(error);
+            }
+        };
         let run = self.run;
         let ended = match fate {
             Fate::Done => run.commit(tx).await,
@@ -115,6 +119,9 @@ impl Turn<'_> {
             }
             Fate::PutOff { why, after } => {
                 run.commit_snooze(tx, HoldUntil::After(*after), why).await
+            }
+            Fate::WaitsForBudget { refusal, .. } => {
+                run.commit_snooze(tx, until, &refusal.describe_wait()).await
             }
             Fate::Failed { why, .. } => run.commit_failure(tx, why).await,
             Fate::NoRoom { .. } | Fate::LeaseLost => {
@@ -133,13 +140,14 @@ impl Turn<'_> {
         Ok(Some(ended))
     }
 
+    /// Writes everything but the end of the job. Returns the end of the wait for a budget.
     async fn write(
         &self,
         conn: &mut PgConnection,
         fate: &Fate,
         (new, contexts): (&[messages::New], &Contexts),
         learnt: &Lesson,
-    ) -> Result<(), Error> {
+    ) -> Result<HoldUntil, Error> {
         let now = self.services.clock.now();
         let lines =
             ledger::all_lines(self.services, self.assignment, self.opened, self.called, fate);
@@ -158,7 +166,15 @@ impl Turn<'_> {
         self.note_wait(&mut *conn, fate, now).await?;
         self.record_rounds(&mut *conn, contexts, now).await?;
         self.prepare_ahead(&mut *conn, fate, learnt).await?;
-        self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)
+        let until = match fate {
+            Fate::WaitsForBudget { refusal, .. } => {
+                let job_id = self.run.job_id();
+                budget::begin_wait(&mut *conn, &self.assignment.task, job_id, refusal, now).await?
+            }
+            _ => HoldUntil::After(Duration::ZERO),
+        };
+        self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)?;
+        Ok(until)
     }
 
     /// Records that the task waits for its provider, or that the provider answers again.
@@ -246,6 +262,11 @@ impl Turn<'_> {
                 let why = text::make_storable(why.clone());
                 let interrupted = result.as_ref().is_err_and(|error| error.has_acted);
                 let failure = Failure { interrupted, ..failed(&why, false) };
+                turn_phases::fail(conn, ending, &failure).await?;
+            }
+            (Fate::WaitsForBudget { refusal, interrupted }, _) => {
+                let why = text::make_storable(refusal.describe_wait());
+                let failure = Failure { interrupted: *interrupted, ..failed(&why, false) };
                 turn_phases::fail(conn, ending, &failure).await?;
             }
             (Fate::Failed { why, interrupted, rejected }, _) => {

@@ -157,7 +157,7 @@ async fn fail(
     // A worker that was lost in an earlier attempt may have left its turn running.
     turns::clean_up(&mut *conn, task.without_turn(), now).await?;
     tasks::end(&mut *conn, task.id, tasks::End::Failed { error: &why }, Amount::ZERO, now).await?;
-    let kind = match refused.budget {
+    let kind = match refused.budget.is_some() {
         true => feed::Kind::BudgetRefused,
         false => feed::Kind::TaskFailed,
     };

@@ -11,6 +11,7 @@ use crate::{
     context::results,
     domain::{
         agents::{Agent, Catalogue, Node, Skill},
+        amount::{Owner, Refusal},
         busy_models::BusyModel,
         campaigns::Campaign,
         failovers::{FailoverState, ProviderSide},
@@ -45,6 +46,8 @@ pub struct Assignment<'a> {
     pub campaign: Campaign,
     /// True if a budget limits the turn.
     pub is_limited: bool,
+    /// The budgets of the agent, the user and the day.
+    pub budgets: Vec<i64>,
     pub route: Route<'a>,
     /// Tools that this service offers to the model and runs itself.
     pub tools: Vec<Arc<ToolSpec>>,
@@ -88,6 +91,14 @@ pub struct TaskRecord {
 pub const PREDECESSOR_MAX_CHARS: usize = 16_000;
 
 impl Assignment<'_> {
+    /// Completes the refusal of a budget: the agent's file says what the budget of a task does.
+    pub fn complete_refusal(&self, refusal: Refusal) -> Refusal {
+        match refusal.owner {
+            Owner::Task(_) => Refusal { on_limit: self.agent.on_limit, ..refusal },
+            _ => refusal,
+        }
+    }
+
     /// Ids of the entries that an attempt of this task stores before its call.
     pub fn own_entries(&self) -> [Uuid; 2] {
         [self.task.id, self.results_entry]
@@ -151,6 +162,8 @@ impl<'a> Assignment<'a> {
             task,
             campaign,
             limit,
+            has_soft_limit,
+            budgets,
             node,
             blackboard,
             edicts,
@@ -192,7 +205,8 @@ impl<'a> Assignment<'a> {
             facts,
             prompt_hash: catalogue.prompt_hash(&agent, &task.instance),
             node,
-            is_limited: limits.iter().any(Option::is_some),
+            is_limited: has_soft_limit || !budgets.is_empty() || limits.iter().any(Option::is_some),
+            budgets,
             results_entry: results::entry_id(task.id, was_retried.then_some(task.job_id)),
             tools: tools::list_offered(services, &agent, &task, &route),
             task,

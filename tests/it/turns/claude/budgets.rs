@@ -6,7 +6,7 @@ use dalsegno::{
         amount::{Limit, parse_money},
         campaigns,
         messages::StoredMessage,
-        tasks::{State, Task},
+        tasks::{self, BudgetChange, State, Task},
         turns,
     },
     transcript::Role,
@@ -59,14 +59,10 @@ fn results(messages: &[StoredMessage]) -> Vec<&str> {
 
 impl Setup {
     fn writes_with_a_shell(&self) {
-        let more = "reserve_tokens: 300\ntools: Bash\nmodel:";
+        let more = "reserve_tokens: 300\non_limit: fail\ntools: Bash\nmodel:";
         self.fixture.write_agent("writer", &WRITER.replace("model:", more));
         self.api.counts();
         self.api.plays(calls());
-    }
-
-    async fn budget(&self) -> campaigns::Budget {
-        campaigns::budget(&self.fixture.pool, self.fixture.campaign.id).await.unwrap().unwrap()
     }
 
     /// Checks that the ledger, the task and the campaign agree, and that nothing is reserved any more.
@@ -76,7 +72,7 @@ impl Setup {
                         from dalsegno.usage";
         let ledger = self.fixture.count(ledger).await;
         let of_tasks: i64 = tasks.iter().map(|task| task.spent_tokens).sum();
-        let budget = self.budget().await;
+        let budget = self.fixture.budget().await;
         assert_eq!((budget.spent.tokens, budget.reserved), (ledger, Amount::ZERO));
         assert_eq!(of_tasks, ledger);
         ledger
@@ -86,14 +82,13 @@ impl Setup {
 #[tokio::test]
 async fn a_token_budget_of_the_campaign_ends_a_turn_between_two_calls() {
     let Some(setup) = Setup::with_limit(tokens(BUDGET)).await else { return };
+    setup.fixture.fail_at_limit().await;
     let worker = setup.fixture.start_worker().await;
     setup.writes_with_a_shell();
     let task = setup.stopped_by("campaign", Limit::default()).await;
     setup.check_sums(&[&task]).await;
     let change = campaigns::LimitChange { tokens: Some(Some(BUDGET * 10)), ..Default::default() };
-    let mut conn = setup.fixture.pool.acquire().await.unwrap();
-    campaigns::change_limit(&mut conn, setup.fixture.campaign.id, change).await.unwrap();
-    drop(conn);
+    setup.fixture.change_limit(change).await;
     let said = setup.next_messages().await;
     worker.stop().await;
     assert!(said.last().unwrap().contains("was interrupted"), "{said:?}");
@@ -157,6 +152,7 @@ impl Setup {
 #[tokio::test]
 async fn two_turns_at_once_share_the_budget_of_their_campaign() {
     let Some(setup) = Setup::with_limit(tokens(BUDGET)).await else { return };
+    setup.fixture.fail_at_limit().await;
     setup.writes_with_a_shell();
     setup.api.plays(calls());
     let fixture = &setup.fixture;
@@ -186,6 +182,7 @@ async fn a_money_budget_ends_a_turn_with_the_same_message() {
     let Some(setup) = Setup::with_limit(Limit { micros: Some(limit), tokens: None }).await else {
         return;
     };
+    setup.fixture.fail_at_limit().await;
     setup.writes_with_a_shell();
     let fixture = &setup.fixture;
     let worker = fixture.start_worker().await;
@@ -202,33 +199,64 @@ async fn a_money_budget_ends_a_turn_with_the_same_message() {
     let (_, advised) = why.split_once(&next).unwrap_or_else(|| panic!("{why}"));
     let advised = parse_money(advised.split_once('`').unwrap().0).unwrap();
     assert!(advised > limit, "{why}");
-    assert!(setup.budget().await.spent.micros >= limit);
+    assert!(setup.fixture.budget().await.spent.micros >= limit);
     setup.check_sums(&[&task]).await;
     let messages = fixture.messages(task.session_id.unwrap()).await;
     assert!(messages.iter().any(|stored| !stored.message.tool_calls.is_empty()), "{messages:?}");
 }
 
-/// Each of its calls counts 10,100 tokens, and it reports no total when it is interrupted.
+/// Each call of the fake counts 10,100 tokens, and it reports no total when it is interrupted. After the raise the task continues.
 #[tokio::test]
-async fn a_cli_without_a_total_is_stopped_and_charged_by_its_calls() {
-    let settings = [("claude.pass_variables", "[\"FAKE_CLAUDE\"]")];
-    let setup = Setup::on(&Cli::Fake, &settings).await.unwrap();
-    let fixture = setup.fixture.with_variable("FAKE_CLAUDE", "calls tools until it is interrupted");
-    let setup = Setup { fixture, ..setup };
-    let fixture = &setup.fixture;
-    fixture.write_agent("writer", &WRITER.replace("model:", "reserve_tokens: 300\nmodel:"));
-    let worker = fixture.start_worker().await;
-    let task = fixture.add_as("writer", "main", "Write.", None, tokens(BUDGET)).await;
-    let task = fixture.ended(&task).await;
-    fixture.settled().await;
-    worker.stop().await;
-    assert_eq!(task.state, State::Failed, "{task:?}");
-    assert_eq!(setup.check_sums(&[&task]).await, 5 * 10_100, "{task:?}");
-    let why = task.error.as_deref().unwrap();
-    assert!(
-        why.contains("50500 tokens of 60000 tokens are spent, and up to 10100 tokens are needed"),
-        "{why}"
-    );
-    let messages = fixture.messages(task.session_id.unwrap()).await;
-    assert_eq!(results(&messages), ["wave 0", "wave 1", "wave 2", "wave 3"]);
+async fn a_cli_without_a_total_is_stopped_charged_and_continues_after_a_raise() {
+    for of_campaign in [true, false] {
+        let settings = [("claude.pass_variables", "[\"FAKE_CLAUDE\"]")];
+        let (shared, own) = match of_campaign {
+            true => (tokens(BUDGET), Limit::default()),
+            false => (Limit::default(), tokens(BUDGET)),
+        };
+        let setup = Setup::made(&Cli::Fake, &settings, shared).await.unwrap();
+        let fault = "calls tools until it is interrupted";
+        let fixture = setup.fixture.with_variable("FAKE_CLAUDE", fault);
+        let setup = Setup { fixture, ..setup };
+        let fixture = &setup.fixture;
+        fixture.write_agent("writer", &WRITER.replace("model:", "reserve_tokens: 300\nmodel:"));
+        let worker = fixture.start_worker().await;
+        let task = fixture.add_as("writer", "main", "Write.", None, own).await;
+        fixture.waiting_for_budget(1).await;
+        let waiting = fixture.task(&task).await;
+        assert_eq!(waiting.state, State::Queued);
+        assert_eq!(setup.check_sums(&[&waiting]).await, 5 * 10_100, "{waiting:?}");
+        let turns = fixture.turns(&task).await;
+        let why = turns[0].error.as_deref().unwrap();
+        let sums = "50500 tokens of 60000 tokens are spent, and up to 10100 tokens are needed; it continues when";
+        assert!(why.starts_with("waiting: budget: ") && why.contains(sums), "{why}");
+        let session = waiting.session_id.unwrap();
+        let kept = fixture.messages(session).await;
+        assert_eq!(results(&kept), ["wave 0", "wave 1", "wave 2", "wave 3"]);
+        match of_campaign {
+            true => {
+                let tokens = Some(Some(BUDGET * 10));
+                let change = campaigns::LimitChange { tokens, ..Default::default() };
+                fixture.change_limit(change).await;
+            }
+            false => {
+                let change = BudgetChange { tokens: Some(Some(BUDGET * 10)), ..Default::default() };
+                let mut conn = fixture.pool.acquire().await.unwrap();
+                tasks::change_budget(&mut conn, task.id, change).await.unwrap();
+            }
+        }
+        let done = fixture.done(&task).await;
+        fixture.settled().await;
+        worker.stop().await;
+        setup.check_sums(&[&done]).await;
+        // The prompt is not repeated silently: the notice stands between the two.
+        let transcript = fixture.transcript(done.session_id.unwrap()).await;
+        let is_notice =
+            |line: &&String| line.starts_with("Notice: ") && line.contains("was interrupted");
+        let notices = transcript.iter().filter(is_notice);
+        assert_eq!(notices.count(), 1, "{transcript:?}");
+        let prompts = fixture.messages(session).await;
+        let prompts = prompts.iter().filter(|stored| stored.message.role == Role::User);
+        assert_eq!(prompts.count(), 1);
+    }
 }

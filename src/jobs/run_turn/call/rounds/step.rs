@@ -237,7 +237,8 @@ impl<'a> Steps<'a> {
             .await?;
         let spent = self.spent();
         let ahead = request::reserve(assignment, self.opened.estimated_tokens);
-        budget::reserve_for_call(run, assignment, &mut self.opened.begun, spent, ahead).await?;
+        let (begun, now) = (&mut self.opened.begun, services.clock.now());
+        budget::reserve_for_call(run, assignment, begun, spent, ahead, now).await?;
         Ok(fitted)
     }
 

@@ -1,0 +1,158 @@
+//! Reservations before a call, and charges after it.
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::Value;
+use sqlx::{PgConnection, PgExecutor};
+use uuid::Uuid;
+
+use crate::domain::{
+    Amount, StatementError,
+    amount::{OnLimit, Owner, Refusal, Unit},
+};
+
+/// The budgets that a turn reserves in.
+#[derive(Debug, Clone, Copy)]
+pub struct Payers<'a> {
+    pub campaign_id: Uuid,
+    /// The rows of its agent, its user and the day.
+    pub budgets: &'a [i64],
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ReserveError {
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Database(#[from] StatementError),
+}
+
+/// The agent and the task of a call.
+#[derive(Debug, Clone, Copy)]
+pub struct Spender<'a> {
+    pub agent: &'a str,
+    pub task_id: Option<Uuid>,
+}
+
+/// A refusal as the database returns it.
+#[derive(Deserialize)]
+struct RefusedAmount {
+    owner: String,
+    key: String,
+    unit: Unit,
+    limit: i64,
+    spent: i64,
+    reserved: i64,
+    needed: i64,
+    on_limit: OnLimit,
+    period: Option<String>,
+    ends: Option<String>,
+}
+
+impl Payers<'_> {
+    /// Only the campaign.
+    pub fn campaign(campaign_id: Uuid) -> Self {
+        Self { campaign_id, budgets: &[] }
+    }
+}
+
+/// Reserves `needed` in all budgets, or returns the refusal of the first one without space. The caller then rolls back.
+pub async fn reserve(
+    conn: &mut PgConnection,
+    payers: Payers<'_>,
+    needed: Amount,
+    now: DateTime<Utc>,
+) -> Result<(), ReserveError> {
+    let refused = sqlx::query_scalar!(
+        "select dalsegno.reserve_budgets($1, $2, $3, $4, $5)",
+        payers.campaign_id,
+        payers.budgets,
+        needed.micros,
+        needed.tokens,
+        now,
+    )
+    .fetch_one(conn)
+    .await
+    .map_err(StatementError::to("reserve a part of the budgets of a turn"))?;
+    let Some(refused) = refused else { return Ok(()) };
+    Err(decode_refusal(refused, needed)?.into())
+}
+
+/// Reads a refusal that the database returned for a call.
+pub(super) fn decode_refusal(refused: Value, call: Amount) -> Result<Refusal, StatementError> {
+    let refused: RefusedAmount =
+        serde_json::from_value(refused).map_err(|error| StatementError {
+            action: "read the refusal of a budget",
+            source: sqlx::Error::Decode(error.into()),
+        })?;
+    Ok(refused.into_refusal(call))
+}
+
+/// Releases a reservation, charges the actual cost to all budgets that pay for the agent in the campaign, and wakes tasks for which there
+/// is space now.
+pub async fn settle(
+    executor: impl PgExecutor<'_>,
+    payers: Payers<'_>,
+    spender: Spender<'_>,
+    (reserved, spent): (Amount, Amount),
+    now: DateTime<Utc>,
+) -> Result<(), StatementError> {
+    if reserved.is_zero() && spent.is_zero() {
+        return Ok(());
+    }
+    sqlx::query!(
+        "select dalsegno.settle_budgets($1, $2, $3, $4, $5, $6, $7, $8, $9) is null as settled",
+        payers.campaign_id,
+        spender.agent,
+        spender.task_id,
+        payers.budgets,
+        reserved.micros,
+        reserved.tokens,
+        spent.micros,
+        spent.tokens,
+        now,
+    )
+    .fetch_one(executor)
+    .await
+    .map(drop)
+    .map_err(StatementError::to("settle the budgets of a turn"))
+}
+
+/// Charges an amount to the budgets of the agent, the user and the day. The campaign is charged already.
+pub async fn charge(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    spender: Spender<'_>,
+    spent: Amount,
+    now: DateTime<Utc>,
+) -> Result<(), StatementError> {
+    sqlx::query!(
+        "select dalsegno.charge_budgets($1, $2, $3, '{}', 0, 0, $4, $5, $6) is null as charged",
+        campaign_id,
+        spender.agent,
+        spender.task_id,
+        spent.micros,
+        spent.tokens,
+        now,
+    )
+    .fetch_one(executor)
+    .await
+    .map(drop)
+    .map_err(StatementError::to("charge the budgets of an agent, a user and a day"))
+}
+
+impl RefusedAmount {
+    fn into_refusal(self, call: Amount) -> Refusal {
+        let Self { unit, limit, spent, reserved, needed, on_limit, ends, .. } = self;
+        let id = || self.key.parse().unwrap_or_default();
+        let owner = match self.owner.as_str() {
+            "campaign" => Owner::Campaign(id()),
+            "task" => Owner::Task(id()),
+            "agent" => Owner::Agent(self.key.into()),
+            "user" => Owner::User(self.key.into()),
+            _ => Owner::Day(self.period.unwrap_or_default().into()),
+        };
+        let ends = ends.map(Into::into);
+        Refusal { owner, unit, limit, spent, reserved, needed, call, on_limit, ends }
+    }
+}

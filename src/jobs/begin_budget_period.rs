@@ -1,0 +1,26 @@
+//! Handler of the begin of a budget's period: wakes the tasks that wait for the budget.
+
+use std::sync::Arc;
+
+use super::Services;
+use crate::{
+    domain::budgets::{self, BeginBudgetPeriod},
+    queue::{End, HandlerResult, HoldUntil, JobError, Run},
+};
+
+pub(super) async fn run(
+    BeginBudgetPeriod { owner, key }: BeginBudgetPeriod,
+    run: Run,
+    services: Arc<Services>,
+) -> HandlerResult {
+    let now = services.clock.now();
+    let end = budgets::period_end(run.pool(), &owner, &key).await.map_err(JobError::retry)?;
+    // The clocks of the queue and of the service differ by a moment, or a person has started the job.
+    if let Some(left) = end.and_then(|end| (end - now).to_std().ok()).filter(|left| !left.is_zero())
+    {
+        let reason = "the period of the budget has not ended".to_owned();
+        return Ok(End::Snooze { until: HoldUntil::After(left), reason });
+    }
+    budgets::wake(run.pool(), &owner, &key, now).await.map_err(JobError::retry)?;
+    Ok(End::Done)
+}

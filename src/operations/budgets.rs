@@ -1,0 +1,277 @@
+//! Budgets: their limits.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    Call, Change, ChangeOutput, ChangeResult, Listing, Method, Operation, Refusal, Spec, page_limit,
+};
+use crate::domain::{
+    agents::LookupError,
+    amount::OnLimit,
+    audit::Action,
+    budgets::{self, OwnedBudget, OwnerKind},
+    campaigns::{self, Budget, LimitChange},
+    class::{BAD_VALUE, Class, Kind},
+    facts,
+    tasks::{self, BudgetChange, Task},
+};
+
+const TAG: &str = "budgets";
+/// A budget without its key, or a day with one.
+const BAD_KEY: Class = Class::of(Kind::Invalid, "bad_budget_key");
+
+/// Lists the budgets of agents, users and the day, and those of open campaigns, with what is spent and how many tasks wait.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListBudgets {
+    #[schema(inline)]
+    pub owner: Option<OwnerKind>,
+    /// The name of an agent or a user, or the id of a campaign.
+    pub key: Option<String>,
+    /// Owner and key of the last budget of the previous page, with a `/` between them.
+    pub cursor: Option<String>,
+    #[schema(minimum = 1, maximum = 200)]
+    pub limit: Option<i64>,
+}
+
+/// Sets the limits of the budget of an agent, a user or a day, over all campaigns. A limit that is not named stays; null removes it.
+///
+/// A new budget begins with what the ledger has: of the agent, of the campaigns of the user, of the present day. Without any limit the
+/// budget is removed. Waiting tasks for which there is space now continue. Days begin at midnight of `scheduler.time_zone`.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = BudgetChange)]
+pub struct SetBudget {
+    #[schema(inline)]
+    pub owner: StoredOwner,
+    /// The name of the agent or the user; none for the day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub micros: Option<Option<i64>>,
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub tokens: Option<Option<i64>>,
+    /// Spending in money at which a warning is written, once per day for a day.
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub soft_micros: Option<Option<i64>>,
+    /// Spending in tokens at which a warning is written, once per day for a day.
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub soft_tokens: Option<Option<i64>>,
+    /// Effect of the limits on tasks: they wait until there is space, or fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
+    pub on_limit: Option<OnLimit>,
+}
+
+/// Kind of owner whose budget is set here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoredOwner {
+    Agent,
+    User,
+    Day,
+}
+
+/// The budget; null if it has no limits.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(transparent)]
+pub struct SetBudgetOutput(pub Option<OwnedBudget>);
+
+/// Changes the limits of a campaign. A limit that is not named stays; null removes it.
+///
+/// Waiting tasks for which there is space now continue.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = LimitChange)]
+pub struct ChangeBudget {
+    pub id: Uuid,
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub micros: Option<Option<i64>>,
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub tokens: Option<Option<i64>>,
+    /// Spending in money at which a warning is written, once.
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub soft_micros: Option<Option<i64>>,
+    /// Spending in tokens at which a warning is written, once.
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub soft_tokens: Option<Option<i64>>,
+    /// Effect of the limits on tasks: they wait until there is space, or fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(inline)]
+    pub on_limit: Option<OnLimit>,
+    /// Limit of the budget that pays for reruns of turns, in money. Without one, models with a price are not rerun.
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub experiments_micros: Option<Option<i64>>,
+}
+
+/// Changes the budget of a task. A limit that is not named stays; null removes it.
+///
+/// If the task waits for its budget and the next call fits now, it continues.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = TaskLimitChange)]
+pub struct ChangeTaskBudget {
+    pub id: Uuid,
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub micros: Option<Option<i64>>,
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub tokens: Option<Option<i64>>,
+    /// Spending in money at which a warning is written, once.
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub soft_micros: Option<Option<i64>>,
+    /// Spending in tokens at which a warning is written, once.
+    #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<i64>, minimum = 1)]
+    pub soft_tokens: Option<Option<i64>>,
+}
+
+impl Operation for ListBudgets {
+    const SPEC: Spec = Spec::read("list_budgets", "/v1/budgets", "budget ls").tag(TAG);
+    type Output = Listing<OwnedBudget>;
+
+    async fn run(self, call: &Call) -> Result<Listing<OwnedBudget>, Refusal> {
+        let limit = page_limit(self.limit)?;
+        let after = self.cursor.as_deref().and_then(|cursor| cursor.split_once('/'));
+        let key = self.key.as_deref();
+        let filter = budgets::Filter { owner: self.owner, key, after, limit: limit + 1 };
+        let rows = budgets::list(&call.pool, filter, Some(call.now)).await?;
+        let cursor = |budget: &OwnedBudget| format!("{}/{}", budget.owner.as_str(), budget.key);
+        Ok(Listing::of(rows, limit, cursor))
+    }
+}
+
+impl Change for SetBudget {
+    const SPEC: Spec = Spec::change("set_budget", "/v1/budgets", "budget set")
+        .tag(TAG)
+        .by(Method::Patch)
+        .refuses(&[LookupError::UNKNOWN_AGENT, facts::Error::BAD_USER, BAD_VALUE, BAD_KEY]);
+    const ACTION: Action = Action::BudgetSet;
+    type Output = SetBudgetOutput;
+
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<SetBudgetOutput> {
+        let key = self.checked_key(call)?;
+        let owner = self.owner.kind();
+        let Self { micros, tokens, soft_micros, soft_tokens, on_limit, .. } = self;
+        let change = budgets::Change { micros, tokens, soft_micros, soft_tokens, on_limit };
+        let subject = match key.is_empty() {
+            true => owner.as_str().to_owned(),
+            false => format!("{}/{key}", owner.as_str()),
+        };
+        if change == budgets::Change::default() {
+            let found = budgets::find(conn, owner, &key, Some(call.now)).await?;
+            return Ok(ChangeOutput::nothing(subject, SetBudgetOutput(found)));
+        }
+        let zone = &call.config.time_zone;
+        let output = budgets::change(conn, (owner, &key), change, zone, call.now).await?;
+        let data = match &output {
+            Some(budget) => {
+                json!({ "limit": budget.limit, "soft": budget.soft, "on_limit": budget.on_limit })
+            }
+            None => json!({ "removed": true }),
+        };
+        Ok(ChangeOutput::of(subject, SetBudgetOutput(output), data))
+    }
+}
+
+impl SetBudget {
+    /// Returns the key of the budget: a known agent, a user, or nothing for the day.
+    fn checked_key(&self, call: &Call) -> Result<String, Refusal> {
+        let key = self.key.clone().unwrap_or_default();
+        let is_fine = match self.owner {
+            StoredOwner::Day => key.is_empty(),
+            StoredOwner::Agent | StoredOwner::User => !key.is_empty(),
+        };
+        if !is_fine {
+            let words = match self.owner {
+                StoredOwner::Day => "the budget of a day has no key: leave it out",
+                StoredOwner::Agent => "the key is missing: name the agent",
+                StoredOwner::User => "the key is missing: name the user",
+            };
+            return Err(Refusal::new(Kind::Invalid, BAD_KEY.code, words));
+        }
+        match self.owner {
+            StoredOwner::Agent => call.catalogue()?.check_agent(&key)?,
+            StoredOwner::User => facts::check_name(&key)?,
+            StoredOwner::Day => {}
+        }
+        Ok(key)
+    }
+}
+
+impl StoredOwner {
+    fn kind(self) -> OwnerKind {
+        match self {
+            Self::Agent => OwnerKind::Agent,
+            Self::User => OwnerKind::User,
+            Self::Day => OwnerKind::Day,
+        }
+    }
+}
+
+impl Change for ChangeBudget {
+    const SPEC: Spec =
+        Spec::change("change_budget", "/v1/campaigns/{id}/budget", "campaign budget")
+            .tag("campaigns")
+            .by(Method::Patch)
+            .refuses(&[campaigns::Error::UNKNOWN, BAD_VALUE]);
+    const ACTION: Action = Action::CampaignLimit;
+    type Output = Budget;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Budget> {
+        let Self { id, micros, tokens, soft_micros, soft_tokens, on_limit, experiments_micros } =
+            self;
+        let change =
+            LimitChange { micros, tokens, soft_micros, soft_tokens, on_limit, experiments_micros };
+        let output = campaigns::change_limit(conn, id, change).await?;
+        if change == LimitChange::default() {
+            return Ok(ChangeOutput::nothing(id, output));
+        }
+        let data = json!({
+            "limit": output.limit,
+            "soft": output.soft,
+            "on_limit": output.on_limit,
+            "experiments_micros": output.experiments.limit_micros,
+        });
+        Ok(ChangeOutput::of(id, output, data))
+    }
+}
+
+impl Change for ChangeTaskBudget {
+    const SPEC: Spec = Spec::change("change_task_budget", "/v1/tasks/{id}/budget", "task budget")
+        .tag("tasks")
+        .by(Method::Patch)
+        .refuses(&[tasks::Error::UNKNOWN, BAD_VALUE]);
+    const ACTION: Action = Action::TaskLimit;
+    type Output = Task;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Task> {
+        let Self { id, micros, tokens, soft_micros, soft_tokens } = self;
+        let change = BudgetChange { micros, tokens, soft_micros, soft_tokens };
+        let output = tasks::change_budget(conn, id, change).await?;
+        if change == BudgetChange::default() {
+            return Ok(ChangeOutput::nothing(id, output));
+        }
+        let data = json!({ "micros": output.budget_micros, "tokens": output.budget_tokens });
+        Ok(ChangeOutput::of(id, output, data))
+    }
+}
+
+/// Tells a field that is null from one that is missing.
+fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<i64>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}

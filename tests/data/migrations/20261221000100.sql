@@ -1,0 +1,1 @@
+select dalsegno.end_snooze(0);
