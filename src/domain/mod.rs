@@ -9,6 +9,7 @@
 pub mod agent_pauses;
 pub mod agents;
 pub mod amount;
+pub mod attention;
 pub mod audit;
 pub mod blackboard;
 pub mod bulk_actions;
@@ -54,6 +55,7 @@ pub mod schedules;
 pub mod search;
 pub mod session_summaries;
 pub mod sessions;
+pub mod sign_ins;
 pub mod statement_error;
 pub mod statuses;
 pub mod tasks;

@@ -15,7 +15,7 @@ use uuid::Uuid;
 pub use self::{
     budget::{
         Budget, LimitChange, ReserveError, budget, change_limit, limited_in_money, reserve,
-        settle_reservation,
+        settle_reservation, spent_budgets,
     },
     error::Error,
     experiments::{
