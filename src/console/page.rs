@@ -1,4 +1,4 @@
-//! What a page knows about its request.
+//! The request of a page, as the page sees it.
 
 use axum::{
     extract::FromRequestParts,

@@ -52,7 +52,7 @@ fn respond(failed: &FailedRequest, problem: &Problem) -> Response {
     }
 }
 
-/// What failed, and the next step.
+/// Renders the failure and the next step.
 pub(super) fn block(problem: &Problem) -> Markup {
     let detail = sentence(&problem.detail);
     html! {

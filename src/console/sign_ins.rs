@@ -26,7 +26,7 @@ pub(super) async fn show(Query(asked): Query<Asked>, page: Page) -> PageResult {
     let body = html! {
         div.head { div { h1 { "Sign-ins" } div.meta { span { "Browsers that have exchanged an API key for a cookie, of the last 30 days" } } } }
         @if listing.items.is_empty() {
-            (empty("Nobody has signed in. Where no key is required, the console needs no sign-in.", "dalsegno sign-in ls"))
+            (empty("No browser has signed in. Where no key is required, the console needs no sign-in.", "dalsegno sign-in ls"))
         } @else {
             (section("Sign-ins", &html! { (n_open) " open of " (listing.items.len()) }, &table(&page, &listing.items)))
             (next_page("/sign-ins", &[], listing.next.as_deref()))

@@ -20,7 +20,7 @@ const MAX_RUNNING: i64 = 20;
 #[serde(deny_unknown_fields)]
 pub struct ShowOverview {}
 
-/// What waits for a person, what runs, and the last hour.
+/// Open matters of a person, running tasks, and the last hour.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = InstallationOverview)]
 pub struct Overview {

@@ -1,6 +1,7 @@
 // What happens, without moving what is being read: new things announce themselves, and the reader fetches them.
 // One stream per browser: a shared worker holds it for all tabs.
 const PATIENCE = 5000;
+const STREAM_CHARS = 2000;
 const QUIET_KINDS = new Set(["turn.progress"]);
 
 function connect(onMessage) {
@@ -71,9 +72,11 @@ function pill() {
 
 function progress(event) {
   const row = document.querySelector(`[data-task="${CSS.escape(event.task_id ?? "")}"] [data-stream]`);
-  const text = event.data?.text ?? event.data?.preview;
-  if (!row || typeof text !== "string") return;
-  row.textContent = text;
+  if (!row) return;
+  const { text = "", cut = false, tool } = event.data;
+  // Each event has what is new since the one before. The box shows the newest end.
+  row.textContent = (row.textContent + text + (cut ? " … " : "")).slice(-STREAM_CHARS);
+  if (tool && !text) row.textContent = `uses ${tool}`;
   row.closest("[hidden]")?.removeAttribute("hidden");
 }
 

@@ -1,13 +1,18 @@
 // The stream of events, as a shared worker for all tabs of a browser, or in a page that has none.
 // The browser reconnects with the id of the last event, so nothing is missing or repeated.
-export function follow(tell) {
-  const source = new EventSource("/events");
+export function follow(tell, after) {
+  const source = new EventSource(after === undefined ? "/events" : `/events?after=${after}`);
+  let last = after;
   source.addEventListener("open", () => tell({ kind: "open" }));
-  source.addEventListener("change", (message) => tell({ kind: "event", event: JSON.parse(message.data) }));
+  source.addEventListener("begin", (message) => { last = message.lastEventId; });
+  source.addEventListener("change", (message) => {
+    last = message.lastEventId;
+    tell({ kind: "event", event: JSON.parse(message.data) });
+  });
   source.addEventListener("error", () => {
     tell({ kind: "lost" });
     // A refused request is not repeated by the browser: the sign-in may have ended, or the service is starting.
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => follow(tell), 3000);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => follow(tell, last), 3000);
   });
   return source;
 }

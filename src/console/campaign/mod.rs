@@ -142,7 +142,7 @@ fn cards(agents: &[AgentOverview]) -> Markup {
                 header { (agent(&status.agent, &status.instance)) (tone.badge(word, None)) }
                 p."small soft" dir="auto" {
                     @if let Some(pause) = &it.pause { (pause.reason) }
-                    @else if let Some(task) = status.task_id { a href={ "/tasks/" (task) } { "its task" } }
+                    @else if let Some(task) = status.task_id { a href={ "/tasks/" (task) } { "works on its task" } }
                     @else if status.waiting > 0 { (status.waiting) " waiting" }
                     @else { "nothing to do" }
                 }

@@ -8,7 +8,7 @@ use crate::{
         parts::{Action, Tone, empty, section, title},
     },
     domain::attention::{Attention, Kind},
-    operations::{ResumeCredential, ResumeQueue, RetryTask},
+    operations::{ResumeCampaign, ResumeCredential, ResumeQueue, RetryTask},
 };
 
 pub(super) fn show(page: &Page, items: &[Attention]) -> Markup {
@@ -46,7 +46,7 @@ fn look(kind: Kind) -> (Tone, &'static str) {
     match kind {
         Kind::FailedTask => (Tone::Failed, "failed"),
         Kind::HeldJobs => (Tone::Held, "held"),
-        Kind::PausedQueue | Kind::PausedAgent => (Tone::Paused, "paused"),
+        Kind::PausedQueue | Kind::PausedCampaign | Kind::PausedAgent => (Tone::Paused, "paused"),
         Kind::PausedCredential => (Tone::Waiting, "waiting"),
         Kind::SpentBudget => (Tone::Waiting, "budget"),
     }
@@ -57,6 +57,7 @@ fn fix(page: &Page, item: &Attention) -> Markup {
     let (id, name) = ([("id", subject)], [("name", subject)]);
     let action = match item.kind {
         Kind::FailedTask => Action::of::<RetryTask>("Retry", "", &id, "/"),
+        Kind::PausedCampaign => Action::of::<ResumeCampaign>("Resume", "", &id, "/"),
         Kind::PausedQueue => Action::of::<ResumeQueue>("Resume", "", &name, "/"),
         Kind::PausedCredential => Action::of::<ResumeCredential>("Resume", "", &name, "/"),
         Kind::HeldJobs | Kind::PausedAgent | Kind::SpentBudget => return html! {},

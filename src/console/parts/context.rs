@@ -42,6 +42,7 @@ pub(in crate::console) fn gauge(parts: &[Part]) -> Markup {
     };
     let shares: Vec<Share> = GROUPS
         .into_iter()
+        .filter(|group| sum(*group) > 0)
         .map(|group| Share {
             name: group.name.to_owned(),
             value: sum(group) as f64,
@@ -58,6 +59,10 @@ pub(in crate::console) fn part_name(part: &Part) -> Markup {
     html! {
         (part.kind.replace('_', " "))
         @if let Some(span) = part.span { " " (span.from_seq) " to " (span.to_seq) }
-        @if let Some(id) = part.id.as_deref().filter(|id| id.len() < 60) { " " code.faint { bdi { (id) } } }
+        @match part.id.as_deref().map(|id| (id, id.parse::<uuid::Uuid>())) {
+            Some((_, Ok(given))) => { " " (super::id("", given)) }
+            Some((id, Err(_))) if id.len() < 60 => { " " code.faint { bdi { (id) } } }
+            _ => {}
+        }
     }
 }

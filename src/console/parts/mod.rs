@@ -7,6 +7,7 @@ mod forms;
 pub(super) mod gallery;
 mod markdown;
 mod view;
+mod words;
 
 use maud::{Markup, html};
 use uuid::Uuid;
@@ -19,6 +20,7 @@ pub(super) use self::{
     forms::{Action, Confirmation},
     markdown::rendered,
     view::{View, duration, tokens},
+    words::sentence,
 };
 
 /// Longest title of a page or a row that is made from a text.

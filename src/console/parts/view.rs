@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use crate::http::pages::{PageCaller, TOKEN_FIELD};
 
-/// How a page shows times, amounts and forms.
+/// The display of times, amounts and forms on a page.
 #[derive(Debug, Clone)]
 pub(in crate::console) struct View {
     pub(in crate::console) now: DateTime<Utc>,

@@ -17,7 +17,7 @@ use super::{
     page::{Page, PageResult},
     parts::{
         Action, Confirmation, Tone, agent, agent_name, counted, empty, facts, icon, id, plain,
-        rendered, section, title, tokens, wide,
+        rendered, section, sentence, title, tokens, wide,
     },
 };
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Longest text in a page. Longer ones are cut, with a link to the whole.
-const TEXT_MAX_CHARS: usize = 20_000;
+const TEXT_MAX_CHARS: usize = 12_000;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Asked {
@@ -54,6 +54,7 @@ pub(super) async fn show(
         (explain(&detail, &explanation))
         div.cols {
             div.stack {
+                (stream(&detail))
                 (timeline::show(&page.view, &detail))
                 (prompt(&detail))
                 (result(&detail, &asked.result))
@@ -141,9 +142,18 @@ fn explain(detail: &Detail, Explanation { because, next, .. }: &Explanation) -> 
     html! {
         section.explain.(tone.class()) #explain tabindex="-1" aria-label="Explanation" {
             (icon(tone.icon()))
-            div { p.lede dir="auto" { (because) } p.next dir="auto" { (next) } }
+            div { p.lede dir="auto" { (sentence(because)) } p.next dir="auto" { (sentence(next)) } }
         }
     }
+}
+
+/// The answer as it arrives. A script fills it; until then, the page shows nothing of it.
+fn stream(detail: &Detail) -> Markup {
+    if detail.task.state != State::Running {
+        return html! {};
+    }
+    let text = html! { p."stream long" hidden { span data-stream {} } };
+    html! { div data-task=(detail.task.id) { (section("Arriving now", &html! { "newest end" }, &text)) } }
 }
 
 fn prompt(detail: &Detail) -> Markup {

@@ -122,14 +122,29 @@ fn chart(stretches: &[Stretch]) -> Markup {
         svg."chart timeline" height=(height) role="img" aria-label="Waits and attempts; the width grows with the logarithm of the time. The table below has the same data." {
             @for (place, (stretch, (x, width))) in stretches.iter().zip(&bars).enumerate() {
                 @let y = place * ROW_HEIGHT + 4;
-                @let is_left = *x < 55.0;
-                @let class = if stretch.cost_micros.is_some() && !matches!(stretch.tone, Tone::Done) { "bar-tone" } else { "bar-soft" };
+                @let class = if is_solid(stretch) { "bar-tone" } else { "bar-soft" };
+                @let (label, at) = label_of(stretch, *x, *width);
                 g class=(stretch.tone.class()) { rect class=(class) x=(percent(*x)) y=(y) width=(percent(*width)) height=(BAR_HEIGHT) rx="2" {} }
-                text class=(if is_left { "ink" } else { "ink end" }) x=(percent(if is_left { x + width + 1.0 } else { x - 1.0 })) y=(y + 12) {
+                text class=(label) x=(percent(at)) y=(y + 12) {
                     (stretch.word) " " (duration(stretch.end - stretch.begin)) @if stretch.is_open { " so far" }
                 }
             }
         }
+    }
+}
+
+/// Running and failed attempts are filled; waits and finished ones are outlined.
+fn is_solid(stretch: &Stretch) -> bool {
+    stretch.cost_micros.is_some() && stretch.tone != Tone::Done
+}
+
+/// Places a label beside its bar, or in a bar that leaves no room for it.
+fn label_of(stretch: &Stretch, x: f64, width: f64) -> (&'static str, f64) {
+    match (x + width < 70.0, x > 30.0) {
+        (true, _) => ("ink", x + width + 1.0),
+        (false, true) => ("ink end", x - 1.0),
+        (false, false) if is_solid(stretch) => ("on-tone", x + 1.0),
+        (false, false) => ("ink", x + 1.0),
     }
 }
 

@@ -122,7 +122,6 @@ fn lede(page: &Page, turn: &Turn) -> Markup {
     html! {
         p.lede #explain tabindex="-1" { (words) @if let Some(error) = &turn.error { " " span.soft { bdi { (error) } } } }
         @for flag in &turn.flags { p."small soft" { bdi { (flag) } } }
-        div.after {}
     }
 }
 

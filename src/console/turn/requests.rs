@@ -9,7 +9,7 @@ use crate::{
         parts::{Action, Confirmation, counted, duration, rendered, section, title, wide},
     },
     domain::{class::Kind, reruns::Rerun},
-    operations::{ListReruns, Refusal, RerunTurn, ShowContext},
+    operations::{ListReruns, Refusal, RerunTurn, SentContext, ShowContext},
 };
 
 /// Longest request in a page.
@@ -25,9 +25,20 @@ pub(super) async fn sent(page: &Page, id: Uuid, number: i32, call: i32) -> Resul
         @if let Some(problem) = &sent.problem { p."soft small" { (problem) } }
         @if let Some(request) = &sent.request { p."small soft" { @if let Some(url) = &request.url { code { bdi { (url) } } " · " } (request.body.len()) " bytes, SHA-256 " code { (request.sha256) } } }
         @if !short.is_empty() { pre."code wrap after" tabindex="0" dir="auto" { (short) } }
+        @if sent.request.is_none() { (texts(&sent)) }
         p."small soft after" { "All bytes: " code { (command) } }
     };
     Ok(html! { div #request { (section("Request as sent", &html! { "call " (call) }, &shown)) } })
+}
+
+/// Shows the texts that a model got without a request over the network.
+fn texts(sent: &SentContext) -> Markup {
+    html! {
+        @if let Some(system) = &sent.system { details { summary { "System: " (title(system)) } pre."code wrap" dir="auto" { (system) } } }
+        @for message in &sent.messages {
+            details { summary { (format!("{:?}: ", message.role)) (title(&message.text)) } pre."code wrap" dir="auto" { (message.text) } }
+        }
+    }
 }
 
 /// Indents JSON; other bodies stay as they are.

@@ -46,6 +46,7 @@ pub enum Kind {
     FailedTask,
     HeldJobs,
     PausedQueue,
+    PausedCampaign,
     PausedAgent,
     PausedCredential,
     SpentBudget,
@@ -82,6 +83,8 @@ pub async fn list(
     let failed = failed.into_iter().map(of_failed);
     let budgets = budgets.into_iter().map(|(id, name)| of_budget(id, name));
     let queues = queues.iter().flat_map(|queue| [of_held(queue), of_paused(queue)]).flatten();
+    let campaigns = campaigns::paused(&mut *conn, MAX_OF_KIND).await?;
+    let campaigns = of_campaigns(conn, campaigns).await?;
     let pauses = pauses.iter().map(of_pause);
     let credentials = credentials.into_iter().filter_map(|credential| {
         let until = credential.paused_until?;
@@ -97,7 +100,13 @@ pub async fn list(
             )
         })
     });
-    Ok(failed.chain(budgets).chain(queues).chain(pauses).chain(credentials).collect())
+    Ok(failed
+        .chain(budgets)
+        .chain(queues)
+        .chain(campaigns)
+        .chain(pauses)
+        .chain(credentials)
+        .collect())
 }
 
 impl Attention {
@@ -148,6 +157,22 @@ fn of_paused(queue: &admin::QueueView) -> Option<Attention> {
     let command = format!("dalsegno queue resume {}", queue.queue);
     let attention = Attention::of(Kind::PausedQueue, &queue.queue, reason, command);
     queue.paused_at.map(|since| Attention { since: Some(since), ..attention })
+}
+
+async fn of_campaigns(
+    conn: &mut PgConnection,
+    paused: Vec<(Uuid, String)>,
+) -> Result<Vec<Attention>, Error> {
+    let mut all = Vec::new();
+    for (id, name) in paused {
+        let scope = admin::PauseScope::Group;
+        let reason = admin::pause_reason(&mut *conn, scope, &id.to_string()).await?;
+        let command = format!("dalsegno campaign resume {id}");
+        let because = reason.unwrap_or_default();
+        let attention = Attention::of(Kind::PausedCampaign, &id.to_string(), because, command);
+        all.push(Attention { name, campaign_id: Some(id), ..attention });
+    }
+    Ok(all)
 }
 
 fn of_pause(pause: &agent_pauses::Pause) -> Attention {

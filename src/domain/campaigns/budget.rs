@@ -73,6 +73,21 @@ pub async fn budget(
     }))
 }
 
+/// Lists paused campaigns with their names, the newest first.
+pub async fn paused(
+    executor: impl PgExecutor<'_>,
+    limit: i64,
+) -> Result<Vec<(Uuid, String)>, StatementError> {
+    let rows = sqlx::query!(
+        "select id, name from dalsegno.campaigns where status = 'paused' order by id desc limit $1",
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the paused campaigns"))?;
+    Ok(rows.into_iter().map(|row| (row.id, row.name)).collect())
+}
+
 /// Lists campaigns that are active and whose budget is used up, with their names.
 pub async fn spent_budgets(
     executor: impl PgExecutor<'_>,

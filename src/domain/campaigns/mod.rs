@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 pub use self::{
     budget::{
-        Budget, LimitChange, ReserveError, budget, change_limit, limited_in_money, reserve,
+        Budget, LimitChange, ReserveError, budget, change_limit, limited_in_money, paused, reserve,
         settle_reservation, spent_budgets,
     },
     error::Error,

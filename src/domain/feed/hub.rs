@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{Event, EventFilter, FeedItem, Filter, Watch, list};
+use super::{Event, EventFilter, FeedItem, Filter, Watch, list, watch::newest_drawn};
 use crate::domain::StatementError;
 
 /// Events in memory: those of some minutes.
@@ -57,8 +57,8 @@ pub struct Follower {
 
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    #[error("the follower was too slow: it reconnects with its last event")]
-    TooSlow,
+    #[error("the feed cannot be followed any more: connect again with the last event")]
+    Dropped,
     #[error(transparent)]
     Database(#[from] StatementError),
 }
@@ -76,6 +76,8 @@ impl Hub {
         pool: &PgPool,
         after: Option<i64>,
     ) -> Result<(i64, Follower), StatementError> {
+        // An answered follower is told that the feed is read, so the database has to answer.
+        newest_drawn(pool).await?;
         loop {
             // Read before the lock is taken, which no await may hold.
             let watch = if self.is_running() { None } else { Some(begin(pool, None).await?) };
@@ -135,6 +137,7 @@ impl Hub {
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot read the feed for open pages; trying again");
+                    self.hang_up();
                     sleep(RETRY_AFTER).await;
                     let last = self.newest();
                     if let Ok((again, _)) = begin(&pool, last).await {
@@ -143,6 +146,11 @@ impl Hub {
                 }
             }
         }
+    }
+
+    /// Ends all followers, so that their pages show the interruption. They come back with their last event.
+    fn hang_up(&self) {
+        self.lock().sender = Sender::new(MAX_BEHIND);
     }
 
     fn append(&self, event: Event) {
@@ -204,7 +212,7 @@ impl Follower {
         }
         match self.receiver.recv().await {
             Ok(event) => Ok(event),
-            Err(RecvError::Lagged(_) | RecvError::Closed) => Err(FollowError::TooSlow),
+            Err(RecvError::Lagged(_) | RecvError::Closed) => Err(FollowError::Dropped),
         }
     }
 }

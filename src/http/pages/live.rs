@@ -4,7 +4,7 @@ use std::{convert::Infallible, time::Duration};
 
 use axum::{
     Extension,
-    extract::State,
+    extract::{Query, State},
     http::{HeaderMap, HeaderName},
     response::{
         IntoResponse as _, Response, Sse,
@@ -12,6 +12,7 @@ use axum::{
     },
 };
 use futures_util::{StreamExt as _, stream};
+use serde::Deserialize;
 
 use crate::{
     domain::feed::{Event, Follower, Hub},
@@ -28,16 +29,24 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Time after which a browser reconnects.
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    /// The last event of an earlier stream. The header takes precedence: a browser sends it when it reconnects by itself.
+    after: Option<i64>,
+}
+
 /// Streams all events that the caller may see, until its sign-in ends. The first event has the id at which the stream begins.
 pub(super) async fn events(
     State(front): State<RouterState>,
     Extension(gate): Extension<Gate>,
     Extension(hub): Extension<Hub>,
     Extension(access): Extension<PageAccess>,
+    Query(asked): Query<Asked>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let app = front.app()?;
     let last = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
+    let last = last.or(asked.after);
     let (begun, follower) = hub.follow(&app.pool, last).await?;
     let hello = sse::Event::default()
         .event("begin")

@@ -105,7 +105,7 @@ pub(super) async fn show_problems(
     }
 }
 
-/// Returns the problem of a response. Extractors answer with a text, for example if the id in a path is none.
+/// Returns the problem of a response. Extractors answer with a text, for example to an invalid id in a path.
 fn problem_of(response: &Response) -> Option<Problem> {
     let status = response.status();
     let is_text = response.headers().get(CONTENT_TYPE);

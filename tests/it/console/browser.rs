@@ -32,23 +32,8 @@ impl Browser {
         CHROMIUM.program("chromedriver")?;
         CHROMIUM.program("chromium")?;
         let profile = tempfile::tempdir().unwrap();
-        let mut driver = Command::new("chromedriver")
-            .args(["--port=0", "--log-level=WARNING"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = loop {
-            let line = lines.next_line().await.unwrap().expect("chromedriver ended at its start");
-            if let Some((_, rest)) = line.split_once("successfully on port ") {
-                break rest.trim_end_matches('.').to_owned();
-            }
-        };
-        // The driver must be able to write on, or it would stop.
-        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let (driver, port) = eventually("chromedriver starts", start_driver).await;
+        let client = dalsegno::outbound::client(None).no_proxy().build().unwrap();
         let root = format!("http://127.0.0.1:{port}/session");
         let folder = profile.path().display().to_string();
         let answer = send(&client, Method::POST, &root, &capabilities(&folder)).await.unwrap();
@@ -115,6 +100,8 @@ impl Browser {
     pub async fn prefer(&self, theme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": theme }]);
         self.command("Emulation.setEmulatedMedia", json!({ "features": features })).await;
+        // Colours change within some milliseconds.
+        self.wait_until("document.getAnimations().every((it) => it.playState !== 'running')").await;
     }
 
     /// Switches scripts off, or on again.
@@ -192,6 +179,27 @@ impl Drop for Browser {
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
+}
+
+/// Starts the driver on a free port; `None` if the port that it has chosen was taken meanwhile.
+async fn start_driver() -> Option<(Child, String)> {
+    let mut driver = Command::new("chromedriver")
+        .args(["--port=0", "--log-level=WARNING"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        if let Some((_, port)) = line.split_once("successfully on port ") {
+            let port = port.trim_end_matches('.').to_owned();
+            // The driver must be able to write on, or it would stop.
+            tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+            return Some((driver, port));
+        }
+    }
+    None
 }
 
 fn capabilities(profile: &str) -> Value {

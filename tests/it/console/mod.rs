@@ -5,6 +5,7 @@ mod assets;
 pub mod browser;
 mod find;
 mod live;
+mod overview;
 mod pages;
 mod scenery;
 mod sign_in;

@@ -106,7 +106,13 @@ async fn no_page_has_serious_findings_of_axe() {
             for theme in ["light", "dark"] {
                 browser.prefer(theme).await;
                 let found = browser.run_async(ask).await;
-                findings.extend(found.as_array().unwrap().iter().map(|it| format!("{name} {theme} {width}: {it}")));
+                findings.extend(
+                    found
+                        .as_array()
+                        .unwrap()
+                        .iter()
+                        .map(|it| format!("{name} {theme} {width}: {it}")),
+                );
             }
         }
     }

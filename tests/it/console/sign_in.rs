@@ -84,6 +84,7 @@ async fn a_browser_exchanges_a_key_for_a_cookie() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::with(&KEYS).await;
     let (_, secret) = key(&scenery.app, "ann", "read").await;
+    browser.resize(1440, 900).await;
     browser.open(&scenery.url(&format!("/tasks/{}", scenery.waiting))).await;
     assert!(browser.url().await.contains("/sign-in?next="), "{}", browser.url().await);
     browser.write("#key", "dals_000000000000_wrong").await;
