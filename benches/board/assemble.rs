@@ -55,7 +55,7 @@ fn parts<'a>(view: View<'a>, shown: &'a Posts<'a>) -> Parts<'a> {
         agent_prompt: "You write articles about harbours.",
         skills: &[],
         campaign: Campaign {
-            id: Uuid::from_u128(7),
+            version: 1,
             name: "Harbours",
             brief: "Ten articles about the harbours of the north.",
             client_context: None,

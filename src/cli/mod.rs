@@ -135,7 +135,7 @@ enum Command {
     Serve,
     /// Shows what waits for a person, what runs, and the last hour.
     Overview,
-    /// Creates, shows, pauses and erases campaigns; sets their budgets.
+    /// Creates, shows, edits, pauses and erases campaigns; sets their budgets.
     #[command(subcommand)]
     Campaign(campaign::CampaignCommand),
     /// Prints and writes posts on the message board of a campaign.

@@ -26,7 +26,9 @@ pub(super) async fn run(
     let is_input = |(name, value): &&(String, String)| {
         !OWN_FIELDS.contains(&name.as_str()) && !value.is_empty()
     };
-    let fields: Vec<_> = form.0.iter().filter(is_input).cloned().collect();
+    // Browsers send line ends as CR LF.
+    let text = |(name, value): &(String, String)| (name.clone(), value.replace("\r\n", "\n"));
+    let fields: Vec<_> = form.0.iter().filter(is_input).map(text).collect();
     let output = caller.run_form(&operation, &fields).await?;
     let target = filled(local_target(form.field("then")), &output);
     let is_fragment = headers.contains_key("hx-request");

@@ -167,6 +167,10 @@ pub const USER_MISTAKES: &[UserMistake] = &[
 pub const INTERNAL: &[&str] = &[
     "campaign_users_campaign",
     "campaign_users_pkey",
+    "campaign_versions_campaign",
+    "campaign_versions_pkey",
+    "campaign_versions_version_positive",
+    "campaigns_version_positive",
     "fact_embeddings_fact",
     "fact_embeddings_pkey",
     "fact_extractions_counts",

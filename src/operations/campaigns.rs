@@ -183,6 +183,7 @@ impl Change for CreateCampaign {
             limit: self.budget,
         };
         let id = campaigns::create(conn, &new, call.now).await?.id;
+        campaigns::add_first_version(&mut *conn, id, &call.actor.label()).await?;
         let labels = Labels { tags: &self.tags, metadata: Some(&self.metadata) };
         campaigns::label(&mut *conn, id, labels).await?;
         let output = overview(conn, id).await?;

@@ -22,6 +22,7 @@ mod blackboard;
 mod bulk_actions;
 mod call;
 mod campaign_users;
+mod campaign_versions;
 mod campaigns;
 mod child_tasks;
 mod cleanups;
@@ -82,6 +83,10 @@ pub use self::{
     bulk_actions::{CreateBulkAction, ListBulkActions, PreviewBulkAction, ShowBulkAction},
     call::Call,
     campaign_users::{PutCampaignUser, ShowCampaignUser, UserOfCampaign},
+    campaign_versions::{
+        CampaignDiff, CompareCampaignVersions, EditCampaign, ListCampaignVersions,
+        ShowCampaignVersion,
+    },
     campaigns::{
         ChangeBudget, CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign,
         ResumeCampaign, ShowCampaign, ShowErasure,
@@ -141,8 +146,8 @@ pub use self::{
         ShowCompaction, UncompactSession,
     },
     sessions::{
-        Archives, ListArchives, ListSessions, ReadArchive, ReadTranscript, SessionView,
-        ShowSession, ViewSession,
+        Archives, ExplainSession, ListArchives, ListSessions, ReadArchive, ReadTranscript,
+        SessionView, ShowSession, ViewSession,
     },
     sign_ins::{EndSignIn, ListSignIns},
     spec::{Command, MAX_BULK_BYTES, Method, Spec, Success},
@@ -166,6 +171,10 @@ pub const ALL: &[Entry] = &[
     entry::<ListCampaigns>(),
     entry::<ShowCampaign>(),
     entry::<CreateCampaign>(),
+    entry::<EditCampaign>(),
+    entry::<ListCampaignVersions>(),
+    entry::<ShowCampaignVersion>(),
+    entry::<CompareCampaignVersions>(),
     entry::<PauseCampaign>(),
     entry::<ResumeCampaign>(),
     entry::<CloseCampaign>(),
@@ -231,6 +240,7 @@ pub const ALL: &[Entry] = &[
     entry::<ReplayDelivery>(),
     entry::<ListSessions>(),
     entry::<ShowSession>(),
+    entry::<ExplainSession>(),
     entry::<ReadTranscript>(),
     entry::<ViewSession>(),
     entry::<ListArchives>(),

@@ -11,6 +11,7 @@ use crate::domain::{
     class::Kind,
     compactions::{self, Archive, OpenedArchive},
     conversations::{self, Detail},
+    explanations::{SessionExplanation, explain_session},
     messages::{Span, StoredMessage},
     sessions::{self, Error, Filter, Session},
 };
@@ -36,6 +37,13 @@ pub struct ListSessions {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowSession {
+    pub id: Uuid,
+}
+
+/// Explains the state of a session: the reason, and what happens next.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExplainSession {
     pub id: Uuid,
 }
 
@@ -129,6 +137,20 @@ impl Operation for ShowSession {
     async fn run(self, call: &Call) -> Result<Detail, Refusal> {
         let mut transaction = call.begin_read().await?;
         Ok(conversations::detail(&mut transaction, self.id).await?)
+    }
+}
+
+impl Operation for ExplainSession {
+    const SPEC: Spec =
+        Spec::read("explain_session", "/v1/sessions/{id}/explain", "session explain")
+            .tag(TAG)
+            .refuses(&[Error::UNKNOWN]);
+    type Output = SessionExplanation;
+
+    async fn run(self, call: &Call) -> Result<SessionExplanation, Refusal> {
+        let catalogue = call.catalogue()?;
+        let mut transaction = call.begin_read().await?;
+        Ok(explain_session(&mut transaction, self.id, &catalogue, call.now).await?)
     }
 }
 

@@ -292,6 +292,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
         "memory_versions",
         "partial_outputs",
         "operation_keys",
+        "campaign_versions",
     ];
     for table in tables {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
@@ -341,6 +342,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
     );
     assert_eq!(removed["blackboard_changes"], 40, "{receipt}");
     assert_eq!(removed["posts"], 2, "{receipt}");
+    assert_eq!(removed["campaign_versions"], 1, "{receipt}");
     assert_eq!(removed["memory_items"], 2, "{receipt}");
     assert!(
         removed["sessions"].as_i64() >= Some(3) && removed["messages"].as_i64() >= Some(4),

@@ -47,7 +47,8 @@ pub struct Skill<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Campaign<'a> {
-    pub id: Uuid,
+    /// Version of brief and client context.
+    pub version: i32,
     pub name: &'a str,
     pub brief: &'a str,
     pub client_context: Option<&'a str>,

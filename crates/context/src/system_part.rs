@@ -174,7 +174,7 @@ fn skill<'a>(skill: &Skill<'a>) -> Child<'a> {
 fn campaign<'a>(campaign: &Campaign<'a>) -> Vec<Child<'a>> {
     let child = |kind, name, text: &'a str| Child {
         kind,
-        id: id_of(campaign.id),
+        id: Some(format!("version {}", campaign.version)),
         text: if text.trim().is_empty() { Err(PartReason::Empty) } else { Ok(text) },
         element: Element::with_text(name, text),
     };

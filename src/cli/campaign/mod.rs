@@ -1,8 +1,7 @@
-//! `dalsegno campaign`: creates campaigns, pauses, closes and erases them, and sets their budgets.
+//! `dalsegno campaign`: creates and edits campaigns, pauses, closes and erases them, and sets their budgets.
 
 mod show;
-
-use std::path::PathBuf;
+mod versions;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
@@ -34,6 +33,10 @@ pub(super) enum CampaignCommand {
     Ls(List),
     /// Shows a campaign with its budget, its open sessions and its costs.
     Show(CampaignChoice),
+    /// Changes the brief or the client context, from the next call of each agent on.
+    Edit(versions::Edit),
+    /// Lists the versions of brief and client context, prints one, or compares two.
+    Versions(versions::Versions),
     /// Pauses a campaign: no turn starts until it is resumed. Running turns go on, new tasks wait.
     Pause(Pause),
     /// Resumes a paused campaign.
@@ -52,18 +55,8 @@ pub(super) enum CampaignCommand {
 pub(super) struct Create {
     /// Name of the campaign.
     name: String,
-    /// Brief: the work, as every call describes it to the model; `-` reads it from the standard input.
-    #[arg(long, conflicts_with = "brief_file")]
-    brief: Option<String>,
-    /// File with the brief; `-` is the standard input.
-    #[arg(long, value_name = "FILE")]
-    brief_file: Option<PathBuf>,
-    /// Tone, audience and facts of the client; `-` reads them from the standard input.
-    #[arg(long, conflicts_with = "client_context_file")]
-    client_context: Option<String>,
-    /// File with tone, audience and facts of the client; `-` is the standard input.
-    #[arg(long, value_name = "FILE")]
-    client_context_file: Option<PathBuf>,
+    #[command(flatten)]
+    texts: versions::TextFlags,
     #[command(flatten)]
     budget: BudgetFlags,
     #[command(flatten)]
@@ -155,6 +148,10 @@ async fn run_on_server(
             let overview = server.call(ShowCampaign { id }).await?;
             output.print_data(&overview, || show::format_overview(&overview, &context.catalogue()));
         }
+        CampaignCommand::Edit(edit) => versions::edit(edit, context, server).await?,
+        CampaignCommand::Versions(versions) => {
+            versions::print(versions, context, server).await?;
+        }
         CampaignCommand::Budget(budget) => {
             let budget = change_budget(budget, context, server).await?;
             output.print_data(&budget, || {
@@ -188,9 +185,8 @@ async fn run_on_server(
 }
 
 fn new(create: &Create) -> Result<CreateCampaign, Failure> {
-    let (text, file) = (create.client_context.as_deref(), create.client_context_file.as_ref());
-    let client_context = read_text(text, file)?;
-    let brief = read_text(create.brief.as_deref(), create.brief_file.as_ref())?.unwrap_or_default();
+    let (brief, client_context) = create.texts.read()?;
+    let brief = brief.unwrap_or_default();
     let (name, budget) = (create.name.clone(), create.budget.limit());
     let (tags, metadata) = (create.labels.tags.clone(), create.labels.metadata());
     Ok(CreateCampaign { name, brief, client_context, budget, tags, metadata })

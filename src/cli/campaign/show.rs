@@ -46,6 +46,7 @@ pub(super) fn format_overview(overview: &Overview, catalogue: &Catalogue) -> Str
         ("name", campaign.name.clone()),
         ("status", status),
         ("created", time(campaign.created_at)),
+        ("version", campaign.version.to_string()),
         ("brief", brief),
     ];
     list.extend(label_fields(&campaign.tags, &campaign.metadata));

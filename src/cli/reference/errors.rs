@@ -119,6 +119,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "built_in_schedule",
         "The schedule is built in: change its hour in `[scheduler]`, or pause it.",
     ),
+    (
+        "campaign_changed",
+        "The texts of the campaign have a newer version: read it again, and repeat the edit on it.",
+    ),
     ("campaign_closed", "The campaign is closed: create a new one."),
     (
         "conflict",

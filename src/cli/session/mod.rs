@@ -21,9 +21,10 @@ use super::{
 use crate::{
     domain::{compactions::OpenedArchive, tasks::InterruptMode},
     operations::{
-        AcceptedCompaction, CompactSession, CompactionAnswer, CompareCompaction, ForkSession,
-        InterruptSession, ListArchives, ListSessions, MAX_LIMIT, Noun, ReadArchive, ReadTranscript,
-        ResetSession, SessionView, ShowCompaction, ShowSession, UncompactSession, ViewSession,
+        AcceptedCompaction, CompactSession, CompactionAnswer, CompareCompaction, ExplainSession,
+        ForkSession, InterruptSession, ListArchives, ListSessions, MAX_LIMIT, Noun, ReadArchive,
+        ReadTranscript, ResetSession, SessionView, ShowCompaction, ShowSession, UncompactSession,
+        ViewSession,
     },
 };
 
@@ -37,6 +38,8 @@ pub(super) enum SessionCommand {
     Ls(List),
     /// Shows a session with its counters, its compactions and its last turns.
     Show(Id),
+    /// Explains the state of a session: the reason, and what happens next.
+    Explain(Id),
     /// Prints the messages of a session, in order.
     Transcript(Transcript),
     /// Lists the archives of compactions, or prints one of them with its summary.
@@ -157,6 +160,11 @@ async fn run_on_server(
             let id = server.id(Noun::Session, id).await?;
             let detail = server.call(ShowSession { id }).await?;
             output.print_data(&detail, || show::format_session(&detail, &context.catalogue()));
+        }
+        SessionCommand::Explain(Id { id }) => {
+            let id = server.id(Noun::Session, id).await?;
+            let explanation = server.call(ExplainSession { id }).await?;
+            output.print_data(&explanation, || show::format_explanation(&explanation));
         }
         SessionCommand::Transcript(transcript) => read(transcript, server, output).await?,
         SessionCommand::Archives(archives) => self::archives(archives, server, output).await?,

@@ -13,6 +13,7 @@ use crate::{
         agents::Catalogue,
         compactions::{self, Compaction, KeptPrompts},
         conversations::Detail,
+        explanations::SessionExplanation,
         ids::short,
         messages::StoredMessage,
         nodes::NodeVisit,
@@ -36,6 +37,11 @@ pub(in crate::cli) fn format_sessions(sessions: &[Session], catalogue: &Catalogu
     };
     let head = ["ID", "STATE", "AGENT", "PROVIDER", "MODEL", "TURNS", "CONTEXT", "USED (UTC)"];
     format_table(&head, sessions.iter().map(row))
+}
+
+pub(super) fn format_explanation(explanation: &SessionExplanation) -> String {
+    let SessionExplanation { session_id, state, because, next } = explanation;
+    format!("Session {session_id} is {}.\n{because}\n{next}", serialised_name(*state))
 }
 
 pub(super) fn format_session(detail: &Detail, catalogue: &Catalogue) -> String {

@@ -71,7 +71,7 @@ pub(super) async fn show(
             aside."stack side" {
                 (side::budget(&page, &overview))
                 (side::flows(&page, given).await?)
-                (side::brief(&overview.campaign))
+                (side::brief(&page, &overview.campaign))
             }
         }
     };

@@ -13,7 +13,8 @@ use crate::{
     },
     domain::{campaign_overview::Overview, campaigns::Campaign, flows::Flow},
     operations::{
-        ChangeBudget, ListBlackboardChanges, ListFlows, ListMemory, Refusal, ShowBlackboard,
+        ChangeBudget, EditCampaign, ListBlackboardChanges, ListFlows, ListMemory, Refusal,
+        ShowBlackboard,
     },
 };
 
@@ -62,11 +63,22 @@ pub(super) async fn flows(page: &Page, campaign: Uuid) -> Result<Markup, Refusal
     Ok(section("Flows", &html! { "newest " (listing.items.len()) }, &body))
 }
 
-pub(super) fn brief(campaign: &Campaign) -> Markup {
+pub(super) fn brief(page: &Page, campaign: &Campaign) -> Markup {
+    let given = campaign.id.to_string();
+    let fields = [("id", given.as_str())];
+    let here = format!("/campaigns/{given}");
+    let edit = Action::of::<EditCampaign>("Save", "", &fields, &here);
+    let form = html! {
+        div.field { label for="brief" { "Brief" } textarea #brief name="brief" rows="8" { (campaign.brief) } }
+        div.field { label for="client-context" { "Client context" } textarea #client-context name="client_context" rows="5" { (campaign.client_context.as_deref().unwrap_or_default()) } }
+        p."small soft" { "It is sent from the next call on. Each edit is a version." }
+        div.actions { button.btn { "Save" } }
+    };
     let body = html! {
         @if campaign.brief.trim().is_empty() { p."small soft" { "The campaign has no brief." } }
         @else { details { summary { (title(&campaign.brief)) } (rendered(&campaign.brief)) } }
         @if let Some(context) = &campaign.client_context { details.after { summary { "Client context" } (rendered(context)) } }
+        @if edit.is_allowed(&page.caller) && campaign.closed_at.is_none() { details.after { summary { "Edit" } (edit.form(&page.view, &form)) } }
     };
     section("Brief", &html! {}, &body)
 }

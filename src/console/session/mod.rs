@@ -12,8 +12,8 @@ use super::{
     lists::session_state,
     page::{Page, PageResult},
     parts::{
-        Action, Confirmation, agent, agent_name, empty, facts, gauge, id, next_page, section,
-        tokens, wide,
+        Action, Confirmation, Tone, agent, agent_name, empty, facts, gauge, icon, id, next_page,
+        section, sentence, tokens, wide,
     },
     turn::turn_state,
 };
@@ -21,12 +21,13 @@ use crate::{
     domain::{
         compactions::{Compaction, Outcome},
         conversations::Detail,
+        explanations::SessionExplanation,
         manifests::CallContext,
         turns::Turn,
     },
     operations::{
-        CompactSession, ForkSession, InterruptSession, ReadTranscript, ResetSession, ShowCampaign,
-        ShowSession, ShowTurn, UncompactSession,
+        CompactSession, ExplainSession, ForkSession, InterruptSession, ReadTranscript,
+        ResetSession, ShowCampaign, ShowSession, ShowTurn, UncompactSession,
     },
 };
 
@@ -45,6 +46,7 @@ pub(super) async fn show(
     page: Page,
 ) -> PageResult {
     let detail = page.caller.run(ShowSession { id: given }).await?;
+    let explained = page.caller.run(ExplainSession { id: given }).await?;
     let session = &detail.session;
     let campaign = page.caller.run_if_allowed(ShowCampaign { id: session.campaign_id }).await?;
     let campaign = campaign.map(|overview| overview.campaign.name);
@@ -58,7 +60,7 @@ pub(super) async fn show(
     let here = format!("/sessions/{given}");
     let body = html! {
         (head(&page, &detail, &format!("{name} in {of}")))
-        (explanation(&page, &detail, fold))
+        (explanation(&detail, &explained))
         @if let Some(context) = &context { (context_gauge(context)) }
         @if transcript.items.is_empty() && fold.is_none() {
             (empty("No message is stored yet. The first turn stores its prompt and its answer.", &format!("dalsegno task add --campaign {} --agent {} \"Write part one.\"", session.campaign_id, session.agent)))
@@ -171,19 +173,17 @@ fn actions(page: &Page, detail: &Detail) -> Markup {
     }
 }
 
-fn explanation(page: &Page, detail: &Detail, fold: Option<&Compaction>) -> Markup {
-    let session = &detail.session;
-    let words = match (session.closed_at, detail.last_turns.first()) {
-        (Some(_), _) => "This session is closed: nothing is added to it.",
-        (None, Some(turn)) if turn.ended_at.is_none() => "A turn is running in this session.",
-        (None, Some(_)) => "The next task of this agent continues here.",
-        (None, None) => "The session is open, and no turn has begun.",
+fn explanation(detail: &Detail, explained: &SessionExplanation) -> Markup {
+    let is_running = detail.last_turns.first().is_some_and(|turn| turn.ended_at.is_none());
+    let tone = match (detail.session.closed_at, is_running) {
+        (Some(_), _) => Tone::Done,
+        (None, true) => Tone::Running,
+        (None, false) => Tone::Queued,
     };
     html! {
-        p.lede.turnlede #explain tabindex="-1" {
-            (words)
-            @if let Some(fold) = fold { " The model sees a summary in place of messages " (fold.from_seq) " to " (fold.to_seq) "." }
-            @if session.closed_at.is_none() { " It expires on " b { (page.view.date(session.expires_at)) } "." }
+        section.explain.(tone.class()) #explain tabindex="-1" aria-label="Explanation" {
+            (icon(tone.icon()))
+            div { p.lede dir="auto" { (sentence(&explained.because)) } p.next dir="auto" { (sentence(&explained.next)) } }
         }
     }
 }

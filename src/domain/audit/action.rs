@@ -3,6 +3,8 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     CampaignCreate,
+    /// Brief or client context were changed.
+    CampaignEdit,
     CampaignPause,
     CampaignResume,
     CampaignClose,
@@ -79,6 +81,7 @@ impl Action {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::CampaignCreate => "campaign.create",
+            Self::CampaignEdit => "campaign.edit",
             Self::CampaignPause => "campaign.pause",
             Self::CampaignResume => "campaign.resume",
             Self::CampaignClose => "campaign.close",

@@ -1,8 +1,9 @@
-//! Campaigns: their text, status and budget.
+//! Campaigns: their texts and the versions of these, their status and budget.
 
 mod budget;
 mod error;
 mod experiments;
+mod versions;
 
 use std::collections::HashMap;
 
@@ -21,6 +22,10 @@ pub use self::{
     experiments::{
         ExperimentBudget, charge_experiments, experiment_budget, lock_experiment_budget,
     },
+    versions::{
+        CampaignVersion, Edit, EditOutcome, VersionSummary, add_first_version, edit, list_versions,
+        remove_old_versions, remove_versions, version,
+    },
 };
 use super::{
     Page, StatementError,
@@ -38,6 +43,9 @@ pub struct Campaign {
     pub id: Uuid,
     pub name: String,
     pub status: Status,
+    /// Number of the current version of brief and client context, from 1.
+    #[serde(default)]
+    pub version: i32,
     pub brief: String,
     pub client_context: Option<String>,
     pub created_at: DateTime<Utc>,
@@ -90,7 +98,7 @@ pub async fn create(
         Campaign,
         r#"insert into dalsegno.campaigns (id, name, brief, client_context, created_at)
            values ($1, $2, $3, $4, $5)
-           returning id, name, status as "status: Status", brief, client_context, created_at, closed_at, tags,
+           returning id, name, status as "status: Status", version, brief, client_context, created_at, closed_at, tags,
                   metadata as "metadata: Json<Map<String, Value>>""#,
         ids::new_at(now),
         new.name,
@@ -108,7 +116,7 @@ pub async fn create(
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Campaign, Error> {
     sqlx::query_as!(
         Campaign,
-        r#"select id, name, status as "status: Status", brief, client_context, created_at, closed_at, tags,
+        r#"select id, name, status as "status: Status", version, brief, client_context, created_at, closed_at, tags,
                   metadata as "metadata: Json<Map<String, Value>>"
              from dalsegno.campaigns where id = $1"#,
         id,
@@ -201,7 +209,7 @@ pub async fn list(
 ) -> Result<Vec<Campaign>, StatementError> {
     sqlx::query_as!(
         Campaign,
-        r#"select id, name, status as "status: Status", brief, client_context, created_at, closed_at, tags,
+        r#"select id, name, status as "status: Status", version, brief, client_context, created_at, closed_at, tags,
                   metadata as "metadata: Json<Map<String, Value>>"
              from dalsegno.campaigns
             where id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) and ($3::uuid[] is null or id = any($3))
@@ -268,7 +276,7 @@ pub(super) async fn set_status(
     let changed = sqlx::query_as!(
         Campaign,
         r#"update dalsegno.campaigns set status = $2, closed_at = $3 where id = $1 and status <> 'closed'
-           returning id, name, status as "status: Status", brief, client_context, created_at, closed_at, tags,
+           returning id, name, status as "status: Status", version, brief, client_context, created_at, closed_at, tags,
                   metadata as "metadata: Json<Map<String, Value>>""#,
         id,
         status as Status,

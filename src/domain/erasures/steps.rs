@@ -305,6 +305,8 @@ pub async fn finish(
     failovers::remove_of_campaign(&mut *conn, campaign_id).await?;
     flows::erase_inputs(&mut *conn, campaign_id).await?;
     agent_pauses::remove_of_campaign(&mut *conn, campaign_id).await?;
+    let n_versions = campaigns::remove_versions(&mut *conn, campaign_id).await?;
+    count(&mut *conn, campaign_id, &[("campaign_versions", n_versions)]).await?;
     campaigns::erase_texts(&mut *conn, campaign_id).await?;
     sqlx::query!("select dalsegno.end_erasure($1, $2, $3)", campaign_id, now, db::newest_known())
         .execute(conn)

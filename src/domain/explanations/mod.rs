@@ -1,13 +1,17 @@
-//! Explanations of a task's state: the reason, and what has to happen next.
+//! Explanations of the states of tasks and sessions: the reason, and what has to happen next.
 //!
 //! The queue knows why a job waits. This module adds the facts of the domain: the campaign, the budget, the session, and the provider's
 //! last error. A pure function makes the text of these facts.
 
+mod session;
+mod session_words;
 mod words;
 
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
+
+pub use self::session::{SessionExplanation, explain_session};
 
 use crate::{
     domain::{

@@ -1,4 +1,4 @@
-//! The text for each state.
+//! The text for each state of a task.
 
 use super::{Explanation, State, TaskFacts, TaskWaits, TurnAhead};
 use crate::domain::{
@@ -251,7 +251,7 @@ fn told(refusal: &Refusal) -> String {
     }
 }
 
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let text = text.trim();
     match text.ends_with(['.', '!', '?']) {
         true => text.to_owned(),
@@ -287,6 +287,7 @@ mod tests {
                 id: Uuid::from_u128(2),
                 name: "Harbour".to_owned(),
                 status: Status::Active,
+                version: 1,
                 brief: String::new(),
                 client_context: None,
                 tags: Vec::new(),

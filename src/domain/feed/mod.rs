@@ -92,16 +92,19 @@ pub enum Kind {
     FlowResumed,
     /// The flow runs again from one of its steps.
     FlowRetried,
+    /// Brief or client context of the campaign have a new version.
+    CampaignEdited,
     /// Some of its open tasks were cancelled, because the campaign is erased.
     CampaignErasing,
 }
 
 /// The kinds of all events: those of [`Kind`], and those that only the database writes.
-pub const KINDS: [&str; 36] = [
+pub const KINDS: [&str; 37] = [
     "agent.paused",
     "agent.resumed",
     "blackboard.changed",
     "budget.refused",
+    "campaign.edited",
     "campaign.erasing",
     "conversation.moved",
     "facts.read",
@@ -241,6 +244,7 @@ impl Kind {
             Self::FlowPaused => "flow.paused",
             Self::FlowResumed => "flow.resumed",
             Self::FlowRetried => "flow.retried",
+            Self::CampaignEdited => "campaign.edited",
             Self::CampaignErasing => "campaign.erasing",
         }
     }

@@ -25,6 +25,8 @@ pub struct Config {
     pub keep_closed_days: u32,
     /// Days that events of the feed are kept.
     pub keep_feed_days: u32,
+    /// Days that replaced versions of a campaign's texts are kept. 0: until the campaign is erased.
+    pub keep_campaign_versions_days: u32,
     /// Sessions that the cleanup removes in one transaction.
     pub cleanup_batch_sessions: u16,
     /// Pause of the cleanup after each batch, in milliseconds.

@@ -64,7 +64,7 @@ pub use self::{
         of_conversation, owner,
     },
     lost::{end_lost, list_ended_jobs, live_jobs},
-    open_tasks::{filter_awaited, queued_jobs},
+    open_tasks::{filter_awaited, open_of_conversation, queued_jobs},
     posted::{Tree, count_of_tree, set_post},
     recent::{TaskLine, WaitMinute, failed_since, of_jobs, waits_by_minute},
     recurring::AddTask,

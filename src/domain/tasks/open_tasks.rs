@@ -42,6 +42,25 @@ pub async fn filter_awaited(
     .map_err(StatementError::to("list tasks that wait for sessions"))
 }
 
+/// Lists the open tasks of a conversation: first those that may run now, in the order in which they were added.
+pub async fn open_of_conversation(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    agent: &str,
+    instance: &str,
+) -> Result<Vec<Uuid>, StatementError> {
+    sqlx::query_scalar!(
+        "select id from dalsegno.tasks where campaign_id = $1 and agent = $2 and instance = $3 and ended_at is null
+          order by coalesce(run_at, created_at) > now(), id",
+        campaign_id,
+        agent,
+        instance,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the open tasks of a conversation"))
+}
+
 /// Lists the jobs of an agent's open tasks, in one campaign or in all.
 pub async fn queued_jobs(
     executor: impl PgExecutor<'_>,

@@ -103,6 +103,7 @@ pub async fn load_task_of_job(
         id: row.campaign_id,
         name: row.name,
         status: row.status,
+        version: row.campaign_version,
         brief: row.brief,
         client_context: row.client_context,
         created_at: row.campaign_created_at,

@@ -7,7 +7,7 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
        t.error, t.budget_micros, t.budget_tokens, t.spent_micros, t.spent_tokens, t.job_id, t.session_id, t.turn, t.created_at,
        t.started_at, t.ended_at, t.traceparent, t.node, t.post_id,
        (select q.sender from dalsegno.posts as q where q.campaign_id = t.campaign_id and q.id = t.post_id and q.origin = 'agent') as asked_by,
-       c.name, c.status as "status: Status", c.brief, c.client_context, c.created_at as campaign_created_at, c.closed_at,
+       c.name, c.status as "status: Status", c.version as campaign_version, c.brief, c.client_context, c.created_at as campaign_created_at, c.closed_at,
        exists (select from dalsegno.task_dependencies as d where d.task_id = t.id) as "has_waited!",
        t.first_job_id is not null as "was_retried!",
        b.limit_micros as "limit_micros?", b.limit_tokens as "limit_tokens?",

@@ -21,8 +21,9 @@ pub const METRICS: [Metric; 2] = [LAST_SUCCESS, INSTALLED];
 
 const ROWS: &str = CLEANUP_ROWS_DELETED.name;
 
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     "audit",
+    "campaign_versions",
     "feed",
     "memory_items",
     "messages",
@@ -69,6 +70,10 @@ pub(super) fn removed_events(n_rows: i64) {
 
 pub(super) fn removed_memory(n_rows: i64) {
     counter!(ROWS, "table" => "memory_items").increment(n_rows.unsigned_abs());
+}
+
+pub(super) fn removed_versions(n_rows: i64) {
+    counter!(ROWS, "table" => "campaign_versions").increment(n_rows.unsigned_abs());
 }
 
 pub(super) fn removed_summaries(n_rows: i64) {

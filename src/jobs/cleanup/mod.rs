@@ -16,7 +16,7 @@ use super::Services;
 pub use crate::domain::cleanups::Cleanup;
 use crate::{
     domain::{
-        StatementError, audit,
+        StatementError, audit, campaigns,
         cleanups::{self, Page, RunRow, Walk},
         operation_keys,
         sessions::DueSession,
@@ -37,6 +37,8 @@ const ITEMS: i64 = 500;
 const SUMMARIES: i64 = 1_000;
 /// Idempotency keys of operations of one transaction.
 const KEYS: i64 = 2_000;
+/// Replaced versions of campaigns of one transaction, each with two texts.
+const VERSIONS: i64 = 500;
 /// Lines of the audit log of one transaction.
 const AUDIT_BATCH: i64 = 5_000;
 
@@ -59,6 +61,7 @@ pub(super) async fn run(_: Cleanup, run: Run, services: Arc<Services>) -> Handle
         remove_all(&run, &services, &mut recorded).await?;
         remove_old_deliveries(&run, &services).await?;
         remove_old_keys(&run, &services).await?;
+        remove_old_versions(&run, &services).await?;
         remove_old_audit(&run, &services).await
     };
     let ended = match removed.await {
@@ -207,6 +210,24 @@ async fn remove_old_keys(run: &Run, services: &Services) -> Result<(), Error> {
         let n_removed = operation_keys::remove_old(run.pool(), before, KEYS).await?;
         metrics::removed_keys(n_removed);
         if n_removed.cast_signed() < KEYS {
+            return Ok(());
+        }
+        pause(run, services).await;
+    }
+    Err(Error::Stopped)
+}
+
+/// Removes versions of campaigns that were replaced long enough ago.
+async fn remove_old_versions(run: &Run, services: &Services) -> Result<(), Error> {
+    let keep_days = services.sessions.keep_campaign_versions_days;
+    if keep_days == 0 {
+        return Ok(());
+    }
+    let before = services.clock.now() - TimeDelta::days(keep_days.into());
+    while !run.cancel().is_cancelled() {
+        let n_removed = campaigns::remove_old_versions(run.pool(), before, VERSIONS).await?;
+        metrics::removed_versions(n_removed);
+        if n_removed < VERSIONS {
             return Ok(());
         }
         pause(run, services).await;

@@ -8,7 +8,9 @@ use dalsegno::{
     config::Config,
     domain::{
         audit::{self, Action, Actor},
+        campaigns,
         cleanups::{self, CleanupRun},
+        transaction::{begin, commit},
     },
     jobs::{Pool, Services},
     settings::{Environment, Flags},
@@ -38,6 +40,7 @@ impl Worker {
             ("scheduler.enabled", "false".to_owned()),
             ("shutdown.drain_timeout_secs", "0".to_owned()),
             ("sessions.cleanup_batch_sessions", "5".to_owned()),
+            ("sessions.keep_campaign_versions_days", "30".to_owned()),
             ("sessions.cleanup_pause_ms", pause_ms.to_string()),
         ];
         let set = set.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
@@ -169,6 +172,26 @@ async fn the_cleanup_removes_old_audit_lines() {
     let kept = audit::list(&world.pool, filter).await.unwrap();
     let kept: Vec<_> = kept.iter().map(|line| line.subject.as_str()).collect();
     assert_eq!(kept, ["new"]);
+}
+
+#[tokio::test]
+async fn the_cleanup_removes_versions_of_campaigns_that_were_replaced_long_ago() {
+    let world = World::new().await;
+    let id = world.campaign.id;
+    for (brief, days) in [("Nine.", 40), ("Eight.", 20)] {
+        let mut tx = begin(&world.pool).await.unwrap();
+        let edit = campaigns::Edit { brief: Some(brief), ..campaigns::Edit::default() };
+        let at = after_expiry() - TimeDelta::days(days);
+        campaigns::edit(&mut tx, id, &edit, "cli:ann@host", at).await.unwrap();
+        commit(tx).await.unwrap();
+    }
+    let worker = Worker::start(&world.pool, 0);
+    cleanups::request(&world.pool).await.unwrap();
+    wait_for_runs(&world.pool, 1).await;
+    worker.stop().await;
+    let kept = campaigns::list_versions(&world.pool, id, None, 10).await.unwrap();
+    let kept: Vec<_> = kept.iter().map(|row| row.version).collect();
+    assert_eq!(kept, [3, 2], "the second version was replaced 20 days ago");
 }
 
 /// One more than one batch removes of the keys of operations, and of the lines of the audit log.

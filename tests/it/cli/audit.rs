@@ -48,6 +48,11 @@ async fn every_changing_command_writes_an_audit_line() {
             "campaign.post",
             &campaign,
         ),
+        (
+            vec!["campaign", "edit", &campaign, "--brief", "SECRET PROMPT"],
+            "campaign.edit",
+            &campaign,
+        ),
         (vec!["campaign", "pause", &campaign], "campaign.pause", &campaign),
         (vec!["campaign", "resume", &campaign], "campaign.resume", &campaign),
         (vec!["campaign", "budget", &campaign, "--tokens", "9000"], "campaign.limit", &campaign),

@@ -51,6 +51,34 @@ async fn a_campaign_is_created_from_files_and_shown() {
 }
 
 #[tokio::test]
+async fn a_campaign_is_edited_and_its_versions_are_printed() {
+    let fixture = Fixture::new().await;
+    let id = fixture.campaign();
+    let edit = ["campaign", "edit", &id, "--client-context", "Likes short texts."];
+    let edited = fixture.run(&edit).await;
+    assert!(edited.has("is at version 2: the next call of each agent"), "{edited:?}");
+    std::fs::write(fixture.path().join("brief.md"), "Nine parts.").unwrap();
+    let edit = ["campaign", "edit", &id, "--brief-file", "brief.md", "--expected-version", "2"];
+    assert_eq!(fixture.json(&edit).await["version"], 3);
+    let stale = fixture.run(&edit).await;
+    assert!(stale.code == 5 && stale.stderr.contains("is at version 3, not at 2"), "{stale:?}");
+    let same = fixture.run(&["campaign", "edit", &id, "--brief", "Nine parts."]).await;
+    assert!(same.has("nothing changed"), "{same:?}");
+    assert_eq!(fixture.run(&["campaign", "edit", &id]).await.code, 2);
+
+    let listed = fixture.run(&["campaign", "versions", &id]).await;
+    let rows: Vec<&str> = listed.stdout.lines().skip(1).collect();
+    assert!(rows.len() == 3 && rows[0].contains("cli:"), "{listed:?}");
+    let shown = fixture.run(&["campaign", "versions", &id, "--show", "2"]).await;
+    assert!(shown.has("Brief:\n  Ten parts.") && shown.has("  Likes short texts."), "{shown:?}");
+    let diff = fixture.run(&["campaign", "versions", &id, "--diff", "1"]).await;
+    assert!(diff.has("[-Ten-]{+Nine+} parts."), "{diff:?}");
+    assert!(diff.has("{+Likes short texts.+}"), "{diff:?}");
+    let diff = fixture.run(&["campaign", "versions", &id, "--diff", "1", "--to", "1"]).await;
+    assert!(diff.has("have the same texts"), "{diff:?}");
+}
+
+#[tokio::test]
 async fn a_campaign_shows_its_cost_and_sessions() {
     let fixture = Fixture::new().await;
     fixture.world.turn("Part one.", TurnSettings::default()).await;

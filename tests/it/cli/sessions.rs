@@ -54,6 +54,34 @@ pub async fn compact(pool: &sqlx::PgPool, session_id: Uuid) {
 }
 
 #[tokio::test]
+async fn an_explanation_names_the_state_the_reason_and_the_next_step() {
+    let (fixture, id) = session_with_turns().await;
+    let explain = async || fixture.json(&["session", "explain", &id]).await;
+    let told = explain().await;
+    assert_eq!(told["state"], "idle");
+    assert!(text(&told["because"]).ends_with("when its turn 2 ended."), "{told}");
+    assert!(
+        text(&told["next"]).contains("The next task of copywriter/main continues it."),
+        "{told}"
+    );
+    let task = fixture.world.add("Part three.").await;
+    let because = text(&explain().await["because"]).to_owned();
+    assert!(because.contains(&format!("Task {} waits for it: ", task.id)), "{because}");
+    let pause = ["campaign", "pause", &fixture.campaign(), "--reason", "client call"];
+    assert_eq!(fixture.run(&pause).await.code, 0);
+    let told = explain().await;
+    assert!(text(&told["because"]).contains("is paused: client call."), "{told}");
+    assert!(text(&told["next"]).starts_with("Resume the campaign: "), "{told}");
+    let output = fixture.run(&["session", "explain", &id]).await;
+    assert!(output.stdout.starts_with(&format!("Session {id} is idle.\n")), "{output:?}");
+    fixture.world.begin(&task, fixture.world.lease(), TurnSettings::default()).await;
+    let told = explain().await;
+    assert_eq!(told["state"], "running");
+    let running = format!("It is in turn 3, for task {}.", task.id);
+    assert!(text(&told["because"]).starts_with(&running), "{told}");
+}
+
+#[tokio::test]
 async fn a_session_is_listed_and_shown_with_its_transcript() {
     let (fixture, id) = session_with_turns().await;
     let listed =

@@ -103,7 +103,7 @@ fn send(text: &str) -> ParsedRequest {
     let parts = Parts {
         agent_prompt: "You are an agent with <own_markup>.",
         skills: &[Skill { name: text, text }],
-        campaign: Campaign { id, name: text, brief: text, client_context: Some(text) },
+        campaign: Campaign { version: 1, name: text, brief: text, client_context: Some(text) },
         edicts: &[Edict { id, name: text, author: text, trust: text, text: Some(text) }],
         facts: Some(AboutUser {
             user: text,

@@ -51,7 +51,7 @@ pub fn parts<'a>(view: View<'a>, prompt: &'a str) -> Parts<'a> {
         agent_prompt: "You write articles about harbours.",
         skills: &[],
         campaign: Campaign {
-            id: Uuid::from_u128(7),
+            version: 1,
             name: "Harbours",
             brief: "Ten articles about the harbours of the north.",
             client_context: None,

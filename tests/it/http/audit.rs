@@ -95,6 +95,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let since = json!({ "since": "2026-01-01T00:00:00Z" });
     let url = json!({ "url": "https://example.com/" });
     let new = json!({ "name": "Spring", "brief": "SECRET PROMPT" });
+    let brief = json!({ "brief": "SECRET PROMPT" });
     let limit = json!({ "tokens": 9000 });
     let started = json!({ "template": "reviewed-text", "inputs": { "task": "SECRET PROMPT" } });
     let flow_id = flow(world).await;
@@ -124,6 +125,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ("POST", "/v1/flows/{id}/retry", flow("retry"), json!({ "from": "write" }), "flow.retry"),
         ("POST", "/v1/flows/{id}/cancel", flow("cancel"), why.clone(), "flow.cancel"),
         ("POST", "/v1/campaigns", "/v1/campaigns".into(), new, "campaign.create"),
+        ("PATCH", "/v1/campaigns/{id}", change.clone(), brief, "campaign.edit"),
         ("PATCH", "/v1/campaigns/{id}/budget", format!("{change}/budget"), limit, "campaign.limit"),
         ("POST", "/v1/campaigns/{id}/memory", memory.clone(), item("first"), "memory.publish"),
         (

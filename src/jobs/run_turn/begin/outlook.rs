@@ -131,7 +131,7 @@ fn assemble_call(
         agent_prompt: &agent.prompt,
         skills: &skills,
         campaign: Campaign {
-            id: campaign.id,
+            version: campaign.version,
             name: &campaign.name,
             brief: &campaign.brief,
             client_context: campaign.client_context.as_deref(),
