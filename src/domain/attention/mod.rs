@@ -80,11 +80,11 @@ pub async fn list(
     let queues = admin::list_queues(&mut *conn).await?;
     let pauses = agent_pauses::list_all(&mut *conn).await?;
     let credentials = credentials::list(&mut *conn, configured, now).await?;
+    let campaigns = campaigns::paused(&mut *conn, MAX_OF_KIND).await?;
+    let campaigns = of_campaigns(conn, campaigns).await?;
     let failed = failed.into_iter().map(of_failed);
     let budgets = budgets.into_iter().map(|(id, name)| of_budget(id, name));
     let queues = queues.iter().flat_map(|queue| [of_held(queue), of_paused(queue)]).flatten();
-    let campaigns = campaigns::paused(&mut *conn, MAX_OF_KIND).await?;
-    let campaigns = of_campaigns(conn, campaigns).await?;
     let pauses = pauses.iter().map(of_pause);
     let credentials = credentials.into_iter().filter_map(|credential| {
         let until = credential.paused_until?;
