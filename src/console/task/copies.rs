@@ -6,6 +6,8 @@ use crate::domain::tasks::Task;
 
 /// Longer prompts are named by a file.
 const PROMPT_MAX_BYTES: usize = 4_000;
+/// The function that other systems call in their transaction.
+const ADD_TASK: &str = "dalsegno.add_task";
 
 pub(super) fn show(task: &Task) -> Markup {
     html! {
@@ -61,7 +63,7 @@ fn statement(task: &Task) -> String {
         other => format!(", instance => {}", sql(other)),
     };
     format!(
-        "select task_id from dalsegno.add_task('{}', {}, {prompt}{instance});",
+        "select task_id from {ADD_TASK}('{}', {}, {prompt}{instance});",
         task.campaign_id,
         sql(&task.agent)
     )
