@@ -6,6 +6,7 @@ pub mod app;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod console;
 pub mod db;
 pub mod doctor;
 pub mod domain;

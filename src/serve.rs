@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::{
     clock::SystemClock,
     config::Config,
+    console,
     db::{self, Database, Use},
     http::{self, RouterState},
     jobs::{self, Pool, Services},
@@ -24,6 +25,8 @@ use crate::{
 #[derive(Debug, Clone, Serialize)]
 pub struct Ready {
     pub version: &'static str,
+    /// Address of the web console.
+    pub console: String,
     pub address: String,
     /// The configuration file; `None` without one.
     pub config: Option<String>,
@@ -70,7 +73,8 @@ pub async fn serve(
     let front = RouterState::new(telemetry.metrics.clone(), shutdown.clone());
     let mut database = None;
     let all = Box::pin(async {
-        let served = http::run(&config.http, front.clone(), listener);
+        let router = http::router_with_pages(&config.http, front.clone(), console::pages());
+        let served = http::run(&config.http, shutdown.clone(), router, listener);
         let worked = run(&config, &services, &front, address, &mut database, announce);
         let ((), worked) =
             tokio::join!(shut_down_after(&shutdown, served), shut_down_after(&shutdown, worked));
@@ -162,6 +166,7 @@ fn ready_report(config: &Config, address: String, database: &Database) -> Ready 
     let shown = std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.clone());
     Ready {
         version: env!("CARGO_PKG_VERSION"),
+        console: format!("{address}/"),
         address,
         config: config.file.as_ref().map(|file| file.display().to_string()),
         data_dir: config.database.url.is_none().then(|| shown.display().to_string()),

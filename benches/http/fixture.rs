@@ -62,7 +62,10 @@ impl Fixture {
         let services = Services::build(&config, clock, "dalsegno".into(), Traces::default())?;
         let front = RouterState::new(telemetry.metrics.clone(), shutdown.clone());
         front.open(worker::app(&config, &services, &front, &opened));
-        let served = tokio::spawn(async move { http::run(&config.http, front, listener).await });
+        let (stop, router) = (shutdown.clone(), http::router(&config.http, front));
+        let served = tokio::spawn(async move {
+            http::run(&config.http, stop, router, listener).await;
+        });
         let pool = opened.pool.clone();
         Ok(Self { address, pool, campaign_id: campaign.id, shutdown, served, opened, database })
     }

@@ -72,6 +72,8 @@ impl Command {
             | Self::Feed(_)
             | Self::Job(_)
             | Self::Key(_)
+            | Self::SignIn(_)
+            | Self::Overview
             | Self::Lane(_)
             | Self::Credential(_)
             | Self::Memory(_)

@@ -34,6 +34,7 @@ mod mcp;
 mod memory;
 mod migrate;
 mod output;
+mod overview;
 mod queue;
 mod reference;
 mod remote;
@@ -43,6 +44,7 @@ mod sent_context;
 mod serve;
 mod server;
 mod session;
+mod sign_in;
 mod signals;
 mod target;
 mod task;
@@ -132,6 +134,8 @@ struct Global {
 enum Command {
     /// Runs the whole service in this process.
     Serve,
+    /// Shows what waits for a person, what runs, and the last hour.
+    Overview,
     /// Creates, shows, edits, pauses and erases campaigns; sets their budgets.
     #[command(subcommand)]
     Campaign(campaign::CampaignCommand),
@@ -215,6 +219,9 @@ enum Command {
     /// Creates, lists, rotates and revokes API keys.
     #[command(subcommand)]
     Key(key::KeyCommand),
+    /// Lists and ends sign-ins of browsers to the console.
+    #[command(subcommand)]
+    SignIn(sign_in::SignInCommand),
     /// Verifies receipts of erasures, and vacuums erased texts.
     #[command(subcommand)]
     Erasure(erasure::ErasureCommand),
@@ -311,6 +318,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Completions(shell) => manual::completions(&shell, context),
         Command::Man(man) => manual::man(&man),
         Command::Agent(command) => block_on(agent::run(&command, context)),
+        Command::Overview => block_on(overview::run(context)),
         Command::Campaign(command) => block_on(campaign::run(&command, context)),
         Command::Task(command) => block_on(task::run(&command, context)),
         Command::Bulk(command) => block_on(bulk::run(&command, context)),
@@ -338,6 +346,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Feed(feed) => block_on(feed::run(&feed, context)),
         Command::Mcp(mcp) => block_on(mcp::run(&mcp, context)),
         Command::Key(command) => block_on(key::run(&command, context)),
+        Command::SignIn(command) => block_on(sign_in::run(&command, context)),
         Command::Erasure(command) => block_on(erasure::run(&command, context)),
         Command::Audit(command) => block_on(audit::run(&command, context)),
         Command::Webhook(command) => block_on(webhook::run(&command, context)),

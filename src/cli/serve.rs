@@ -20,12 +20,12 @@ pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
 }
 
 fn format_ready(ready: &Ready) -> String {
-    let Ready { version, address, config, data_dir, database } = ready;
+    let Ready { version, console, address, config, data_dir, database } = ready;
     let config =
         config.as_deref().unwrap_or("built-in defaults; a dalsegno.toml here would be read");
     let data = data_dir.as_ref().map(|data_dir| format!("  data      {data_dir}\n"));
     format!(
-        "dalsegno {version} is ready\n  address   {address}\n  config    {config}\n{}  database  {database}\n  stop      Ctrl-C\n",
+        "dalsegno {version} is ready\n  console   {console}\n  address   {address}\n  config    {config}\n{}  database  {database}\n  stop      Ctrl-C\n",
         data.unwrap_or_default()
     )
 }

@@ -9,6 +9,7 @@
 pub mod agent_pauses;
 pub mod agents;
 pub mod amount;
+pub mod attention;
 pub mod audit;
 pub mod blackboard;
 pub mod budgets;
@@ -55,6 +56,7 @@ pub mod schedules;
 pub mod search;
 pub mod session_summaries;
 pub mod sessions;
+pub mod sign_ins;
 pub mod statement_error;
 pub mod statuses;
 pub mod tasks;

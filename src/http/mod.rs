@@ -14,6 +14,7 @@ mod mcp;
 mod metrics;
 mod openapi;
 mod operations;
+pub mod pages;
 mod parameters;
 mod problem;
 pub mod reach;
@@ -31,7 +32,9 @@ use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use tokio::net::TcpListener;
 
-use self::{auth::Gate, limits::BodyLimit, parameters::Parameters};
+use self::{
+    auth::Gate, limits::BodyLimit, operations::CallState, pages::Pages, parameters::Parameters,
+};
 pub use self::{
     config::Config,
     mcp::{bind_turns, run_turns},
@@ -40,8 +43,11 @@ pub use self::{
     problem::Problem,
     router::RouterState,
 };
-use crate::domain::{self, StatementError};
 pub use crate::operations::FieldError;
+use crate::{
+    domain::{self, StatementError},
+    shutdown::Shutdown,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -81,10 +87,9 @@ pub async fn check_keys(config: &Config, pool: &PgPool, now: DateTime<Utc>) -> R
 }
 
 /// Serves until the soft shutdown, then lets open requests end until the hard one.
-pub async fn run(config: &Config, front: RouterState, listener: TcpListener) {
-    let shutdown = front.shutdown.clone();
+pub async fn run(config: &Config, shutdown: Shutdown, router: Router, listener: TcpListener) {
     let stop = shutdown.soft.clone().cancelled_owned();
-    let served = serve::serve(listener, router(config, front), config.header_timeout(), stop);
+    let served = serve::serve(listener, router, config.header_timeout(), stop);
     shutdown.until_hard(served).await;
 }
 
@@ -98,11 +103,25 @@ pub async fn run_probes(header_timeout: Duration, front: RouterState, listener: 
     serve::serve(listener, router, header_timeout, std::future::pending()).await;
 }
 
+/// Builds the router of the API alone.
 pub fn router(config: &Config, front: RouterState) -> Router {
-    metrics::describe();
-    let timeout = Duration::from_secs(config.request_timeout_secs);
+    let (gate, calls) = (Gate::new(config, front.clone()), CallState::new(config));
+    guarded(config, api(config, gate, calls)).with_state(front)
+}
+
+/// Builds the router of the API and of the pages of a console.
+pub fn router_with_pages(config: &Config, front: RouterState, pages: Pages) -> Router {
+    let (gate, calls) = (Gate::new(config, front.clone()), CallState::new(config));
+    let show = pages.show_problem;
+    let pages = pages.routes(config, gate.clone(), calls.clone());
+    guarded(config, api(config, gate, calls).merge(pages))
+        .layer(middleware::from_fn_with_state(show, pages::show_problems))
+        .with_state(front)
+}
+
+fn api(config: &Config, gate: Gate, calls: CallState) -> Router<RouterState> {
     probes()
-        .merge(operations::routes(config))
+        .merge(operations::routes(config, calls))
         .merge(mcp::routes(config))
         .merge(openapi::routes())
         .fallback(problem::not_found)
@@ -114,14 +133,20 @@ pub fn router(config: &Config, front: RouterState) -> Router {
         ))
         .layer(Extension(BodyLimit(config.max_body_bytes)))
         .layer(middleware::from_fn_with_state(config.max_header_bytes, limits::limit_head_size))
-        .layer(middleware::from_fn_with_state(Gate::new(config, front.clone()), auth::gate))
+        .layer(middleware::from_fn_with_state(gate, auth::gate))
+}
+
+/// Adds the checks that apply to all routes.
+fn guarded(config: &Config, router: Router<RouterState>) -> Router<RouterState> {
+    metrics::describe();
+    let timeout = Duration::from_secs(config.request_timeout_secs);
+    router
         .layer(middleware::from_fn(guard::refuse_foreign_origin))
         .layer(middleware::from_fn_with_state(guard::Names::of(config), guard::check_host))
         .layer(middleware::from_fn(guard::refuse_repeated_headers))
         .layer(middleware::from_fn_with_state(timeout, guard::limit_time))
         .layer(middleware::from_fn(request_id::assign))
         .layer(middleware::from_fn(metrics::measure))
-        .with_state(front)
 }
 
 fn probes() -> Router<RouterState> {

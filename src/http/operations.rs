@@ -41,14 +41,25 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// State that the calls of all requests share.
 #[derive(Clone)]
-struct CallState {
+pub(super) struct CallState {
     admission: Admission,
     intake: Intake,
     waiters: Waiters,
     scans: Arc<Semaphore>,
 }
 
-pub(super) fn routes(config: &Config) -> Router<RouterState> {
+impl CallState {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            admission: Admission::default(),
+            intake: Intake::default(),
+            waiters: Waiters::new(config),
+            scans: Arc::new(Semaphore::new(MAX_SCANS)),
+        }
+    }
+}
+
+pub(super) fn routes(config: &Config, calls: CallState) -> Router<RouterState> {
     let routes = operations::ALL.iter().fold(Router::new(), |router, entry| {
         let answer =
             move |State(front): State<RouterState>, request: Request| answer(entry, front, request);
@@ -60,9 +71,7 @@ pub(super) fn routes(config: &Config) -> Router<RouterState> {
         }
         router.route(entry.spec.path, route)
     });
-    let (admission, intake) = (Admission::default(), Intake::default());
-    let (waiters, scans) = (Waiters::new(config), Arc::new(Semaphore::new(MAX_SCANS)));
-    routes.layer(Extension(CallState { admission, intake, waiters, scans }))
+    routes.layer(Extension(calls))
 }
 
 async fn answer(
@@ -104,6 +113,12 @@ async fn answer(
 
 fn call(spec: &Spec, app: &App, parts: &Parts, shared: &CallState) -> Result<Call, Problem> {
     let key = if spec.reads_key() { idempotency::key(&parts.headers)? } else { None };
+    let call = base_call(app, parts, shared)?;
+    Ok(Call { idempotency_key: key.map(str::to_owned), ..call })
+}
+
+/// Builds the context of a call without an idempotency key.
+pub(super) fn base_call(app: &App, parts: &Parts, shared: &CallState) -> Result<Call, Problem> {
     let trace = parts.headers.get("traceparent").and_then(|header| header.to_str().ok());
     let (waiters, holder) = (shared.waiters.clone(), extension::<KeyWatch>(parts)?.holder());
     let waits = Waits {
@@ -120,7 +135,7 @@ fn call(spec: &Spec, app: &App, parts: &Parts, shared: &CallState) -> Result<Cal
         waits: Some(Arc::new(waits)),
         admission: shared.admission.clone(),
         intake: shared.intake.clone(),
-        idempotency_key: key.map(str::to_owned),
+        idempotency_key: None,
         traces: app.traces.clone(),
         trace: trace.and_then(traces::Context::parse),
         now: app.clock.now(),
@@ -195,7 +210,7 @@ fn query_fields(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
     }
 }
 
-fn extension<T: Clone + Send + Sync + 'static>(parts: &Parts) -> Result<T, Problem> {
+pub(super) fn extension<T: Clone + Send + Sync + 'static>(parts: &Parts) -> Result<T, Problem> {
     parts.extensions.get::<T>().cloned().ok_or_else(unauthenticated_fault)
 }
 

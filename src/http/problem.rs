@@ -106,12 +106,19 @@ impl IntoResponse for Problem {
         let (status, retry_after_secs) = (self.status, self.retry_after_secs);
         let problem = self.of_this_request();
         let body = serde_json::to_string(&problem).unwrap_or_default();
-        let retry_after = retry_after_secs.map(|secs| [(RETRY_AFTER, secs.to_string())]);
-        let kind = [(CONTENT_TYPE, "application/problem+json")];
-        match retry_after {
-            Some(retry_after) => (status, kind, retry_after, body).into_response(),
-            None => (status, kind, body).into_response(),
-        }
+        let mut response = answer(status, retry_after_secs, body);
+        // For pages, which show it in another form.
+        response.extensions_mut().insert(problem);
+        response
+    }
+}
+
+fn answer(status: StatusCode, retry_after_secs: Option<u32>, body: String) -> Response {
+    let retry_after = retry_after_secs.map(|secs| [(RETRY_AFTER, secs.to_string())]);
+    let kind = [(CONTENT_TYPE, "application/problem+json")];
+    match retry_after {
+        Some(retry_after) => (status, kind, retry_after, body).into_response(),
+        None => (status, kind, body).into_response(),
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) use crate::operations::Reach;
 use crate::{
     app::App,
     domain::{campaigns, flows, sessions, tasks},
-    operations,
+    operations::{self, Spec},
 };
 
 /// Routes besides operations that bound keys may use although they name no campaign, task, session or flow. Their
@@ -76,7 +76,7 @@ impl Reach {
         parts: &mut Parts,
     ) -> Result<(), Problem> {
         let subject = subject(route);
-        if self.campaigns().is_some() && !is_for_bound_keys(&parts.method, route, subject) {
+        if self.campaigns().is_some() && !is_for_bound_keys(parts.method.as_str(), route, subject) {
             return Err(bound());
         }
         let Some(subject) = subject else { return Ok(()) };
@@ -86,6 +86,29 @@ impl Reach {
         let id = params.iter().find(|(name, _)| *name == "id").map(|(_, id)| id);
         let id = input::id(id.unwrap_or_default())?;
         match self.reaches(&front.app()?, subject, id).await? {
+            true => Ok(()),
+            false => Err(subject.unknown(id)),
+        }
+    }
+
+    /// Refuses an operation whose `id` names something out of reach.
+    pub(super) async fn check_operation(
+        &self,
+        app: &App,
+        spec: &Spec,
+        id: Option<&str>,
+    ) -> Result<(), Problem> {
+        if self.campaigns().is_none() && self.only_of().is_none() {
+            return Ok(());
+        }
+        let subject = subject(spec.path);
+        let (method, route) = (spec.method.as_str(), spec.path);
+        if self.campaigns().is_some() && !is_for_bound_keys(method, route, subject) {
+            return Err(bound());
+        }
+        let Some(subject) = subject else { return Ok(()) };
+        let id = input::id(id.unwrap_or_default())?;
+        match self.reaches(app, subject, id).await? {
             true => Ok(()),
             false => Err(subject.unknown(id)),
         }
@@ -137,8 +160,8 @@ fn subject(route: &str) -> Option<Subject> {
     SUBJECTS.iter().find(|(start, _)| begins(start)).map(|(_, subject)| *subject)
 }
 
-fn is_for_bound_keys(method: &Method, route: &str, subject: Option<Subject>) -> bool {
-    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+fn is_for_bound_keys(method: &str, route: &str, subject: Option<Subject>) -> bool {
+    let method = if method == Method::HEAD.as_str() { "GET" } else { method };
     let is_in = |list: &[(&str, &str)]| list.contains(&(method, route));
     match subject {
         Some(_) => !is_in(NOT_FOR_BOUND_KEYS),

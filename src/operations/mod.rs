@@ -50,6 +50,7 @@ mod listing;
 mod memory;
 mod memory_changes;
 mod operation;
+mod overview;
 mod posts;
 mod producer;
 mod queues;
@@ -59,6 +60,7 @@ mod reruns;
 mod schedules;
 mod session_control;
 mod sessions;
+mod sign_ins;
 mod spec;
 mod streams;
 mod tasks;
@@ -133,6 +135,7 @@ pub use self::{
         Answer, Change, ChangeOutput, ChangeResult, Entry, JsonOutput, Operation, Run,
         StreamAnswer, TypeSchema, entry, stream,
     },
+    overview::{Overview, ShowOverview},
     posts::{AddPost, ListPosts, PostOrder},
     queues::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
     reach::Reach,
@@ -150,6 +153,7 @@ pub use self::{
         Archives, ExplainSession, ListArchives, ListSessions, ReadArchive, ReadTranscript,
         SessionView, ShowSession, ViewSession,
     },
+    sign_ins::{EndSignIn, ListSignIns},
     spec::{Command, MAX_BULK_BYTES, Method, Spec, Success},
     streams::{BEGIN, END, FollowFeed, FollowTask},
     tasks::{CancelTask, ExplainTask, ListTasks, RetryTask, ShowTask},
@@ -186,6 +190,7 @@ pub const ALL: &[Entry] = &[
     entry::<ShowCampaignUser>(),
     entry::<PutCampaignUser>(),
     entry::<FindId>(),
+    entry::<ShowOverview>(),
     entry::<ListQueues>(),
     entry::<ShowQueue>(),
     entry::<PauseQueue>(),
@@ -225,6 +230,8 @@ pub const ALL: &[Entry] = &[
     entry::<CreateKey>(),
     entry::<RotateKey>(),
     entry::<RevokeKey>(),
+    entry::<ListSignIns>(),
+    entry::<EndSignIn>(),
     entry::<ListWebhooks>(),
     entry::<ShowWebhook>(),
     entry::<AddWebhook>(),

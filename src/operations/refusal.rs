@@ -69,7 +69,7 @@ impl Refusal {
         std::iter::once(self).chain(std::iter::repeat_with(again).take(n_calls.saturating_sub(1)))
     }
 
-    pub(super) fn fault(operation: &str, error: &serde_json::Error) -> Self {
+    pub fn fault(operation: &str, error: &serde_json::Error) -> Self {
         let detail = format!("cannot write the output of `{operation}` as JSON: {error}");
         Self::new(Kind::Internal, "internal", detail)
     }

@@ -16,7 +16,7 @@ use dalsegno::{
     app::App,
     clock::{Clock, ManualClock},
     config::Config,
-    db,
+    console, db,
     http::{self, RouterState},
     jobs::{Services, previews, rerun_routes},
     settings::{Environment, Flags},
@@ -149,12 +149,16 @@ impl TestApp {
         };
         let front = RouterState::new(app.metrics.clone(), app.shutdown.clone());
         front.open(app.clone());
+        let served = http::router_with_pages(&config.http, front.clone(), console::pages());
+        let shutdown = app.shutdown.clone();
         Self {
             pool: app.pool.clone(),
             address: listener.local_addr().unwrap(),
             shutdown: app.shutdown.clone(),
-            router: http::router(&config.http, front.clone()),
-            server: tokio::spawn(async move { http::run(&config.http, front, listener).await }),
+            router: http::router(&config.http, front),
+            server: tokio::spawn(async move {
+                http::run(&config.http, shutdown, served, listener).await;
+            }),
             _database: database,
         }
     }

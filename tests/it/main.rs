@@ -16,6 +16,7 @@ mod clients;
 mod cluster;
 mod compaction;
 mod config;
+mod console;
 mod context;
 mod control;
 mod conversations;

@@ -305,6 +305,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("unknown_queue", "No queue has this name."),
     ("unknown_schedule", "No schedule has this name."),
     ("unknown_session", "The session does not exist."),
+    ("unknown_sign_in", "The sign-in does not exist, or ended more than 30 days ago."),
     ("unknown_step", "The flow has no such step."),
     ("unknown_task", "The task does not exist."),
     ("unknown_template", "No flow template has this name."),

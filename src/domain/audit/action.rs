@@ -69,6 +69,9 @@ pub enum Action {
     KeyCreate,
     KeyRotate,
     KeyRevoke,
+    /// A browser exchanged a key for a cookie.
+    SignInCreate,
+    SignInEnd,
     WebhookAdd,
     WebhookRemove,
     WebhookRotate,
@@ -141,6 +144,8 @@ impl Action {
             Self::KeyCreate => "key.create",
             Self::KeyRotate => "key.rotate",
             Self::KeyRevoke => "key.revoke",
+            Self::SignInCreate => "sign_in.create",
+            Self::SignInEnd => "sign_in.end",
             Self::WebhookAdd => "webhook.add",
             Self::WebhookRemove => "webhook.remove",
             Self::WebhookRotate => "webhook.rotate",

@@ -70,6 +70,42 @@ pub async fn budget(
     }))
 }
 
+/// Lists paused campaigns with their names, the newest first.
+pub async fn paused(
+    executor: impl PgExecutor<'_>,
+    limit: i64,
+) -> Result<Vec<(Uuid, String)>, StatementError> {
+    let rows = sqlx::query!(
+        "select id, name from dalsegno.campaigns where status = 'paused' order by id desc limit $1",
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the paused campaigns"))?;
+    Ok(rows.into_iter().map(|row| (row.id, row.name)).collect())
+}
+
+/// Lists campaigns that are active and whose budget is used up, with their names.
+pub async fn spent_budgets(
+    executor: impl PgExecutor<'_>,
+    limit: i64,
+) -> Result<Vec<(Uuid, String)>, StatementError> {
+    let rows = sqlx::query!(
+        "select c.id, c.name from dalsegno.campaign_budgets as b join dalsegno.campaigns as c on c.id = b.campaign_id
+          where c.status = 'active' and (b.limit_micros is not null or b.limit_tokens is not null)
+            and (b.spent_micros + b.reserved_micros
+                   + (select coalesce(sum(s.spent_micros), 0) from dalsegno.campaign_spending as s where s.campaign_id = c.id) >= b.limit_micros
+                 or b.spent_tokens + b.reserved_tokens
+                   + (select coalesce(sum(s.spent_tokens), 0) from dalsegno.campaign_spending as s where s.campaign_id = c.id) >= b.limit_tokens)
+          order by c.id desc limit $1",
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the budgets that are used up"))?;
+    Ok(rows.into_iter().map(|row| (row.id, row.name)).collect())
+}
+
 /// Counts the campaigns that have a limit in money and are not closed.
 pub async fn limited_in_money(executor: impl PgExecutor<'_>) -> Result<i64, StatementError> {
     sqlx::query_scalar!(

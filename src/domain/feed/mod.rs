@@ -4,6 +4,7 @@
 //! miss 5. [`Horizon`] computes the id up to which no event can appear any more, and [`list`] reads up to it. The price: a transaction that
 //! has written and stays open, of any application, holds readers up. The doctor warns of it.
 
+mod hub;
 mod watch;
 
 use chrono::{DateTime, Utc};
@@ -12,7 +13,10 @@ use serde_json::Value;
 use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
-pub use self::watch::{EventFilter, FeedItem, Watch};
+pub use self::{
+    hub::{FollowError, Follower, Hub},
+    watch::{EventFilter, FeedItem, Watch},
+};
 use super::StatementError;
 
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]

@@ -125,7 +125,7 @@ impl Watch {
 }
 
 /// Returns the last id that was drawn, committed or not.
-async fn newest_drawn(pool: &PgPool) -> Result<i64, StatementError> {
+pub(super) async fn newest_drawn(pool: &PgPool) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
         r#"select coalesce(pg_sequence_last_value('dalsegno.feed_id_seq'), 0) as "newest!""#
     )

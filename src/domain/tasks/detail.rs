@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, State, Task, TaskWaits, get, search::labels_of, waits_of};
+use super::{Error, State, Task, TaskWaits, WaitedFor, get, search::labels_of, waits_of};
 use crate::domain::{
     StatementError, feed,
     turns::{self, Turn},
@@ -39,7 +39,13 @@ pub struct Detail {
     pub metadata: Map<String, Value>,
     /// The attempts that reached a session, in order.
     pub turns: Vec<Turn>,
+    /// The tasks that it has added as children, in order, at most 200.
+    #[serde(default)]
+    pub children: Vec<WaitedFor>,
 }
+
+/// Most children in the details of a task.
+const MAX_CHILDREN: i64 = 200;
 
 pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> {
     let task = get(&mut *conn, id).await?;
@@ -59,8 +65,22 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
         cancelled_because: beside.cancelled_because.filter(|_| is_cancelled),
         tags: labels.tags,
         metadata: labels.metadata,
+        children: children(&mut *conn, id).await?,
         turns: turns::of_task(conn, id).await?,
     })
+}
+
+async fn children(conn: &mut PgConnection, id: Uuid) -> Result<Vec<WaitedFor>, StatementError> {
+    sqlx::query_as!(
+        WaitedFor,
+        r#"select id as task_id, agent, instance, state as "state: State" from dalsegno.tasks
+            where parent_id = $1 order by id limit $2"#,
+        id,
+        MAX_CHILDREN,
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(StatementError::to("list the children of a task"))
 }
 
 /// Columns of a task that few readers need.

@@ -29,6 +29,7 @@ mod lost;
 mod node;
 mod open_tasks;
 mod posted;
+mod recent;
 mod recurring;
 mod requests;
 mod results;
@@ -67,6 +68,7 @@ pub use self::{
     lost::{end_lost, list_ended_jobs, live_jobs},
     open_tasks::{filter_awaited, open_of_conversation, queued_jobs},
     posted::{Tree, count_of_tree, set_post},
+    recent::{TaskLine, WaitMinute, failed_since, of_jobs, waits_by_minute},
     recurring::AddTask,
     requests::{Request, added_by_agents, asked_by_people},
     results::{Outcome, outcomes, wait_for_all},

@@ -14,6 +14,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::FORWARD
 
 use crate::http::Problem;
 
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// An address, or a network in CIDR notation.
@@ -49,6 +50,19 @@ impl TrustedProxies {
             (true, _) => Ok(Some(by_standard)),
             (false, _) => Ok(Some(by_custom)),
         }
+    }
+
+    /// Returns true if the peer is a trusted proxy that a browser has reached over TLS.
+    pub(super) fn is_https(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> bool {
+        let last = |name: HeaderName| {
+            let line = headers.get_all(name).iter().next_back()?.to_str().ok()?;
+            Some(line.rsplit(',').next().unwrap_or_default().trim().to_ascii_lowercase())
+        };
+        let by_standard = last(FORWARDED).is_some_and(|element| {
+            element.split(';').any(|pair| matches!(pair.trim(), "proto=https" | "proto=\"https\""))
+        });
+        let by_custom = last(X_FORWARDED_PROTO).is_some_and(|proto| proto == "https");
+        peer.is_some_and(|peer| self.trusts(peer)) && (by_standard || by_custom)
     }
 
     /// Walks from the peer over `hops`, which begin at the right end of the list.
@@ -239,6 +253,21 @@ mod tests {
         // Both headers of an untrusted peer are ignored.
         let ignored = client("203.0.113.1", &[("forwarded", "for=198.51.100.1"), own]).unwrap();
         assert_eq!(ignored, "203.0.113.1");
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_says_that_a_browser_uses_tls() {
+        let proxies = TrustedProxies::new(["10.0.0.0/8".parse().unwrap()].into_iter());
+        let is_https = |peer: &str, name: &'static str, line: &str| {
+            let mut headers = HeaderMap::new();
+            headers.append(name, HeaderValue::from_str(line).unwrap());
+            proxies.is_https(Some(peer.parse().unwrap()), &headers)
+        };
+        assert!(is_https("10.0.0.1", "x-forwarded-proto", "https"));
+        assert!(is_https("10.0.0.1", "forwarded", "for=203.0.113.9;proto=https"));
+        assert!(!is_https("10.0.0.1", "x-forwarded-proto", "https, http"));
+        assert!(!is_https("10.0.0.1", "forwarded", "for=203.0.113.9;proto=http"));
+        assert!(!is_https("203.0.113.1", "x-forwarded-proto", "https"));
     }
 
     #[test]

@@ -23,6 +23,11 @@ pub(in crate::http) struct KeyWatch {
 }
 
 impl KeyWatch {
+    /// Builds the watch of a page, which counts its waits and watches no key.
+    pub(super) fn of_page(gate: Arc<AuthState>, holder: Holder) -> Self {
+        Self { gate, need: RequiredScope::Nothing, key: None, holder }
+    }
+
     /// Returns the client that its waiting requests and streams are counted for.
     pub(in crate::http) fn holder(&self) -> Holder {
         self.holder

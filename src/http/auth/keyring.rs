@@ -50,7 +50,11 @@ impl Keyring {
     }
 
     pub(super) fn is_admin(&self, text: &str) -> bool {
-        self.admin.is_some_and(|admin| keys::is_same(&admin, &keys::digest(text)))
+        self.is_admin_digest(&keys::digest(text))
+    }
+
+    pub(super) fn is_admin_digest(&self, digest: &Digest) -> bool {
+        self.admin.is_some_and(|admin| keys::is_same(&admin, digest))
     }
 
     /// Returns the key if its cache entry is fresh.

@@ -8,6 +8,7 @@ mod forwarded;
 mod key_watch;
 mod keyring;
 mod lookup;
+mod page_gate;
 mod peer;
 mod rate;
 
@@ -26,7 +27,11 @@ use axum::{
 use secrecy::SecretString;
 use uuid::Uuid;
 
-pub(super) use self::{forwarded::Network, key_watch::KeyWatch};
+pub(super) use self::{
+    forwarded::Network,
+    key_watch::KeyWatch,
+    page_gate::{BrowserCookie, PageAccess, assign_cookie, cookie_of, gate_pages, set_cookie},
+};
 use self::{
     forwarded::TrustedProxies,
     keyring::Keyring,

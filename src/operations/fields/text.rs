@@ -47,6 +47,7 @@ impl<'de, E: Error> Deserializer<'de> for Text<'_, E> {
         deserialize_u16, visit_u16;
         deserialize_u32, visit_u32;
         deserialize_u64, visit_u64;
+        deserialize_f32, visit_f32;
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
@@ -75,6 +76,6 @@ impl<'de, E: Error> Deserializer<'de> for Text<'_, E> {
     }
 
     forward_to_deserialize_any! {
-        i8 i128 u8 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
+        i8 i128 u8 u128 f64 char str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
     }
 }

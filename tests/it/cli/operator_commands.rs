@@ -63,6 +63,11 @@ pub fn steps() -> Vec<Step> {
         ("list_keys", vec!["key", "ls", "--after", "00000000dead"]),
         ("revoke_key", vec!["key", "revoke", "ci"]),
         ("revoke_key", vec!["key", "revoke", "none"]),
+        ("list_sign_ins", vec!["sign-in", "ls"]),
+        ("list_sign_ins", vec!["sign-in", "ls", "--limit", "1"]),
+        ("end_sign_in", vec!["sign-in", "end", SIGN_IN]),
+        ("end_sign_in", vec!["sign-in", "end", "019aa2f4-0000-7000-8000-00000000dead"]),
+        ("show_overview", vec!["overview"]),
         ("add_webhook", vec!["webhook", "add", "https://example.com/", "--kind", "task.done"]),
         ("add_webhook", vec!["webhook", "add", "https://127.0.0.1/", "--campaign", "Harbour"]),
         ("list_webhooks", vec!["webhook", "ls"]),
@@ -84,8 +89,14 @@ pub fn steps() -> Vec<Step> {
     ]
 }
 
-/// Writes an audit line that is equal on both sides.
+/// The id of a sign-in that both sides have.
+const SIGN_IN: &str = "019aa2f4-0000-7000-8000-0000000000c1";
+
+/// Writes an audit line and a sign-in that are equal on both sides.
 pub async fn fill(pool: &PgPool) {
+    let sign_in = "insert into dalsegno.sign_ins (id, created_at, expires_at, admin_key_sha256, sha256)
+                   values ($1::uuid, $2, $2 + interval '12 hours', sha256('key'), sha256('cookie'))";
+    sqlx::query(sign_in).bind(SIGN_IN).bind(noon()).execute(pool).await.unwrap();
     let (who, data) = (Actor::cli("ops", "host"), json!({ "reason": "moving" }));
     audit::write(pool, &who, Action::QueuePause, "turns", data, noon()).await.unwrap();
 }

@@ -80,6 +80,14 @@ pub fn mcp_inspector() -> Option<PathBuf> {
     .map(|folder| folder.join("node_modules"))
 }
 
+/// Returns the script of axe, which checks pages for accessibility.
+pub fn axe() -> Option<PathBuf> {
+    static AXE: Installed = OnceLock::new();
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/axe/package.json");
+    get_installed("axe (npm: axe-core)", &AXE, || modules(&manifest))
+        .map(|folder| folder.join("node_modules/axe-core/axe.min.js"))
+}
+
 /// Creates a virtual environment in its final place, because it contains its path. It is marked when complete.
 fn venv(manifest: &Path) -> io::Result<PathBuf> {
     once(manifest, |folder| {
@@ -182,6 +190,7 @@ fn the_test_packages_are_installed() {
         ("the SDK of MCP", mcp_sdk()),
         ("pg", node_modules()),
         ("the inspector of MCP", mcp_inspector()),
+        ("axe", axe()),
         ("pgvector", Some(pgvector())),
     ] {
         assert!(folder.is_none_or(|folder| folder.exists()), "{package}");

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     agents::Catalogue,
     audit::{self, Action, Actor},
-    flows, webhooks,
+    flows, keys, sign_ins, webhooks,
 };
 use serde_json::{Value, json};
 
@@ -43,6 +43,14 @@ async fn flow(world: &World) -> uuid::Uuid {
 async fn revocable(world: &World) -> uuid::Uuid {
     let edict = crate::memory::new(dalsegno::domain::memory::Kind::Edict, "third", "Text.");
     crate::memory::publish(world, &edict, &crate::memory::OPERATOR).await.unwrap().item.id
+}
+
+/// Signs a browser in with the key of the configuration.
+async fn sign_in(world: &World) -> uuid::Uuid {
+    let key = sign_ins::ExchangedKey::Admin(keys::digest("the key of the configuration"));
+    let new = sign_ins::New { key, peer: None, browser: None };
+    let mut conn = world.pool.acquire().await.unwrap();
+    sign_ins::create(&mut conn, &new, noon()).await.unwrap().0.id
 }
 
 /// States two facts.
@@ -106,6 +114,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let stated = json!({ "attribute": "Tone", "text": "SECRET PROMPT" });
     let edited = json!({ "text": "SECRET PROMPT, but shorter" });
     let known = facts(world).await;
+    let sign_in = sign_in(world).await;
     let fact =
         |verb: &str| format!("/v1/users/ann/facts/{}/{verb}", known[usize::from(verb == "revoke")]);
     let (posts, post) = (format!("{change}/posts"), json!({ "text": "SECRET PROMPT" }));
@@ -288,6 +297,13 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ),
         ("POST", "/v1/keys/{id}/rotate", format!("/v1/keys/{key}/rotate"), json!({}), "key.rotate"),
         ("POST", "/v1/keys/{id}/revoke", format!("/v1/keys/{key}/revoke"), json!({}), "key.revoke"),
+        (
+            "POST",
+            "/v1/sign-ins/{id}/end",
+            format!("/v1/sign-ins/{sign_in}/end"),
+            json!({}),
+            "sign_in.end",
+        ),
         (
             "POST",
             "/v1/campaigns/{id}/pause",

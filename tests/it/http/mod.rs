@@ -18,7 +18,7 @@ mod feed;
 mod flows;
 mod forwarded;
 mod intake;
-mod key_setup;
+pub mod key_setup;
 mod keys;
 mod labels;
 mod limits;

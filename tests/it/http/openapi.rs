@@ -34,6 +34,8 @@ fn routed() -> Operations {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             match path.is_dir() {
+                // Pages are for browsers.
+                true if path.ends_with("pages") => {}
                 true => folders.push(path),
                 false => found.extend(routes_of(&std::fs::read_to_string(path).unwrap())),
             }

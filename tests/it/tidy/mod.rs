@@ -66,6 +66,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     // Pure: no IO, no clock, no database.
     ("context", &["transcript"]),
+    ("console", &["domain", "http", "operations", "queue", "transcript"]),
     ("db", &["causes", "clock", "private_postgres", "settings"]),
     (
         "doctor",
@@ -153,6 +154,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "clock",
             "config",
+            "console",
             "db",
             "http",
             "jobs",
@@ -215,7 +217,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
     ("log", &["audit", "feed", "operation_keys", "prices", "turn_tokens", "usage"]),
     ("agents", &["agents", "nodes"]),
     ("campaigns", &["budgets", "campaigns"]),
-    ("access", &["keys"]),
+    ("access", &["keys", "sign_ins"]),
     ("board", &["blackboard", "posts"]),
     ("delivery", &["webhooks"]),
     ("memory", &["embeddings", "memory", "search", "tool_calls"]),
@@ -245,6 +247,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
         "work",
         &[
             "agent_pauses",
+            "attention",
             "bulk_actions",
             "campaign_control",
             "evals",

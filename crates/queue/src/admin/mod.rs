@@ -3,6 +3,7 @@
 //! It serves people and programs outside a run. No function counts the rows of the jobs table: numbers come from the
 //! counters that every change of state updates in its own transaction.
 
+mod activity;
 mod explain;
 mod health;
 mod jobs;
@@ -11,6 +12,7 @@ mod queues;
 mod words;
 mod workers;
 
+pub use activity::{RunMinute, running_jobs, runs_by_minute};
 pub use explain::{Cause, Explanation, RunningHead, explain, explain_alone, running_head};
 pub use health::{Health, health, notifications_arrive};
 pub use jobs::{

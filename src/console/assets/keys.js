@@ -1,0 +1,69 @@
+// The keyboard. No key changes data without a confirmation.
+const PLACES = { o: "/", c: "/campaigns", t: "/tasks", s: "/sessions" };
+const ROWS = ".main tbody tr, .main .rows > li, .main .post, .main article.msg, .main .card";
+
+const toggle = (id) => document.getElementById(id)?.togglePopover();
+const open = (selector) => {
+  const link = document.querySelector(selector);
+  if (link) location.href = link.href;
+};
+
+function move(step) {
+  const rows = [...document.querySelectorAll(ROWS)].filter((row) => row.querySelector("a, button"));
+  const here = rows.findIndex((row) => row.contains(document.activeElement));
+  const row = rows[Math.min(Math.max(here + step, 0), rows.length - 1)];
+  row?.querySelector("a, button")?.focus();
+}
+
+// In the search, the arrows move through the results.
+function moveInResults(event) {
+  if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+  const links = [...document.querySelectorAll("#found a")];
+  const here = links.indexOf(document.activeElement);
+  const next = event.key === "ArrowDown" ? links[here + 1] : links[here - 1];
+  event.preventDefault();
+  (next ?? document.getElementById("q"))?.focus();
+}
+
+function copyId() {
+  const id = document.querySelector(".head [data-id]");
+  if (id) navigator.clipboard.writeText(id.dataset.id);
+}
+
+function focus(id) {
+  const target = document.getElementById(id);
+  target?.scrollIntoView({ block: "center" });
+  target?.focus();
+}
+
+export function listenToKeys({ switchTheme }) {
+  const keys = {
+    "?": () => toggle("keys"),
+    t: switchTheme,
+    j: () => move(1),
+    k: () => move(-1),
+    n: () => document.querySelector(".fresh:not([hidden])")?.click(),
+    e: () => focus("explain"),
+    r: () => focus("say"),
+    y: copyId,
+    "[": () => open("a[rel=prev]"),
+    "]": () => open("a[rel=next]"),
+    u: () => open(".crumbs a:last-of-type"),
+  };
+  document.getElementById("find")?.addEventListener("keydown", moveInResults);
+  let prefix = "";
+  addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key === "k") {
+      event.preventDefault();
+      toggle("find");
+      return;
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+    if (prefix === "g" && PLACES[event.key]) location.href = PLACES[event.key];
+    else if (keys[event.key]) {
+      event.preventDefault();
+      keys[event.key]();
+    }
+    prefix = event.key === "g" ? "g" : "";
+  });
+}

@@ -1,0 +1,40 @@
+// The stream of events, as a shared worker for all tabs of a browser, or in a page that has none.
+// The browser reconnects with the id of the last event, so nothing is missing or repeated.
+export function follow(tell, after) {
+  const source = new EventSource(after === undefined ? "/events" : `/events?after=${after}`);
+  let last = after;
+  source.addEventListener("open", () => tell({ kind: "open" }));
+  source.addEventListener("begin", (message) => { last = message.lastEventId; });
+  source.addEventListener("change", (message) => {
+    last = message.lastEventId;
+    tell({ kind: "event", event: JSON.parse(message.data) });
+  });
+  source.addEventListener("error", () => {
+    tell({ kind: "lost" });
+    // A refused request is not repeated by the browser: the sign-in may have ended, or the service is starting.
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => follow(tell, last), 3000);
+  });
+  return source;
+}
+
+if (typeof SharedWorkerGlobalScope !== "undefined") {
+  const ports = new Set();
+  // For pages that were read before they have joined.
+  const recent = [];
+  let state;
+  let source;
+  const tell = (message) => {
+    if (message.kind === "event") {
+      recent.push(message.event);
+      if (recent.length > 200) recent.shift();
+    } else state = message;
+    for (const port of ports) port.postMessage(message);
+  };
+  self.onconnect = ({ ports: [port] }) => {
+    ports.add(port);
+    port.onmessage = () => ports.delete(port);
+    source ??= follow(tell);
+    if (state) port.postMessage(state);
+    for (const event of recent) port.postMessage({ kind: "event", event, isReplay: true });
+  };
+}

@@ -1,0 +1,78 @@
+//! The board as a conversation, with the box for a new post.
+
+use maud::{Markup, html};
+use uuid::Uuid;
+
+use crate::{
+    console::{
+        page::Page,
+        parts::{Action, empty, next_page, rendered, sigil},
+    },
+    domain::{
+        campaigns::Status,
+        posts::{Origin, Post},
+    },
+    operations::{AddPost, ListPosts, PostOrder, Refusal},
+};
+
+const PAGE: i64 = 50;
+
+pub(super) async fn show(
+    page: &Page,
+    campaign: Uuid,
+    cursor: &str,
+    status: Status,
+) -> Result<Markup, Refusal> {
+    let list = ListPosts {
+        id: campaign,
+        viewer: None,
+        order: Some(PostOrder::Newest),
+        cursor: cursor.parse().ok(),
+        limit: Some(PAGE),
+    };
+    let listing = page.caller.run(list).await?;
+    let here = format!("/campaigns/{campaign}");
+    Ok(html! {
+        div.board {
+            @if listing.items.is_empty() {
+                (empty("The board is empty. A post that mentions an agent as @name gives it a task.", &format!("dalsegno board post --campaign {campaign} \"@planner Plan the parts.\"")))
+            }
+            @if listing.next.is_some() { (next_page(&here, &[], listing.next.as_deref())) }
+            @for post in listing.items.iter().rev() { (entry(page, post)) }
+            @if status != Status::Closed && cursor.is_empty() { (compose(page, campaign, &here)) }
+        }
+    })
+}
+
+fn entry(page: &Page, post: &Post) -> Markup {
+    let is_person = post.origin == Origin::Operator;
+    html! {
+        article.post.reply[post.reply_to.is_some()] id={ "p" (post.seq) } {
+            (sigil(&post.sender, is_person))
+            div {
+                header {
+                    b { bdi { (post.sender) } }
+                    @if !post.audience.is_empty() { span.faint { "to " @for name in &post.audience { span.mention { "@" bdi { (name) } } " " } } }
+                    span.end { (page.view.time(post.posted_at)) " · " a href={ "#p" (post.seq) } { "#" (post.seq) } }
+                }
+                (rendered(&post.text))
+                @if let Some(task) = post.task_id { p.small { a href={ "/tasks/" (task) } { "its task" } } }
+            }
+        }
+    }
+}
+
+fn compose(page: &Page, campaign: Uuid, here: &str) -> Markup {
+    let given = campaign.to_string();
+    let fields = [("id", given.as_str())];
+    let action = Action::of::<AddPost>("Post", "", &fields, here);
+    if !action.is_allowed(&page.caller) {
+        return html! {};
+    }
+    let body = html! {
+        label.sr for="say" { "Post on the board" }
+        textarea #say name="text" required placeholder="Write to the campaign. @name gives that agent a task." {}
+        div.under { span { "Each agent that is mentioned gets a task." } button."btn primary" { "Post" } }
+    };
+    html! { div.compose { (action.form(&page.view, &body)) } }
+}

@@ -1,0 +1,200 @@
+//! The page of a campaign: its agents, its board, and what belongs to it.
+
+mod board;
+mod side;
+
+use axum::extract::{Path, Query};
+use maud::{Markup, html};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{
+    layout::{Content, campaign_tone, campaign_word},
+    lists::{session_table, task_table},
+    page::{Page, PageResult},
+    parts::{Action, Confirmation, Tone, agent, empty, id, next_page, section},
+};
+use crate::{
+    domain::{
+        campaign_overview::Overview,
+        campaigns::Status,
+        statuses::{AgentOverview, State},
+    },
+    operations::{ListAgentStatuses, ListTasks, PauseCampaign, ResumeCampaign, ShowCampaign},
+};
+
+const TABS: [(&str, &str); 5] = [
+    ("", "Board"),
+    ("tasks", "Tasks"),
+    ("conversations", "Conversations"),
+    ("memory", "Memory"),
+    ("blackboard", "Blackboard"),
+];
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    #[serde(default)]
+    part: String,
+    #[serde(default)]
+    cursor: String,
+}
+
+pub(super) async fn show(
+    Path(given): Path<Uuid>,
+    Query(asked): Query<Asked>,
+    page: Page,
+) -> PageResult {
+    let overview = page.caller.run(ShowCampaign { id: given }).await?;
+    let agents = page.caller.run_if_allowed(ListAgentStatuses { id: given }).await?;
+    let agents = agents.map(|statuses| statuses.items).unwrap_or_default();
+    let part = match asked.part.as_str() {
+        "tasks" => tasks(&page, given, &asked.cursor).await?,
+        "conversations" => conversations(&page, &overview),
+        "memory" => side::memory(&page, given, &asked.cursor).await?,
+        "blackboard" => side::blackboard(&page, given).await?,
+        _ => board::show(&page, given, &asked.cursor, overview.campaign.status).await?,
+    };
+    let name = overview.campaign.name.clone();
+    let body = html! {
+        (head(&page, &overview))
+        @if let Some(reason) = &overview.pause_reason {
+            section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The campaign is paused: no turn starts until it is resumed." } p.next dir="auto" { (reason) } } }
+        }
+        (cards(&agents))
+        nav.tabs aria-label="Parts of the campaign" {
+            @for (key, words) in TABS {
+                a href=(tab(given, key)) aria-current=[(asked.part == key).then_some("page")] { (words) }
+            }
+        }
+        div.cols {
+            div { (part) }
+            aside."stack side" {
+                (side::budget(&page, &overview))
+                (side::flows(&page, given).await?)
+                (side::brief(&page, &overview.campaign))
+            }
+        }
+    };
+    let path = html! { a href="/campaigns" { "Campaigns" } };
+    Ok(page.respond(Content { title: &name, path, body, watch: given.to_string() }).await?)
+}
+
+fn tab(campaign: Uuid, part: &str) -> String {
+    match part {
+        "" => format!("/campaigns/{campaign}"),
+        part => format!("/campaigns/{campaign}?part={part}"),
+    }
+}
+
+fn head(page: &Page, overview: &Overview) -> Markup {
+    let campaign = &overview.campaign;
+    let given = campaign.id.to_string();
+    let here = format!("/campaigns/{given}");
+    let fields = [("id", given.as_str())];
+    let resume = Action::of::<ResumeCampaign>("Resume", "running", &fields, &here);
+    let pause = Confirmation {
+        action: Action::of::<PauseCampaign>("Pause", "paused", &fields, &here),
+        id: "confirm-pause",
+        heading: "Pause this campaign",
+        consequences: html! { p { "No further turn starts. Turns that run go on to their end; tasks can still be added." } },
+        fields: html! { div.field { label for="pause-reason" { "Reason, shown with each waiting task" } input #pause-reason name="reason" maxlength="300"; } },
+        command: format!("dalsegno campaign pause {given}"),
+    };
+    html! {
+        div.head {
+            div {
+                h1 { bdi { (campaign.name) } }
+                div.meta {
+                    (campaign_tone(campaign.status).badge(campaign_word(campaign.status), None))
+                    span { "since " (page.view.date(campaign.created_at)) }
+                    span { (overview.sessions.len()) " open conversations" }
+                    (id("campaign", campaign.id))
+                }
+            }
+            div.actions {
+                @match campaign.status {
+                    Status::Active => (pause.button(&page.view, &page.caller)),
+                    Status::Paused => (resume.button(&page.view, &page.caller)),
+                    Status::Closed => {},
+                }
+            }
+        }
+    }
+}
+
+fn cards(agents: &[AgentOverview]) -> Markup {
+    let is_used = |it: &&AgentOverview| {
+        it.status.state != State::Idle || it.status.session_id.is_some() || it.pause.is_some()
+    };
+    let used: Vec<_> = agents.iter().filter(is_used).collect();
+    let card = |it: &AgentOverview| {
+        let status = &it.status;
+        let (tone, word) = match (&it.pause, status.state) {
+            (Some(_), _) => (Tone::Paused, "paused"),
+            (None, State::Working) => (Tone::Running, "running"),
+            (None, State::Waiting) => (Tone::Queued, "waiting"),
+            (None, State::Limited) => (Tone::Waiting, "limited"),
+            (None, State::Error) => (Tone::Failed, "failed"),
+            (None, State::Idle) => (Tone::Done, "idle"),
+        };
+        html! {
+            article.card {
+                header { (agent(&status.agent, &status.instance)) (tone.badge(word, None)) }
+                p."small soft" dir="auto" {
+                    @if let Some(pause) = &it.pause { (pause.reason) }
+                    @else if let Some(task) = status.task_id { a href={ "/tasks/" (task) } { "works on its task" } }
+                    @else if status.waiting > 0 { (status.waiting) " waiting" }
+                    @else { "nothing to do" }
+                }
+                footer {
+                    @if let Some(session) = status.session_id { a href={ "/sessions/" (session) } { "conversation" } } @else { span { "no conversation" } }
+                    span { (status.waiting) " waiting" }
+                }
+            }
+        }
+    };
+    html! { @if !used.is_empty() { div.cards { @for it in used { (card(it)) } } } }
+}
+
+async fn tasks(
+    page: &Page,
+    given: Uuid,
+    cursor: &str,
+) -> Result<Markup, crate::operations::Refusal> {
+    let list = ListTasks {
+        campaign_id: Some(given),
+        agent: None,
+        instance: None,
+        state: None,
+        created_after: None,
+        created_before: None,
+        text: None,
+        tags: None,
+        metadata: None,
+        cursor: cursor.parse().ok(),
+        limit: None,
+    };
+    let listing = page.caller.run(list).await?;
+    let here = format!("/campaigns/{given}");
+    let filter = html! { a href={ "/tasks?campaign_id=" (given) } { "filter" } };
+    Ok(html! {
+        @if listing.items.is_empty() {
+            (empty("The campaign has no task yet.", &format!("dalsegno task add --campaign {given} --agent AGENT \"Write part one.\"")))
+        } @else { (section("Tasks, newest first", &filter, &task_table(page, &listing.items))) }
+        (next_page(&here, &[("part", "tasks")], listing.next.as_deref()))
+    })
+}
+
+fn conversations(page: &Page, overview: &Overview) -> Markup {
+    match overview.sessions.is_empty() {
+        true => empty(
+            "No conversation is open.",
+            &format!("dalsegno session ls --campaign {}", overview.campaign.id),
+        ),
+        false => section(
+            "Open conversations",
+            &html! { a href={ "/sessions?campaign_id=" (overview.campaign.id) } { "with closed ones" } },
+            &session_table(page, &overview.sessions),
+        ),
+    }
+}

@@ -1,0 +1,176 @@
+//! The search for ids, names and pages, in the sheet of `Ctrl K` and as a page of its own.
+
+use axum::{
+    extract::Query,
+    http::HeaderMap,
+    response::{Html, IntoResponse as _},
+};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{
+    layout::Content,
+    page::{Page, PageResult},
+    parts::{empty, id, title},
+};
+use crate::{
+    domain::class::Kind,
+    operations::{FindId, ListCampaigns, ListTasks, MAX_LIMIT, Noun, Refusal},
+};
+
+/// Most results of a kind.
+const MAX_OF_KIND: usize = 5;
+/// Digits of an id from which ids are looked up. Ends of ids have no index, so a lookup reads whole tables.
+const MIN_DIGITS: usize = 8;
+
+/// Pages by words.
+const PAGES: &[(&str, &str, &str)] = &[
+    ("Overview", "/", "needs attention failed held running cost"),
+    ("Tasks", "/tasks", "queue work list"),
+    ("Failed tasks", "/tasks?state=failed", "errors dead letters"),
+    ("Waiting tasks", "/tasks?state=queued", "queued why"),
+    ("Running tasks", "/tasks?state=running", "now"),
+    ("Conversations", "/sessions", "sessions transcripts context"),
+    ("Campaigns", "/campaigns", "board budget pause"),
+];
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    #[serde(default)]
+    q: String,
+}
+
+/// A result: what it is, and where.
+struct Found {
+    target: String,
+    name: Markup,
+    kind: &'static str,
+}
+
+pub(super) async fn show(Query(asked): Query<Asked>, headers: HeaderMap, page: Page) -> PageResult {
+    let text = asked.q.trim();
+    let found = find(&page, text).await?;
+    let list = html! {
+        @if found.is_empty() && !text.is_empty() { div.empty { "Nothing is called “" bdi { (title(text)) } "”." } }
+        ul."rows found" {
+            @for Found { target, name, kind } in &found { li { a href=(target) { (name) " " span."faint small" { (kind) } } } }
+        }
+    };
+    if headers.contains_key("hx-request") {
+        return Ok(Html(list.into_string()).into_response());
+    }
+    let body = html! {
+        div.head { div { h1 { "Find" } } }
+        form.filters action="/find" role="search" { input type="search" name="q" value=(text) aria-label="An id, a name or a page" size="40"; button.btn { "Find" } }
+        @if text.is_empty() { (empty("Write an id or the end of one, the name of a campaign, or words of a prompt.", "dalsegno task ls --text WORDS")) } @else { (list) }
+    };
+    Ok(page
+        .respond(Content {
+            title: "Find",
+            path: html! { span { "Find" } },
+            body,
+            watch: String::new(),
+        })
+        .await?)
+}
+
+async fn find(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
+    let needle = text.to_lowercase();
+    let is_page = |(name, _, words): &&(&str, &str, &str)| {
+        needle.is_empty() || name.to_lowercase().contains(&needle) || words.contains(&needle)
+    };
+    let mut all: Vec<Found> = Vec::new();
+    if is_id_like(text) {
+        all.extend(by_id(page, text).await?);
+    } else if needle.chars().count() >= 2 {
+        all.extend(campaigns(page, &needle).await?);
+        all.extend(tasks(page, text).await?);
+    }
+    all.extend(PAGES.iter().filter(is_page).map(|(name, target, _)| Found {
+        target: (*target).to_owned(),
+        name: html! { (name) },
+        kind: "page",
+    }));
+    Ok(all)
+}
+
+fn is_id_like(text: &str) -> bool {
+    let n_digits = text.chars().filter(char::is_ascii_hexdigit).count();
+    n_digits >= MIN_DIGITS && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
+}
+
+async fn by_id(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
+    let mut all = Vec::new();
+    for (noun, kind, folder) in [
+        (Noun::Task, "task", "tasks"),
+        (Noun::Session, "session", "sessions"),
+        (Noun::Campaign, "campaign", "campaigns"),
+    ] {
+        match page.caller.run_if_allowed(FindId { noun, text: text.to_owned() }).await {
+            Ok(Some(found)) => all.push(Found {
+                target: format!("/{folder}/{}", found.id),
+                name: id(kind, found.id),
+                kind,
+            }),
+            Ok(None) => {}
+            // Unknown or ambiguous: the other nouns may have it.
+            Err(refusal)
+                if matches!(
+                    refusal.kind,
+                    Kind::NotFound | Kind::Invalid | Kind::Conflict | Kind::Malformed
+                ) => {}
+            Err(refusal) => return Err(refusal),
+        }
+    }
+    Ok(all)
+}
+
+async fn campaigns(page: &Page, needle: &str) -> Result<Vec<Found>, Refusal> {
+    let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
+    let listing = page.caller.run_if_allowed(list).await?;
+    let all = listing.map(|listing| listing.items).unwrap_or_default();
+    let named = all.into_iter().filter(|campaign| campaign.name.to_lowercase().contains(needle));
+    let found = named.take(MAX_OF_KIND).map(|campaign| Found {
+        target: format!("/campaigns/{}", campaign.id),
+        name: html! { bdi { (campaign.name) } },
+        kind: "campaign",
+    });
+    Ok(found.collect())
+}
+
+async fn tasks(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
+    let list = ListTasks {
+        campaign_id: None,
+        agent: None,
+        instance: None,
+        state: None,
+        created_after: None,
+        created_before: None,
+        text: Some(text.chars().take(200).collect()),
+        tags: None,
+        metadata: None,
+        cursor: None,
+        limit: Some(5),
+    };
+    let listing = page.caller.run_if_allowed(list).await?;
+    let all = listing.map(|listing| listing.items).unwrap_or_default();
+    let found = all.into_iter().take(MAX_OF_KIND).map(|listed| Found {
+        target: format!("/tasks/{}", listed.task.id),
+        name: html! { bdi { (title(&listed.task.prompt)) } },
+        kind: "task",
+    });
+    Ok(found.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_hexadecimal_texts_are_ids() {
+        assert!(is_id_like("9c14e2b7") && is_id_like("019ab6e2-41c7"));
+        assert!(
+            !is_id_like("9c14e2") && !is_id_like("harbour series") && !is_id_like("deadbeef words")
+        );
+    }
+}

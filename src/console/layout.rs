@@ -1,0 +1,228 @@
+//! The frame of each page: rail, bar, path, and the sheets for keys and search.
+
+use axum::{
+    http::StatusCode,
+    response::{Html, IntoResponse as _, Response},
+};
+use maud::{DOCTYPE, Markup, html};
+
+use super::{
+    assets,
+    page::{Page, Theme},
+    parts::{Tone, icon, title},
+};
+use crate::{
+    domain::{
+        campaigns::{Campaign, Status},
+        keys::Scope,
+    },
+    operations::{ListCampaigns, Refusal},
+};
+
+/// Campaigns in the rail.
+const MAX_CAMPAIGNS: i64 = 6;
+
+const KEYS: &[(&str, &str)] = &[
+    ("Find an id, a name or an action", "Ctrl K"),
+    ("Show these keys", "?"),
+    ("Go to the overview", "g o"),
+    ("Go to the campaigns", "g c"),
+    ("Go to the tasks", "g t"),
+    ("Go to the conversations", "g s"),
+    ("Next, previous row", "j k"),
+    ("Open the row", "Enter"),
+    ("Show new items", "n"),
+    ("Go to the explanation", "e"),
+    ("Write a post", "r"),
+    ("Previous, next turn", "[ ]"),
+    ("Copy the id", "y"),
+    ("Change the theme", "t"),
+    ("Back to the list", "u"),
+    ("Close", "Esc"),
+];
+
+/// The content of a page.
+pub(super) struct Content<'a> {
+    pub(super) title: &'a str,
+    /// The links above the heading.
+    pub(super) path: Markup,
+    pub(super) body: Markup,
+    /// Ids whose events the page announces, or `all`; empty for none.
+    pub(super) watch: String,
+}
+
+impl Page {
+    /// Renders the page with its frame.
+    pub(super) async fn respond(&self, content: Content<'_>) -> Result<Response, Refusal> {
+        let list =
+            ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_CAMPAIGNS) };
+        let campaigns = self.caller.run_if_allowed(list).await?;
+        let campaigns = campaigns.map(|listing| listing.items).unwrap_or_default();
+        let body = html! {
+            a.skip href="#main" { "Skip to the content" }
+            header.bar {
+                (brand())
+                button.btn.quiet popovertarget="find" { (icon("search")) span.sr { "Find" } }
+                button.btn.quiet popovertarget="rail" { (icon("menu")) span.sr { "Menu" } }
+            }
+            div.shell {
+                (self.rail(&campaigns))
+                main.main #main tabindex="-1" data-watch=(content.watch) data-feed=[self.caller.newest_event()] {
+                    nav.crumbs aria-label="Path" { (content.path) }
+                    div #banner role="status" {}
+                    div.outcome #outcome role="alert" {}
+                    (content.body)
+                }
+            }
+            (keys())
+            (find())
+            (hatch())
+        };
+        Ok(Html(document(content.title, self.theme, &body).into_string()).into_response())
+    }
+
+    fn rail(&self, campaigns: &[Campaign]) -> Markup {
+        let path = self.target.split('?').next().unwrap_or_default();
+        let link = |target: &str, name: &str, words: &str| {
+            let is_here =
+                path == target || (target != "/" && path.starts_with(&format!("{target}/")));
+            html! {
+                li { a href=(target) aria-current=[is_here.then_some("page")] { (icon(name)) span.clip { (words) } } }
+            }
+        };
+        html! {
+            nav.rail #rail popover="auto" aria-label="Main" {
+                (brand())
+                button.find popovertarget="find" { (icon("search")) "Find or do" kbd { "Ctrl K" } }
+                ul {
+                    (link("/", "overview", "Overview"))
+                    (link("/tasks", "task", "Tasks"))
+                    (link("/sessions", "talk", "Conversations"))
+                }
+                div {
+                    h2 { "Campaigns" }
+                    ul {
+                        @for campaign in campaigns {
+                            @let target = format!("/campaigns/{}", campaign.id);
+                            @let tone = campaign_tone(campaign.status);
+                            li class=(tone.class()) {
+                                a href=(target) aria-current=[(path == target).then_some("page")] {
+                                    (icon(tone.icon())) span.clip { bdi { (campaign.name) } }
+                                    @if campaign.status != Status::Active { span.sr { (campaign_word(campaign.status)) } }
+                                }
+                            }
+                        }
+                        li { a href="/campaigns" aria-current=[(path == "/campaigns").then_some("page")] { (icon("right")) span.clip { "All campaigns" } } }
+                    }
+                }
+                @if self.caller.has_scope(Scope::Admin) && self.caller.sign_in().is_some() {
+                    div { h2 { "Installation" } ul { (link("/sign-ins", "key", "Sign-ins")) } }
+                }
+                div.foot {
+                    div.feed-line #feed-line hidden { (icon("live")) span { "Live" } }
+                    @if self.caller.sign_in().is_some() {
+                        form method="post" action="/sign-out" {
+                            (self.view.token())
+                            button.btn.quiet.slim { (icon("sign-out")) "Sign out " bdi { (self.caller.name()) } }
+                        }
+                    }
+                    div {
+                        button.btn.quiet.slim data-theme-switch hidden { (icon("theme")) "Theme" }
+                        button.btn.quiet.slim popovertarget="keys" { (icon("keyboard")) "Keys" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Renders a document around its body.
+pub(super) fn document(name: &str, theme: Option<Theme>, body: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" data-theme=[theme.map(Theme::as_str)] {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="htmx-config" content=(HTMX);
+                title { (title(name)) " · Dalsegno" }
+                link rel="icon" href=(assets::path("favicon.svg"));
+                link rel="stylesheet" href=(assets::path("style.css"));
+                script defer src=(assets::path("htmx.min.js")) {}
+                script type="module" src=(assets::path("console.js")) {}
+            }
+            body { (body) }
+        }
+    }
+}
+
+/// htmx adds no styles and evaluates no text. Errors are swapped in where the action was.
+const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"selfRequestsOnly":true,"historyEnabled":false,"responseHandling":[{"code":"204","swap":false},{"code":"[2345]..","swap":true}]}"#;
+
+/// Renders a page without a rail, for callers who are unknown.
+pub(super) fn bare(
+    status: StatusCode,
+    name: &str,
+    theme: Option<Theme>,
+    body: &Markup,
+) -> Response {
+    let body = html! { div.sign-in { main #main { (brand()) (body) } } };
+    (status, Html(document(name, theme, &body).into_string())).into_response()
+}
+
+pub(super) fn campaign_tone(status: Status) -> Tone {
+    match status {
+        Status::Active => Tone::Running,
+        Status::Paused => Tone::Paused,
+        Status::Closed => Tone::Done,
+    }
+}
+
+pub(super) fn campaign_word(status: Status) -> &'static str {
+    match status {
+        Status::Active => "active",
+        Status::Paused => "paused",
+        Status::Closed => "closed",
+    }
+}
+
+fn brand() -> Markup {
+    html! { a.brand href="/" { (icon("segno")) "Dalsegno" } }
+}
+
+fn keys() -> Markup {
+    html! {
+        div.sheet #keys popover="auto" {
+            h2 { "Keys" }
+            ul.keys {
+                @for (words, keys) in KEYS {
+                    li { (words) span { @for key in keys.split(' ') { kbd { (key) } " " } } }
+                }
+            }
+        }
+    }
+}
+
+fn find() -> Markup {
+    html! {
+        form.sheet #find popover="auto" action="/find" role="search" {
+            label.sr for="q" { "Find an id, a name or a page" }
+            input #q name="q" type="search" placeholder="An id, a name, words of a prompt, or a page" autocomplete="off" autofocus
+                hx-get="/find" hx-trigger="input changed delay:150ms, focus once" hx-target="#found";
+            div #found {}
+        }
+    }
+}
+
+/// The pattern of hatched areas in charts.
+fn hatch() -> Markup {
+    html! {
+        svg.defs aria-hidden="true" {
+            defs {
+                pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(45)" {
+                    line.hatch-line x1="0" x2="0" y1="0" y2="5" {}
+                }
+            }
+        }
+    }
+}

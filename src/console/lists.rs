@@ -1,0 +1,262 @@
+//! Lists of campaigns, tasks and conversations, with their filters in the URL.
+
+use axum::extract::Query;
+use maud::{Markup, html};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{
+    layout::{Content, campaign_tone, campaign_word},
+    page::{Page, PageResult},
+    parts::{Tone, agent, counted, empty, id, next_page, section, title, tokens, wide},
+    task::tone,
+};
+use crate::{
+    domain::{
+        sessions::{self, Session},
+        tasks::{ListedTask, State},
+    },
+    operations::{ListCampaigns, ListSessions, ListTasks},
+};
+
+/// States by which tasks are filtered.
+const STATES: [State; 5] =
+    [State::Queued, State::Running, State::Done, State::Failed, State::Cancelled];
+
+#[derive(Debug, Deserialize)]
+pub(super) struct CampaignsAsked {
+    cursor: Option<Uuid>,
+}
+
+/// Filters of the list of tasks. A form sends empty fields for those that are not set.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct TasksAsked {
+    #[serde(default)]
+    campaign_id: String,
+    #[serde(default)]
+    agent: String,
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    text: String,
+    cursor: Option<Uuid>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct SessionsAsked {
+    #[serde(default)]
+    campaign_id: String,
+    #[serde(default)]
+    open: String,
+    cursor: Option<Uuid>,
+}
+
+pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -> PageResult {
+    let list = ListCampaigns { tags: None, metadata: None, cursor: asked.cursor, limit: None };
+    let listing = page.caller.run(list).await?;
+    let row = |campaign: &crate::domain::campaigns::Campaign| {
+        let tone = campaign_tone(campaign.status);
+        html! {
+            tr {
+                td { (tone.state(campaign_word(campaign.status), None)) }
+                td.fill { a href={ "/campaigns/" (campaign.id) } { bdi { (campaign.name) } } }
+                td { (page.view.time(campaign.created_at)) }
+                td.narrow-off { (id("", campaign.id)) }
+            }
+        }
+    };
+    let table = html! {
+        table.folds {
+            thead { tr { th { "State" } th { "Campaign" } th { "Since" } th.narrow-off { "Id" } } }
+            tbody { @for campaign in &listing.items { (row(campaign)) } }
+        }
+    };
+    let body = html! {
+        div.head { div { h1 { "Campaigns" } } }
+        @if listing.items.is_empty() {
+            (empty("No campaign exists yet. A campaign holds tasks, conversations, a board, memory and a budget.", "dalsegno campaign create \"Harbour series\""))
+        } @else {
+            (section("All campaigns", &total(listing.items.len(), listing.next.is_some()), &wide("Campaigns", &table)))
+            (next_page("/campaigns", &[], listing.next.as_deref()))
+        }
+    };
+    Ok(page
+        .respond(Content {
+            title: "Campaigns",
+            path: html! { span { "Campaigns" } },
+            body,
+            watch: String::new(),
+        })
+        .await?)
+}
+
+pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageResult {
+    let state = STATES.into_iter().find(|state| state.as_str() == asked.state);
+    let list = ListTasks {
+        campaign_id: asked.campaign_id.parse().ok(),
+        agent: given(&asked.agent),
+        instance: None,
+        state,
+        created_after: None,
+        created_before: None,
+        text: given(&asked.text),
+        tags: None,
+        metadata: None,
+        cursor: asked.cursor,
+        limit: None,
+    };
+    let listing = page.caller.run(list).await?;
+    let query = [
+        ("campaign_id", asked.campaign_id.as_str()),
+        ("agent", &asked.agent),
+        ("state", &asked.state),
+        ("text", &asked.text),
+    ];
+    let is_filtered = query.iter().any(|(_, value)| !value.is_empty());
+    let body = html! {
+        div.head { div { h1 { "Tasks" } } }
+        (filters(&asked))
+        @if listing.items.is_empty() {
+            @if is_filtered { div.empty { "No task matches these filters. " a href="/tasks" { "Show all tasks" } } }
+            @else { (empty("No task has been added yet.", "dalsegno task add --campaign CAMPAIGN --agent AGENT \"Write part one.\"")) }
+        } @else {
+            (section("Newest first", &total(listing.items.len(), listing.next.is_some()), &task_table(&page, &listing.items)))
+        }
+        (next_page("/tasks", &query, listing.next.as_deref()))
+    };
+    Ok(page
+        .respond(Content {
+            title: "Tasks",
+            path: html! { span { "Tasks" } },
+            body,
+            watch: "all".to_owned(),
+        })
+        .await?)
+}
+
+/// The table of tasks, for this list and for campaigns.
+pub(super) fn task_table(page: &Page, tasks: &[ListedTask]) -> Markup {
+    let table = html! {
+        table.folds {
+            thead { tr { th { "State" } th { "Task" } th.narrow-off { "Agent" } th { "Added" } th.num.narrow-off { "Cost" } } }
+            tbody {
+                @for ListedTask { task, .. } in tasks {
+                    tr {
+                        td { (tone(task.state).state(task.state.as_str(), None)) }
+                        td.fill { a href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } } }
+                        td.narrow-off { (agent(&task.agent, &task.instance)) }
+                        td { (page.view.time(task.created_at)) }
+                        td.num.narrow-off { (page.view.money(task.spent_micros)) }
+                    }
+                }
+            }
+        }
+    };
+    wide("Tasks", &table)
+}
+
+pub(super) async fn sessions(Query(asked): Query<SessionsAsked>, page: Page) -> PageResult {
+    let list = ListSessions {
+        campaign_id: asked.campaign_id.parse().ok(),
+        agent: None,
+        open: asked.open == "true",
+        cursor: asked.cursor,
+        limit: None,
+    };
+    let listing = page.caller.run(list).await?;
+    let query = [("campaign_id", asked.campaign_id.as_str()), ("open", &asked.open)];
+    let is_open = asked.open == "true";
+    let of_campaign = match asked.campaign_id.as_str() {
+        "" => String::new(),
+        campaign => format!("&campaign_id={}", super::parts::url_text(campaign)),
+    };
+    let body = html! {
+        div.head { div { h1 { "Conversations" } } }
+        p.filters {
+            nav.choice aria-label="Sessions" {
+                a href={ "/sessions?open=" (of_campaign) } aria-current=[(!is_open).then_some("page")] { "All sessions" }
+                a href={ "/sessions?open=true" (of_campaign) } aria-current=[is_open.then_some("page")] { "Open sessions" }
+            }
+        }
+        @if listing.items.is_empty() {
+            (empty("No conversation has begun. It begins with the first task of an agent in a campaign.", "dalsegno task add --campaign CAMPAIGN --agent AGENT \"Write part one.\""))
+        } @else {
+            (section("Newest first", &total(listing.items.len(), listing.next.is_some()), &session_table(&page, &listing.items)))
+        }
+        (next_page("/sessions", &query, listing.next.as_deref()))
+    };
+    Ok(page
+        .respond(Content {
+            title: "Conversations",
+            path: html! { span { "Conversations" } },
+            body,
+            watch: "all".to_owned(),
+        })
+        .await?)
+}
+
+pub(super) fn session_table(page: &Page, sessions: &[Session]) -> Markup {
+    let table = html! {
+        table.folds {
+            thead { tr { th { "State" } th { "Agent" } th { "Model" } th.num { "Turns" } th.num { "Context" } th { "Last used" } th.narrow-off { "Id" } } }
+            tbody {
+                @for session in sessions {
+                    tr {
+                        td { (session_state(session)) }
+                        td { a href={ "/sessions/" (session.id) } { (agent(&session.agent, &session.instance)) } }
+                        td.text { bdi { (session.model) } }
+                        td.num { (session.turns) }
+                        td.num { (tokens(session.context_tokens)) }
+                        td { (page.view.time(session.used_at)) }
+                        td.narrow-off { (id("", session.id)) }
+                    }
+                }
+            }
+        }
+    };
+    wide("Sessions", &table)
+}
+
+pub(super) fn session_state(session: &Session) -> Markup {
+    let word = match session.closed_at {
+        Some(_) => "closed".to_owned(),
+        None => session_word(session.state),
+    };
+    let tone = match (session.closed_at, word.as_str()) {
+        (Some(_), _) => Tone::Done,
+        (None, "running") => Tone::Running,
+        (None, _) => Tone::Queued,
+    };
+    tone.state(&word, None)
+}
+
+fn session_word(state: sessions::State) -> String {
+    let word = serde_json::to_value(state).ok();
+    word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn filters(asked: &TasksAsked) -> Markup {
+    html! {
+        form.filters action="/tasks" role="search" {
+            @if !asked.campaign_id.is_empty() { input type="hidden" name="campaign_id" value=(asked.campaign_id); }
+            label { "State" select name="state" {
+                option value="" { "any" }
+                @for state in STATES { option value=(state.as_str()) selected[state.as_str() == asked.state] { (state.as_str()) } }
+            } }
+            label { "Agent" input name="agent" value=(asked.agent) placeholder="any" size="14"; }
+            label { "Words of the prompt" input type="search" name="text" value=(asked.text) placeholder="any" maxlength="200"; }
+            button.btn { "Filter" }
+            @if !asked.campaign_id.is_empty() || !asked.state.is_empty() || !asked.agent.is_empty() || !asked.text.is_empty() {
+                a."btn quiet" href="/tasks" { "Show all" }
+            }
+        }
+    }
+}
+
+fn total(n: usize, has_more: bool) -> Markup {
+    html! { @if has_more { "first " (n) } @else { (counted(n, "entry", "entries")) } }
+}
+
+fn given(text: &str) -> Option<String> {
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,75 @@
+//! The list of things that wait for a person, each with the action or the page that resolves it.
+
+use maud::{Markup, html};
+
+use crate::{
+    console::{
+        page::Page,
+        parts::{Action, Tone, empty, section, title},
+    },
+    domain::attention::{Attention, Kind},
+    operations::{ResumeCampaign, ResumeCredential, ResumeQueue, RetryTask},
+};
+
+pub(super) fn show(page: &Page, items: &[Attention]) -> Markup {
+    let body = html! {
+        @if items.is_empty() {
+            (empty("Nothing waits for a person: no failed task within a week, nothing held, paused or over its budget.", "dalsegno doctor"))
+        } @else {
+            ul."rows attention" { @for item in items { (entry(page, item)) } }
+        }
+    };
+    let end = html! { @if !items.is_empty() { (items.len()) " open, worst first" } };
+    section("Needs attention", &end, &body)
+}
+
+fn entry(page: &Page, item: &Attention) -> Markup {
+    let (tone, word) = look(item.kind);
+    html! {
+        li {
+            (tone.state(word, None))
+            div {
+                h3 { bdi { (title(&item.name)) } @if let Some(agent) = &item.agent { " " span."faint small" { bdi { (agent) } } } }
+                p dir="auto" {
+                    (item.because) " "
+                    @if let Some(until) = item.until { "It continues " (page.view.time(until)) ". " }
+                    @if let Some(since) = item.since { span.faint { (page.view.time(since)) } }
+                }
+                p."tiny narrow-off" { code { (item.command) } }
+            }
+            div.actions { (fix(page, item)) (details(item)) }
+        }
+    }
+}
+
+fn look(kind: Kind) -> (Tone, &'static str) {
+    match kind {
+        Kind::FailedTask => (Tone::Failed, "failed"),
+        Kind::HeldJobs => (Tone::Held, "held"),
+        Kind::PausedQueue | Kind::PausedCampaign | Kind::PausedAgent => (Tone::Paused, "paused"),
+        Kind::PausedCredential => (Tone::Waiting, "waiting"),
+        Kind::SpentBudget => (Tone::Waiting, "budget"),
+    }
+}
+
+fn fix(page: &Page, item: &Attention) -> Markup {
+    let subject = item.subject.as_str();
+    let (id, name) = ([("id", subject)], [("name", subject)]);
+    let action = match item.kind {
+        Kind::FailedTask => Action::of::<RetryTask>("Retry", "", &id, "/"),
+        Kind::PausedCampaign => Action::of::<ResumeCampaign>("Resume", "", &id, "/"),
+        Kind::PausedQueue => Action::of::<ResumeQueue>("Resume", "", &name, "/"),
+        Kind::PausedCredential => Action::of::<ResumeCredential>("Resume", "", &name, "/"),
+        Kind::HeldJobs | Kind::PausedAgent | Kind::SpentBudget => return html! {},
+    };
+    action.class("btn slim").button(&page.view, &page.caller)
+}
+
+fn details(item: &Attention) -> Markup {
+    let target = match (item.kind, item.campaign_id) {
+        (Kind::FailedTask, _) => format!("/tasks/{}", item.subject),
+        (_, Some(campaign)) => format!("/campaigns/{campaign}"),
+        (_, None) => return html! {},
+    };
+    html! { a."btn slim quiet" href=(target) { "Details" } }
+}

@@ -1,0 +1,226 @@
+//! The overview: what needs a person, what runs now, the last hour, and the cost of today.
+
+mod attention;
+
+use maud::{Markup, html};
+
+use super::{
+    layout::Content,
+    page::{Page, PageResult},
+    parts::{Share, agent, counted, duration, empty, section, share_bar, sparkline, title},
+};
+use crate::{
+    domain::{
+        costs::{CostReport, Dimension},
+        tasks::{TaskLine, WaitMinute},
+    },
+    operations::{ListQueues, Overview, ReportCosts, ShowOverview},
+    queue::admin::{QueueView, RunMinute},
+};
+
+const MINUTES: usize = 60;
+/// Campaigns with a colour of their own in the chart of costs.
+const MAX_SHARES: usize = 6;
+const COLOURS: [&str; MAX_SHARES] = ["p3", "p2", "p5", "p4", "p6", "p1"];
+
+pub(super) async fn show(page: Page) -> PageResult {
+    let overview = page.caller.run_if_allowed(ShowOverview {}).await?;
+    let queues = page.caller.run_if_allowed(ListQueues {}).await?;
+    let costs = ReportCosts {
+        by: Dimension::Campaign,
+        and: None,
+        since: Some(page.view.midnight()),
+        until: None,
+        campaign_id: None,
+    };
+    let costs = page.caller.run_if_allowed(costs).await?;
+    let Some(overview) = overview else {
+        let body = html! {
+            div.head { div { h1 { "Overview" } } }
+            (empty("This key reaches some campaigns only. The rail lists them.", "dalsegno key ls"))
+        };
+        return Ok(page
+            .respond(Content { title: "Overview", path: html! {}, body, watch: "all".to_owned() })
+            .await?);
+    };
+    let turns = queues.as_ref().and_then(|all| all.items.iter().find(|it| it.queue == "turns"));
+    let body = html! {
+        div.head { div { h1 { (heading(&overview)) } } }
+        (strip(&page, &overview, turns, costs.as_ref()))
+        div.cols {
+            div.stack {
+                (attention::show(&page, &overview.attention))
+                (running(&page, &overview.running, turns))
+            }
+            aside."stack side" {
+                (queue(turns))
+                @if let Some(costs) = &costs { (cost(&page, costs)) }
+            }
+        }
+    };
+    let path =
+        html! { span { (page.view.today()) } span.end { a href="/campaigns" { "All campaigns" } } };
+    Ok(page.respond(Content { title: "Overview", path, body, watch: "all".to_owned() }).await?)
+}
+
+fn heading(overview: &Overview) -> String {
+    let n_running = overview.running.len();
+    let rest = match n_running {
+        0 => "No turn is running.".to_owned(),
+        1 => "One turn is running.".to_owned(),
+        n => format!("{n} turns are running."),
+    };
+    match overview.attention.len() {
+        0 => format!("Nothing needs you. {rest}"),
+        1 => format!("One thing needs you. {rest}"),
+        n => format!("{n} things need you. {rest}"),
+    }
+}
+
+fn strip(
+    page: &Page,
+    overview: &Overview,
+    turns: Option<&QueueView>,
+    costs: Option<&CostReport>,
+) -> Markup {
+    let (ready, running, oldest) =
+        turns.map_or((0, 0, None), |queue| (queue.ready, queue.running, queue.oldest_ready_secs));
+    let done: i64 = overview.runs.iter().map(|minute| minute.done).sum();
+    let failed: i64 = overview.runs.iter().map(|minute| minute.failed).sum();
+    let longest = overview.waits.iter().map(|minute| minute.longest_secs).fold(0.0, f64::max);
+    let secs = |secs: f64| duration(chrono::TimeDelta::milliseconds((secs * 1e3) as i64));
+    let today = costs.map_or(0, |costs| costs.total.cost_micros);
+    html! {
+        div.strip {
+            div {
+                p.what { "Turns running" span.faint { "now" } }
+                p.figure { (running) " " small { (ready) " ready to run" } }
+            }
+            div {
+                p.what { "Oldest ready task" span.faint { "last hour" } }
+                p.figure { (oldest.map_or_else(|| "none".to_owned(), secs)) " " small { "longest wait " (secs(longest)) } }
+                (sparkline("Longest wait for a start, by minute, last hour", &waits(&overview.waits)))
+            }
+            div {
+                p.what { "Turns ended" span.faint { "last hour" } }
+                p.figure { (done + failed) " " small { (failed) " failed" } }
+                (sparkline("Turns ended, by minute, last hour", &ended(&overview.runs)))
+            }
+            div {
+                p.what { "Cost today" span.faint { "since midnight" } }
+                p.figure { (page.view.money(today)) " " small { (costs.map_or(0, |costs| costs.total.calls)) " calls" } }
+            }
+        }
+    }
+}
+
+/// Puts values by minute in the order of time.
+fn by_minute(values: impl Iterator<Item = (i32, f64)>) -> Vec<f64> {
+    let mut all = vec![0.0; MINUTES];
+    for (minutes_ago, value) in values {
+        if let Some(place) = usize::try_from(minutes_ago).ok().filter(|ago| *ago < MINUTES) {
+            all[MINUTES - 1 - place] = value;
+        }
+    }
+    all
+}
+
+fn waits(minutes: &[WaitMinute]) -> Vec<f64> {
+    by_minute(minutes.iter().map(|minute| (minute.minutes_ago, minute.longest_secs)))
+}
+
+fn ended(minutes: &[RunMinute]) -> Vec<f64> {
+    by_minute(
+        minutes.iter().map(|minute| (minute.minutes_ago, (minute.done + minute.failed) as f64)),
+    )
+}
+
+fn running(page: &Page, tasks: &[TaskLine], turns: Option<&QueueView>) -> Markup {
+    let n_running = turns.map_or(0, |queue| queue.running);
+    let end = html! { (tasks.len()) " of " (n_running.max(i64::try_from(tasks.len()).unwrap_or(0))) " · " a href="/tasks?state=running" { "all" } };
+    let body = html! {
+        @if tasks.is_empty() {
+            (empty("No task runs now. Workers take the next one as soon as it is ready.", "dalsegno task add --campaign CAMPAIGN --agent AGENT \"Write part one.\""))
+        } @else {
+            ul."rows turns" {
+                @for task in tasks {
+                    li data-task=(task.id) {
+                        (agent(&task.agent, &task.instance))
+                        a.clip href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } }
+                        span."num small" { @if let Some(at) = task.started_at { (page.view.time(at)) } }
+                        p.stream hidden { span data-stream {} }
+                    }
+                }
+            }
+        }
+    };
+    section("Running now", &end, &body)
+}
+
+fn queue(turns: Option<&QueueView>) -> Markup {
+    let Some(queue) = turns else {
+        return section(
+            "Work that waits",
+            &html! {},
+            &empty("No worker has served the queue of turns yet.", "dalsegno worker turns"),
+        );
+    };
+    let share = |name: &str, n: i64, class| Share {
+        name: name.into(),
+        value: n as f64,
+        shown: n.to_string(),
+        class,
+    };
+    let shares = [
+        share("Ready", queue.ready, "p3"),
+        share("Behind another of its conversation", queue.blocked, "p5"),
+        share("Later, or for a signal", queue.scheduled, "p2"),
+        share("Held", queue.held, "p6"),
+    ];
+    let n_waiting = queue.ready + queue.blocked + queue.scheduled + queue.held;
+    let body = html! {
+        (share_bar("Waiting tasks by reason", &shares, n_waiting as f64, None))
+        p."small soft after" { (counted(usize::try_from(queue.workers).unwrap_or(0), "worker serves", "workers serve")) " this queue. " (queue.dead) " dead letters." }
+    };
+    section("Work that waits", &html! { (n_waiting) }, &body)
+}
+
+fn cost(page: &Page, report: &CostReport) -> Markup {
+    let mut lines: Vec<_> = report.lines.iter().collect();
+    lines.sort_by_key(|line| -line.costs.cost_micros);
+    let name = |value: &Option<String>| {
+        let id = value.as_deref().and_then(|value| value.parse().ok());
+        let known = id.and_then(|id| report.campaign_names.get(&id).cloned());
+        known.or_else(|| value.clone()).unwrap_or_else(|| "no campaign".to_owned())
+    };
+    let shares: Vec<Share> = lines
+        .iter()
+        .zip(COLOURS)
+        .map(|(line, class)| Share {
+            name: title(&name(&line.value)),
+            value: line.costs.cost_micros as f64,
+            shown: page.view.money(line.costs.cost_micros),
+            class,
+        })
+        .collect();
+    let body = html! {
+        @if lines.is_empty() { (empty("No call has been made today.", "dalsegno cost --by campaign")) }
+        @else { (share_bar("Cost today by campaign", &shares, report.total.cost_micros as f64, None)) }
+    };
+    section(
+        "Cost today, by campaign",
+        &html! { (page.view.money(report.total.cost_micros)) },
+        &body,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_minute_is_on_the_right() {
+        let all = by_minute([(0, 3.0), (59, 1.0), (60, 9.0), (-1, 9.0)].into_iter());
+        assert_eq!((all[59], all[0], all.len()), (3.0, 1.0, 60));
+    }
+}

@@ -1,0 +1,58 @@
+//! The request of a page, as the page sees it.
+
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, header::COOKIE, request::Parts},
+};
+
+use super::parts::View;
+use crate::http::{Problem, RouterState, pages::PageCaller};
+
+/// A request for a page: its caller, and how to show times, amounts and forms.
+pub(super) struct Page {
+    pub(super) caller: PageCaller,
+    pub(super) view: View,
+    pub(super) theme: Option<Theme>,
+    /// Path and query.
+    pub(super) target: String,
+}
+
+/// A theme that the person has chosen; otherwise it is that of the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Theme {
+    Light,
+    Dark,
+}
+
+pub(super) type PageResult = Result<axum::response::Response, Problem>;
+
+impl FromRequestParts<RouterState> for Page {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, front: &RouterState) -> Result<Self, Problem> {
+        let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+        let theme = Theme::of(&parts.headers);
+        let caller = PageCaller::from_request_parts(parts, front).await?;
+        let view = View::of(&caller);
+        Ok(Self { caller, view, theme, target })
+    }
+}
+
+impl Theme {
+    pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
+        let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
+        let mut pairs = lines.flat_map(|line| line.split(';')).map(str::trim);
+        pairs.find_map(|pair| match pair {
+            "theme=light" => Some(Self::Light),
+            "theme=dark" => Some(Self::Dark),
+            _ => None,
+        })
+    }
+
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+}

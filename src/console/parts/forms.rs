@@ -1,0 +1,100 @@
+//! Forms that run operations. Without a script they answer with a page; with one, an error is shown where the action was.
+
+use maud::{Markup, html};
+
+use super::{View, icon};
+use crate::{
+    http::pages::PageCaller,
+    operations::{Operation, Spec},
+};
+
+/// A button that runs an operation.
+pub(in crate::console) struct Action<'a> {
+    spec: Spec,
+    words: &'a str,
+    icon: &'a str,
+    fields: &'a [(&'a str, &'a str)],
+    /// The page to go on to. Names in braces are fields of the output.
+    then: &'a str,
+    class: &'a str,
+}
+
+/// An action with its consequences, which are shown before it runs.
+pub(in crate::console) struct Confirmation<'a> {
+    pub(in crate::console) action: Action<'a>,
+    /// Unique on its page.
+    pub(in crate::console) id: &'a str,
+    pub(in crate::console) heading: &'a str,
+    pub(in crate::console) consequences: Markup,
+    /// Further fields.
+    pub(in crate::console) fields: Markup,
+    /// The same as a command.
+    pub(in crate::console) command: String,
+}
+
+impl<'a> Action<'a> {
+    pub(in crate::console) fn of<O: Operation>(
+        words: &'a str,
+        icon: &'a str,
+        fields: &'a [(&'a str, &'a str)],
+        then: &'a str,
+    ) -> Self {
+        Self { spec: O::SPEC, words, icon, fields, then, class: "btn" }
+    }
+
+    /// Returns true if the caller may run the operation.
+    pub(in crate::console) fn is_allowed(&self, caller: &PageCaller) -> bool {
+        caller.may(&self.spec)
+    }
+
+    pub(in crate::console) fn class(self, class: &'a str) -> Self {
+        Self { class, ..self }
+    }
+
+    /// Renders the button, if the caller may run the operation.
+    pub(in crate::console) fn button(&self, view: &View, caller: &PageCaller) -> Markup {
+        if !caller.may(&self.spec) {
+            return html! {};
+        }
+        html! { (self.form(view, &html! { button class=(self.class) { @if !self.icon.is_empty() { (icon(self.icon)) } (self.words) } })) }
+    }
+
+    /// Renders the form around its fields and its button.
+    pub(in crate::console) fn form(&self, view: &View, body: &Markup) -> Markup {
+        let target = format!("/do/{}", self.spec.id);
+        html! {
+            form method="post" action=(target) hx-post=(target) hx-target="#outcome" {
+                (view.token())
+                input type="hidden" name="then" value=(self.then);
+                @for (name, value) in self.fields { input type="hidden" name=(name) value=(value); }
+                (body)
+            }
+        }
+    }
+}
+
+impl Confirmation<'_> {
+    /// Renders a button, and the sheet that it opens, if the caller may run the operation.
+    pub(in crate::console) fn button(&self, view: &View, caller: &PageCaller) -> Markup {
+        let action = &self.action;
+        if !caller.may(&action.spec) {
+            return html! {};
+        }
+        let form = html! {
+            (self.consequences)
+            (self.fields)
+            div.actions {
+                button.btn.primary { (action.words) }
+                button.btn.quiet type="button" popovertarget=(self.id) popovertargetaction="hide" { "Close" }
+            }
+            pre."code wrap" { (self.command) }
+        };
+        html! {
+            button class=(action.class) popovertarget=(self.id) { @if !action.icon.is_empty() { (icon(action.icon)) } (action.words) "…" }
+            div.sheet id=(self.id) popover="auto" {
+                h2 { (self.heading) }
+                (action.form(view, &form))
+            }
+        }
+    }
+}

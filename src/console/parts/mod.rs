@@ -1,0 +1,215 @@
+//! Parts that pages share: states, ids, times, amounts, lists, forms, charts.
+
+mod charts;
+mod context;
+mod forms;
+#[cfg(debug_assertions)]
+pub(super) mod gallery;
+mod markdown;
+mod view;
+mod words;
+
+use maud::{Markup, html};
+use uuid::Uuid;
+
+use super::assets;
+
+pub(super) use self::{
+    charts::{Share, share_bar, sparkline},
+    context::{GROUPS, gauge, group_of, part_name},
+    forms::{Action, Confirmation},
+    markdown::rendered,
+    view::{View, duration, tokens},
+    words::sentence,
+};
+
+/// Longest title of a page or a row that is made from a text.
+const TITLE_MAX_CHARS: usize = 90;
+
+/// A state as it is shown: icon, word and colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Queued,
+    Waiting,
+    Running,
+    Done,
+    Failed,
+    Cancelled,
+    Held,
+    Paused,
+}
+
+impl Tone {
+    #[cfg(debug_assertions)]
+    pub(super) const ALL: [Self; 8] = [
+        Self::Queued,
+        Self::Waiting,
+        Self::Running,
+        Self::Done,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Held,
+        Self::Paused,
+    ];
+
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Held => "held",
+            Self::Paused => "paused",
+        }
+    }
+
+    pub(super) fn icon(self) -> &'static str {
+        self.class()
+    }
+
+    /// Renders icon and word; the reason stands beside the word.
+    pub(super) fn state(self, word: &str, why: Option<&str>) -> Markup {
+        html! { span class={ "state " (self.class()) } { (icon(self.icon())) span.word { (word) } @if let Some(why) = why { span.why { bdi { (why) } } } } }
+    }
+
+    pub(super) fn badge(self, word: &str, why: Option<&str>) -> Markup {
+        html! { span class={ "state badge " (self.class()) } { (icon(self.icon())) span.word { (word) } @if let Some(why) = why { span.why { bdi { (why) } } } } }
+    }
+}
+
+pub(super) fn icon(name: &str) -> Markup {
+    let target = format!("{}#{name}", assets::path("icons.svg"));
+    html! { svg.icon aria-hidden="true" { use href=(target) {} } }
+}
+
+/// Returns the first line of a text, shortened.
+pub(super) fn title(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("(no text)");
+    let line = line.trim_start_matches('#').trim_start();
+    let mut short: String = line.chars().take(TITLE_MAX_CHARS).collect();
+    if short.len() < line.len() {
+        short.push('…');
+    }
+    short
+}
+
+/// Shows the end of an id, which tells ids of one time apart; the whole id on hover and for `y`.
+pub(super) fn id(noun: &str, id: Uuid) -> Markup {
+    let text = id.to_string();
+    let end = &text[text.len() - 8..];
+    html! { code.id title=(text) data-id=(text) { @if !noun.is_empty() { (noun) " " } "…" (end) } }
+}
+
+/// Returns the name of an agent's instance: `copywriter`, `curator/2`.
+pub(super) fn agent_name(agent: &str, instance: &str) -> String {
+    if instance == "main" { agent.to_owned() } else { format!("{agent}/{instance}") }
+}
+
+pub(super) fn agent(agent: &str, instance: &str) -> Markup {
+    html! { span.who { (sigil(agent, false)) bdi { (agent_name(agent, instance)) } } }
+}
+
+/// Shows the first two letters of a name. People have a circle.
+pub(super) fn sigil(name: &str, is_person: bool) -> Markup {
+    let mut letters = name.chars().filter(|c| c.is_alphanumeric());
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    let second = letters.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
+    html! { span.sigil.person[is_person] aria-hidden="true" { (first) (second) } }
+}
+
+/// A part of a page under a ruled heading, with its total or its link at the end.
+pub(super) fn section(heading: &str, end: &Markup, body: &Markup) -> Markup {
+    html! {
+        section.sect {
+            header { h2 { (heading) } @if !end.0.is_empty() { span.end { (end) } } }
+            (body)
+        }
+    }
+}
+
+/// Says why nothing is here, and names the command that changes it.
+pub(super) fn empty(words: &str, command: &str) -> Markup {
+    html! { div.empty { (words) @if !command.is_empty() { code { (command) } } } }
+}
+
+/// A list of names and values.
+pub(super) fn facts(rows: &[(&str, Markup)]) -> Markup {
+    html! { dl.facts { @for (name, value) in rows { @if !value.0.is_empty() { dt { (name) } dd { (value) } } } } }
+}
+
+/// A region that scrolls by itself, for wide tables.
+pub(super) fn wide(label: &str, body: &Markup) -> Markup {
+    html! { div.wide role="group" tabindex="0" aria-label=(label) { (body) } }
+}
+
+/// Wraps a text of a model or a person in paragraphs, as it is.
+pub(super) fn plain(text: &str) -> Markup {
+    html! { div."said plain" dir="auto" { (text) } }
+}
+
+/// Counts with the noun in the right number.
+pub(super) fn counted(n: usize, one: &str, many: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
+}
+
+/// A link to the next page of a list.
+pub(super) fn next_page(target: &str, query: &[(&str, &str)], next: Option<&str>) -> Markup {
+    let Some(next) = next else { return html! {} };
+    let target = format!("{target}?{}", encoded(query, next));
+    html! { p.pager { a rel="next" href=(target) { "Next page" } } }
+}
+
+fn encoded(query: &[(&str, &str)], next: &str) -> String {
+    let pairs =
+        query.iter().copied().chain([("cursor", next)]).filter(|(_, value)| !value.is_empty());
+    let pair = |(name, value): (&str, &str)| format!("{name}={}", url_text(value));
+    pairs.map(pair).collect::<Vec<_>>().join("&")
+}
+
+/// Encodes a value of a query.
+pub(super) fn url_text(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_the_first_line_and_short() {
+        assert_eq!(title("\n  # Part one\nmore"), "Part one");
+        assert_eq!(title(""), "(no text)");
+        let long = title(&"x".repeat(1_000_000));
+        assert_eq!(long.chars().count(), TITLE_MAX_CHARS + 1);
+        assert!(long.ends_with('…'));
+    }
+
+    #[test]
+    fn hostile_text_is_escaped() {
+        let hostile = "<script>alert(1)</script>\"'&";
+        let shown = [
+            plain(hostile),
+            Tone::Failed.badge(hostile, Some(hostile)),
+            facts(&[("Name", html! { (hostile) })]),
+            agent(hostile, hostile),
+            section(hostile, &html! { (hostile) }, &empty(hostile, hostile)),
+        ];
+        for markup in shown {
+            assert!(!markup.0.contains("<script"), "{}", markup.0);
+            assert!(markup.0.contains("&lt;script&gt;"), "{}", markup.0);
+        }
+    }
+
+    #[test]
+    fn a_cursor_of_any_text_stays_one_value() {
+        assert_eq!(
+            encoded(&[("text", "a b&c"), ("agent", "")], "é"),
+            "text=a%20b%26c&cursor=%C3%A9"
+        );
+    }
+}

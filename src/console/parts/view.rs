@@ -1,0 +1,141 @@
+//! Times, amounts and durations as pages show them.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use chrono_tz::Tz;
+use maud::{Markup, html};
+
+use crate::http::pages::{PageCaller, TOKEN_FIELD};
+
+/// The display of times, amounts and forms on a page.
+#[derive(Debug, Clone)]
+pub(in crate::console) struct View {
+    pub(in crate::console) now: DateTime<Utc>,
+    zone: Tz,
+    currency: String,
+    token: String,
+}
+
+impl View {
+    pub(in crate::console) fn of(caller: &PageCaller) -> Self {
+        Self {
+            now: caller.now(),
+            zone: caller.time_zone().parse().unwrap_or(Tz::UTC),
+            currency: caller.currency().to_owned(),
+            token: caller.form_token(),
+        }
+    }
+
+    /// The hidden field with which forms prove their origin.
+    pub(in crate::console) fn token(&self) -> Markup {
+        html! { input type="hidden" name=(TOKEN_FIELD) value=(self.token); }
+    }
+
+    /// Shows a moment. A script adds how long ago it was; the exact time is on hover.
+    pub(in crate::console) fn time(&self, at: DateTime<Utc>) -> Markup {
+        let local = at.with_timezone(&self.zone);
+        let is_today = local.date_naive() == self.now.with_timezone(&self.zone).date_naive();
+        let words = local.format(if is_today { "%H:%M" } else { "%-d %b %H:%M" }).to_string();
+        html! { time datetime=(at.to_rfc3339()) title=(self.exact(at)) data-relative { (words) } }
+    }
+
+    /// Shows a moment to the second, for tables of what happened.
+    pub(in crate::console) fn clock(&self, at: DateTime<Utc>) -> Markup {
+        let local = at.with_timezone(&self.zone);
+        let is_today = local.date_naive() == self.now.with_timezone(&self.zone).date_naive();
+        let words = local.format(if is_today { "%H:%M:%S" } else { "%-d %b %H:%M:%S" }).to_string();
+        html! { time datetime=(at.to_rfc3339()) title=(self.exact(at)) { (words) } }
+    }
+
+    pub(in crate::console) fn date(&self, at: DateTime<Utc>) -> String {
+        at.with_timezone(&self.zone).format("%-d %B %Y").to_string()
+    }
+
+    /// Returns the beginning of today.
+    pub(in crate::console) fn midnight(&self) -> DateTime<Utc> {
+        let local = self.now.with_timezone(&self.zone);
+        let begin = local.date_naive().and_time(chrono::NaiveTime::MIN);
+        begin.and_local_timezone(self.zone).earliest().map_or(self.now, |at| at.to_utc())
+    }
+
+    pub(in crate::console) fn today(&self) -> String {
+        self.now.with_timezone(&self.zone).format("%A %-d %B %Y, %H:%M").to_string()
+    }
+
+    pub(in crate::console) fn money(&self, micros: i64) -> String {
+        format_money(&self.currency, micros)
+    }
+
+    fn exact(&self, at: DateTime<Utc>) -> String {
+        at.with_timezone(&self.zone).format("%a %-d %b %Y, %H:%M:%S %Z").to_string()
+    }
+}
+
+/// Formats an amount with as many digits as it needs: €12.40, €0.053, €0.0004.
+fn format_money(currency: &str, micros: i64) -> String {
+    let sign = match currency {
+        "EUR" => "€",
+        "USD" => "$",
+        "GBP" => "£",
+        other => &format!("{other} "),
+    };
+    let digits = match micros.abs() {
+        0 | 1_000_000.. => 2,
+        10_000.. => 3,
+        _ => 4,
+    };
+    let minus = if micros < 0 { "−" } else { "" };
+    // A display of money needs no more precision than this.
+    let amount = micros.unsigned_abs() as f64 / 1e6;
+    format!("{minus}{sign}{amount:.digits$}")
+}
+
+/// Formats a number of tokens: 812, 41.8k, 1.2M.
+pub(in crate::console) fn tokens(n: i64) -> String {
+    match n.abs() {
+        0..1_000 => n.to_string(),
+        1_000..1_000_000 => format!("{:.1}k", n as f64 / 1e3),
+        _ => format!("{:.1}M", n as f64 / 1e6),
+    }
+}
+
+/// Formats a duration in its two largest units: 41 s, 1 min 8 s, 2 h 16 min, 3 d 4 h.
+pub(in crate::console) fn duration(of: TimeDelta) -> String {
+    let ms = of.num_milliseconds().max(0);
+    let secs = ms / 1000;
+    match secs {
+        0 if ms > 0 => format!("{ms} ms"),
+        0..10 => format!("{:.1} s", ms as f64 / 1e3),
+        10..60 => format!("{secs} s"),
+        60..3_600 => format!("{} min {} s", secs / 60, secs % 60),
+        3_600..86_400 => format!("{} h {} min", secs / 3_600, secs / 60 % 60),
+        _ => format!("{} d {} h", secs / 86_400, secs / 3_600 % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_have_the_digits_that_they_need() {
+        let money = |micros| format_money("EUR", micros);
+        assert_eq!(money(12_400_000), "€12.40");
+        assert_eq!(money(53_000), "€0.053");
+        assert_eq!(money(400), "€0.0004");
+        assert_eq!(money(0), "€0.00");
+        assert_eq!(money(-1_000_000), "−€1.00");
+        assert_eq!(format_money("CHF", 1_000_000), "CHF 1.00");
+        assert_eq!([tokens(812), tokens(41_800), tokens(1_200_000)], ["812", "41.8k", "1.2M"]);
+    }
+
+    #[test]
+    fn durations_have_two_units() {
+        let of = |secs| duration(TimeDelta::seconds(secs));
+        assert_eq!(
+            [of(41), of(68), of(8_160), of(273_600)],
+            ["41 s", "1 min 8 s", "2 h 16 min", "3 d 4 h"]
+        );
+        assert_eq!(duration(TimeDelta::milliseconds(1_500)), "1.5 s");
+        assert_eq!(duration(TimeDelta::milliseconds(-5)), "0.0 s");
+    }
+}

@@ -1,0 +1,88 @@
+//! Errors as pages: what failed, why, and the next step.
+
+use axum::{
+    http::{HeaderName, HeaderValue, Method, StatusCode},
+    response::{Html, IntoResponse as _, Response},
+};
+use maud::{Markup, html};
+
+use super::{
+    headers, layout,
+    page::Theme,
+    parts::{icon, url_text},
+    sign_in,
+};
+use crate::http::{
+    Problem,
+    pages::{FailedRequest, see_other},
+};
+
+const REDIRECT: HeaderName = HeaderName::from_static("hx-redirect");
+
+/// Shows a problem to a browser: as a page, as a part of one, or as the way to the sign-in.
+pub(super) fn show(failed: &FailedRequest, problem: &Problem) -> Response {
+    headers::with_security(respond(failed, problem))
+}
+
+fn respond(failed: &FailedRequest, problem: &Problem) -> Response {
+    let theme = Theme::of(&failed.headers);
+    let path = failed.target.split('?').next().unwrap_or_default();
+    match (problem.code, failed.is_fragment) {
+        ("not_signed_in" | "unauthenticated", is_fragment) => {
+            let to = sign_in_path(failed);
+            match (is_fragment, HeaderValue::try_from(&to)) {
+                (true, Ok(to)) => (StatusCode::UNAUTHORIZED, [(REDIRECT, to)]).into_response(),
+                _ => see_other(&to),
+            }
+        }
+        _ if path == "/sign-in" && failed.method == Method::POST => {
+            sign_in::refused(problem, failed, theme)
+        }
+        (_, true) => (problem.status, Html(block(problem).into_string())).into_response(),
+        (_, false) => {
+            let body = html! {
+                (block(problem))
+                div.actions {
+                    a.btn.primary href="/" { "Overview" }
+                    @if failed.method == Method::GET && problem.retryable { a.btn href=(failed.target) { (icon("retry")) "Try again" } }
+                }
+            };
+            layout::bare(problem.status, problem.title, theme, &body)
+        }
+    }
+}
+
+/// Renders the failure and the next step.
+pub(super) fn block(problem: &Problem) -> Markup {
+    let detail = sentence(&problem.detail);
+    html! {
+        section.error {
+            h2 { (problem.title) }
+            p { (detail) }
+            @for wrong in &problem.errors { p { code { (wrong.pointer) } " " (wrong.detail) } }
+            p.tiny { code { (problem.code) } @if let Some(id) = &problem.request_id { " · request " code { (id) } } }
+        }
+    }
+}
+
+/// Builds the problem of an unknown path of the console.
+pub(super) fn not_found() -> Problem {
+    let detail = "there is no page at this path: the overview links to all pages";
+    Problem::new(StatusCode::NOT_FOUND, "not_found", detail)
+}
+
+fn sign_in_path(failed: &FailedRequest) -> String {
+    match failed.method == Method::GET && !failed.is_fragment && failed.target != "/" {
+        true => format!("/sign-in?next={}", url_text(&failed.target)),
+        false => "/sign-in".to_owned(),
+    }
+}
+
+/// Begins with a capital and ends with a full stop, as sentences of pages do.
+fn sentence(text: &str) -> String {
+    let mut chars = text.trim().chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    let rest = chars.as_str();
+    let end = if rest.ends_with(['.', '!', '?', ':']) { "" } else { "." };
+    format!("{first}{rest}{end}")
+}

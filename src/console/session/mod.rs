@@ -1,0 +1,294 @@
+//! The page of a session: its transcript beside what the model sees.
+
+mod pair;
+
+use axum::extract::{Path, Query};
+use maud::{Markup, html};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{
+    layout::Content,
+    lists::session_state,
+    page::{Page, PageResult},
+    parts::{
+        Action, Confirmation, Tone, agent, agent_name, empty, facts, gauge, icon, id, next_page,
+        section, sentence, tokens, wide,
+    },
+    turn::turn_state,
+};
+use crate::{
+    domain::{
+        compactions::{Compaction, Outcome},
+        conversations::Detail,
+        explanations::SessionExplanation,
+        manifests::CallContext,
+        turns::Turn,
+    },
+    operations::{
+        CompactSession, ExplainSession, ForkSession, InterruptSession, ReadTranscript,
+        ResetSession, ShowCampaign, ShowSession, ShowTurn, UncompactSession,
+    },
+};
+
+/// Messages of a page.
+const PAGE: i64 = 100;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    /// The place in the transcript after which the page begins.
+    cursor: Option<i64>,
+}
+
+pub(super) async fn show(
+    Path(given): Path<Uuid>,
+    Query(asked): Query<Asked>,
+    page: Page,
+) -> PageResult {
+    let detail = page.caller.run(ShowSession { id: given }).await?;
+    let explained = page.caller.run(ExplainSession { id: given }).await?;
+    let session = &detail.session;
+    let campaign = page.caller.run_if_allowed(ShowCampaign { id: session.campaign_id }).await?;
+    let campaign = campaign.map(|overview| overview.campaign.name);
+    let context = last_context(&page, &detail.last_turns).await?;
+    let fold = applied(&detail.compactions);
+    let begin = asked.cursor.unwrap_or_else(|| fold.map_or(0, |fold| fold.to_seq));
+    let read = ReadTranscript { id: given, cursor: Some(begin), limit: Some(PAGE) };
+    let transcript = page.caller.run(read).await?;
+    let name = agent_name(&session.agent, &session.instance);
+    let of = campaign.as_deref().unwrap_or("its campaign");
+    let here = format!("/sessions/{given}");
+    let body = html! {
+        (head(&page, &detail, &format!("{name} in {of}")))
+        (explanation(&detail, &explained))
+        @if let Some(context) = &context { (context_gauge(context)) }
+        @if transcript.items.is_empty() && fold.is_none() {
+            (empty("No message is stored yet. The first turn stores its prompt and its answer.", &format!("dalsegno task add --campaign {} --agent {} \"Write part one.\"", session.campaign_id, session.agent)))
+        } @else {
+            (pair::show(&page, &pair::Shown { detail: &detail, messages: &transcript.items, begin, fold, context: context.as_ref() }))
+            (next_page(&here, &[], transcript.next.as_deref()))
+        }
+        div.cols {
+            div.stack { (turns(&page, &detail)) (compactions(&page, &detail)) }
+            aside."stack side" { (section("Facts", &html! {}, &session_facts(&page, &detail))) }
+        }
+    };
+    let path = html! {
+        a href="/campaigns" { "Campaigns" } span { "/" }
+        a href={ "/campaigns/" (session.campaign_id) } { bdi { (of) } } span { "/" }
+        a href={ "/sessions?campaign_id=" (session.campaign_id) } { "Conversations" }
+        span.end {
+            @if let Some(other) = session.predecessor_id { a rel="prev" href={ "/sessions/" (other) } { "← Session before" } }
+            @if let Some(other) = session.successor_id { a rel="next" href={ "/sessions/" (other) } { "Session after →" } }
+        }
+    };
+    Ok(page
+        .respond(Content {
+            title: &format!("{name} in {of}"),
+            path,
+            body,
+            watch: given.to_string(),
+        })
+        .await?)
+}
+
+/// Finds the context of the newest call that is stored.
+async fn last_context(
+    page: &Page,
+    turns: &[Turn],
+) -> Result<Option<CallContext>, crate::operations::Refusal> {
+    let Some(turn) = turns.iter().find(|turn| turn.ended_at.is_some()) else { return Ok(None) };
+    let detail = page.caller.run(ShowTurn { id: turn.session_id, number: turn.number }).await?;
+    Ok(detail.contexts.into_iter().next_back())
+}
+
+/// Returns the compaction that the model sees.
+fn applied(compactions: &[Compaction]) -> Option<&Compaction> {
+    let is_applied = |it: &&Compaction| {
+        it.outcome == Outcome::Applied && it.undone_at.is_none() && it.applied_at.is_some()
+    };
+    compactions.iter().filter(is_applied).max_by_key(|it| it.generation)
+}
+
+fn head(page: &Page, detail: &Detail, name: &str) -> Markup {
+    let session = &detail.session;
+    html! {
+        div.head {
+            div {
+                h1 { bdi { (name) } }
+                div.meta {
+                    (session_state(session))
+                    (agent(&session.agent, &session.instance))
+                    span { bdi { (session.model) } " on " (session.provider) }
+                    span { (session.turns) " turns" }
+                    (id("session", session.id))
+                }
+            }
+            (actions(page, detail))
+        }
+    }
+}
+
+fn actions(page: &Page, detail: &Detail) -> Markup {
+    let session = &detail.session;
+    if session.closed_at.is_some() {
+        return html! {};
+    }
+    let given = session.id.to_string();
+    let here = format!("/sessions/{given}");
+    let fields = [("id", given.as_str())];
+    let (view, caller) = (&page.view, &page.caller);
+    let is_running = detail.last_turns.first().is_some_and(|turn| turn.ended_at.is_none());
+    let fork = Confirmation {
+        action: Action::of::<ForkSession>("Fork", "fork", &fields, "/sessions/{id}"),
+        id: "confirm-fork",
+        heading: "Fork this conversation",
+        consequences: html! { p { "A new instance of the agent goes on from here with the same messages. Both conversations continue independently." } },
+        fields: html! { div.field { label for="fork-instance" { "Name of the new instance; empty for the next free number" } input #fork-instance name="instance" maxlength="40"; } },
+        command: format!("dalsegno session fork {given}"),
+    };
+    let reset = Confirmation {
+        action: Action::of::<ResetSession>("Reset", "", &fields, &here).class("btn danger"),
+        id: "confirm-reset",
+        heading: "Reset this conversation",
+        consequences: html! { p { "The next turn begins a new session. The transcript stays, and the model is told that it was reset." } },
+        fields: html! { label.small { input type="checkbox" name="fresh" value="true"; " Begin without any earlier message" } },
+        command: format!("dalsegno session reset {given}"),
+    };
+    let interrupt = Confirmation {
+        action: Action::of::<InterruptSession>("Interrupt", "paused", &fields, &here),
+        id: "confirm-interrupt",
+        heading: "Interrupt the running turn",
+        consequences: html! { p { "The turn stops now; what has arrived is kept. Its task is cancelled." } },
+        fields: html! { div.field { label for="interrupt-reason" { "Reason" } input #interrupt-reason name="reason" maxlength="300"; } },
+        command: format!("dalsegno session interrupt {given}"),
+    };
+    html! {
+        div.actions {
+            (Action::of::<CompactSession>("Compact", "fold", &fields, &here).button(view, caller))
+            (fork.button(view, caller))
+            @if is_running { (interrupt.button(view, caller)) }
+            (reset.button(view, caller))
+        }
+    }
+}
+
+fn explanation(detail: &Detail, explained: &SessionExplanation) -> Markup {
+    let is_running = detail.last_turns.first().is_some_and(|turn| turn.ended_at.is_none());
+    let tone = match (detail.session.closed_at, is_running) {
+        (Some(_), _) => Tone::Done,
+        (None, true) => Tone::Running,
+        (None, false) => Tone::Queued,
+    };
+    html! {
+        section.explain.(tone.class()) #explain tabindex="-1" aria-label="Explanation" {
+            (icon(tone.icon()))
+            div { p.lede dir="auto" { (sentence(&explained.because)) } p.next dir="auto" { (sentence(&explained.next)) } }
+        }
+    }
+}
+
+fn context_gauge(context: &CallContext) -> Markup {
+    let counted =
+        context.counted_tokens.map(|n| format!(", {} counted by the provider", tokens(n)));
+    let end = html! { (tokens(context.estimated_tokens)) " tokens estimated" (counted.unwrap_or_default()) };
+    html! { div.gauge { (section("Context of the last call", &end, &gauge(&context.parts))) } }
+}
+
+fn turns(page: &Page, detail: &Detail) -> Markup {
+    let table = html! {
+        table.folds {
+            thead { tr { th { "State" } th { "Turn" } th { "Begun" } th.num { "Tokens in" } th.num { "Out" } th.num { "Cost" } } }
+            tbody {
+                @for turn in &detail.last_turns {
+                    tr {
+                        td { (turn_state(turn)) }
+                        td { a href={ "/sessions/" (turn.session_id) "/turns/" (turn.number) } { "turn " (turn.number) } " of " a href={ "/tasks/" (turn.task_id) } { (id("task", turn.task_id)) } }
+                        td { (page.view.time(turn.started_at)) }
+                        td.num { (tokens(turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens)) }
+                        td.num { (tokens(turn.output_tokens)) }
+                        td.num { (page.view.money(turn.cost_micros)) }
+                    }
+                }
+            }
+        }
+    };
+    let end = html! { (detail.last_turns.len()) " of " (detail.session.turns) };
+    match detail.last_turns.is_empty() {
+        true => section(
+            "Turns",
+            &html! { "0" },
+            &empty(
+                "No turn has begun in this session.",
+                &format!("dalsegno turn ls {}", detail.session.id),
+            ),
+        ),
+        false => section("Turns", &end, &wide("Turns", &table)),
+    }
+}
+
+fn compactions(page: &Page, detail: &Detail) -> Markup {
+    if detail.compactions.is_empty() {
+        return section(
+            "Compactions",
+            &html! { "0" },
+            &empty(
+                "Nothing has been folded: the model sees every message.",
+                &format!("dalsegno session compact {}", detail.session.id),
+            ),
+        );
+    }
+    let given = detail.session.id.to_string();
+    let here = format!("/sessions/{given}");
+    let fields = [("id", given.as_str())];
+    let undo = Action::of::<UncompactSession>("Undo the last one", "undo", &fields, &here)
+        .class("btn slim");
+    let table = html! {
+        table.folds {
+            thead { tr { th { "Outcome" } th { "Messages" } th { "Made" } th.num { "Before" } th.num { "After" } } }
+            tbody {
+                @for compaction in &detail.compactions {
+                    tr {
+                        td { (outcome(compaction)) }
+                        td { a href={ (here) "?cursor=" (compaction.from_seq - 1) } { (compaction.from_seq) " to " (compaction.to_seq) } }
+                        td { (page.view.time(compaction.created_at)) }
+                        td.num { (tokens(compaction.tokens_before)) }
+                        td.num { @if let Some(after) = compaction.tokens_after { (tokens(after)) } }
+                    }
+                }
+            }
+        }
+        @if applied(&detail.compactions).is_some() && detail.session.closed_at.is_none() { div."actions after" { (undo.button(&page.view, &page.caller)) } }
+    };
+    section("Compactions", &html! { (detail.compactions.len()) }, &wide("Compactions", &table))
+}
+
+fn outcome(compaction: &Compaction) -> &'static str {
+    match (compaction.outcome, compaction.undone_at) {
+        (_, Some(_)) => "undone",
+        (Outcome::Prepared, _) => "prepared",
+        (Outcome::Applied, _) => "applied",
+        (Outcome::Stale, _) => "out of date",
+        (Outcome::Refused, _) => "refused",
+    }
+}
+
+fn session_facts(page: &Page, detail: &Detail) -> Markup {
+    let session = &detail.session;
+    let other = |other: Option<Uuid>| html! { @if let Some(other) = other { a href={ "/sessions/" (other) } { (id("", other)) } } };
+    facts(&[
+        ("Began", html! { (page.view.time(session.created_at)) }),
+        ("Last used", html! { (page.view.time(session.used_at)) }),
+        ("Expires", html! { (page.view.date(session.expires_at)) }),
+        ("Closed", html! { @if let Some(at) = session.closed_at { (page.view.time(at)) } }),
+        ("Session before", other(session.predecessor_id)),
+        ("Session after", other(session.successor_id)),
+        ("Fork of", other(session.forked_from_session)),
+        ("Context", html! { (tokens(session.context_tokens)) " tokens" }),
+        ("All tokens", html! { (tokens(session.token_count)) }),
+        (
+            "Provider's id",
+            html! { @if let Some(id) = &session.external_session_id { code { bdi { (id) } } } },
+        ),
+    ])
+}

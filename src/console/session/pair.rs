@@ -1,0 +1,158 @@
+//! The transcript beside what the model sees: one grid with a row per message, so that both sides scroll together without a script.
+
+use maud::{Markup, html};
+
+use crate::{
+    console::{
+        page::Page,
+        parts::{icon, rendered, title, tokens},
+    },
+    domain::{
+        compactions::Compaction,
+        conversations::Detail,
+        manifests::{CallContext, Part},
+        messages::StoredMessage,
+    },
+    transcript::Role,
+};
+
+/// Longest text of a message in the page. The whole is in a text that opens.
+const TEXT_MAX_CHARS: usize = 6_000;
+
+/// A part of a transcript, and what is known about its context.
+pub(super) struct Shown<'a> {
+    pub(super) detail: &'a Detail,
+    pub(super) messages: &'a [StoredMessage],
+    /// The place after which the messages begin.
+    pub(super) begin: i64,
+    pub(super) fold: Option<&'a Compaction>,
+    /// The context of the last call.
+    pub(super) context: Option<&'a CallContext>,
+}
+
+pub(super) fn show(page: &Page, shown: &Shown<'_>) -> Markup {
+    html! {
+        div.pair role="group" aria-label="Transcript and context" {
+            div.label { h2 { "Transcript" span.faint { "never changed" } } }
+            div."label num" { span.sr { "Tokens" } }
+            div.label { h2 { "What the model sees" span.faint { "in the next call" } } }
+            @if shown.begin == 0 { (opening(shown.detail)) }
+            (cut(page, shown))
+            @for message in shown.messages { (row(page, shown, message)) }
+        }
+    }
+}
+
+fn opening(detail: &Detail) -> Markup {
+    let because = serde_json::to_value(detail.session.opened_because).ok();
+    let because = because.as_ref().and_then(|it| it.as_str()).unwrap_or_default().replace('_', " ");
+    html! { div."cut begin" { div { (icon("segno")) b { "The session begins here" } span.soft { (because) } } } }
+}
+
+/// The fold in front of the messages: what the summary replaces, and the summary.
+fn cut(page: &Page, shown: &Shown<'_>) -> Markup {
+    let Some(fold) =
+        shown.fold.filter(|fold| fold.to_seq <= shown.begin || shown.messages.is_empty())
+    else {
+        return html! {};
+    };
+    let here = format!("/sessions/{}", shown.detail.session.id);
+    let after = fold.tokens_after.unwrap_or_default();
+    html! {
+        div.cut {
+            div {
+                (icon("fold")) b { "Compaction " (fold.generation) }
+                span.soft { "messages " (fold.from_seq) " to " (fold.to_seq) " became a summary on " (page.view.date(fold.created_at)) ", " (tokens(fold.tokens_before)) " → " (tokens(after)) " tokens" }
+                span.actions { a."btn quiet slim" href={ (here) "?cursor=" (fold.from_seq - 1) } { "Show the originals" } }
+            }
+        }
+        div.msg { header { b { "Messages " (fold.from_seq) " to " (fold.to_seq) } } p."small soft" { "They stay in the transcript, word for word." } }
+        div."spine gone" { span { (tokens(after)) } }
+        div."msg seen" {
+            header { b { "Summary" } span.end { "in place of the messages" } }
+            details { summary { (title(fold.summary.as_deref().unwrap_or("(no text)"))) } (rendered(fold.summary.as_deref().unwrap_or_default())) }
+        }
+    }
+}
+
+fn row(page: &Page, shown: &Shown<'_>, message: &StoredMessage) -> Markup {
+    let (sight, is_sent) = sight(shown, message);
+    let here = format!("#m{}", message.seq);
+    html! {
+        article.msg id={ "m" (message.seq) } {
+            header {
+                b { (author(shown.detail, message)) } span.faint { (kind(message)) ", " a href={ "/sessions/" (shown.detail.session.id) "/turns/" (message.turn) } { "turn " (message.turn) } }
+                span.end { (page.view.time(message.created_at)) " · " a href=(here) { (message.seq) } }
+            }
+            (text(message))
+        }
+        div.spine.gone[!is_sent] { span { (tokens(i64::try_from(message.message.text.len() / 4).unwrap_or(0))) } }
+        div.msg.seen.not[!is_sent] { header { b { (if is_sent { "Sent" } else { "Not sent" }) } span.end { (sight) } } @if is_sent { p.clip dir="auto" { (title(&message.message.text)) } } }
+    }
+}
+
+/// Says how the model sees a message, and whether it does.
+fn sight(shown: &Shown<'_>, message: &StoredMessage) -> (String, bool) {
+    if message.rejected {
+        return ("the provider rejected it".to_owned(), false);
+    }
+    if let Some(fold) = shown.fold.filter(|fold| message.seq <= fold.to_seq) {
+        return (format!("in the summary of compaction {}", fold.generation), false);
+    }
+    let covers = |part: &&Part| {
+        let of_messages = matches!(
+            part.kind.as_str(),
+            "transcript" | "task" | "notice" | "rounds" | "synthetic_results"
+        );
+        of_messages
+            && part.span.is_some_and(|span| (span.from_seq..=span.to_seq).contains(&message.seq))
+    };
+    match shown.context.and_then(|context| context.parts.iter().rfind(covers)) {
+        Some(part) => (part.reason.clone(), part.sent),
+        None => ("word for word".to_owned(), true),
+    }
+}
+
+fn author<'a>(detail: &'a Detail, message: &StoredMessage) -> Markup {
+    let agent: &'a str = &detail.session.agent;
+    match message.message.role {
+        Role::Assistant => html! { bdi { (agent) } },
+        Role::Tool => html! { bdi { (message.message.tool_name.as_deref().unwrap_or("tool")) } },
+        Role::User => html! { bdi { (message.message.tool_name.as_deref().unwrap_or("task")) } },
+        Role::System | Role::Notice => html! { "service" },
+        Role::Posts => html! { "board" },
+    }
+}
+
+fn kind(message: &StoredMessage) -> &'static str {
+    match (message.message.role, message.partial) {
+        (Role::Assistant, true) => "answer, cut off",
+        (Role::Assistant, false) => "answer",
+        (Role::Tool, _) => "tool result",
+        (Role::User, _) => "prompt",
+        (Role::System, _) => "system",
+        (Role::Notice, _) => "notice",
+        (Role::Posts, _) => "posts",
+    }
+}
+
+fn text(message: &StoredMessage) -> Markup {
+    let text = &message.message.text;
+    let short = match text.char_indices().nth(TEXT_MAX_CHARS) {
+        Some((end, _)) => &text[..end],
+        None => text,
+    };
+    let is_cut = short.len() < text.len();
+    html! {
+        @match message.message.role {
+            Role::Assistant | Role::User => (rendered(short)),
+            Role::Tool | Role::Posts | Role::System | Role::Notice => {
+                details { summary { (title(text)) } pre."code wrap" dir="auto" { (short) } }
+            }
+        }
+        @if is_cut { p."small soft" { "The first " (TEXT_MAX_CHARS) " of " (text.chars().count()) " characters; " code { "dalsegno session transcript" } " prints all." } }
+        @for call in &message.message.tool_calls {
+            details { summary { (icon("tool")) " calls " code { bdi { (call.name) } } } pre."code wrap" dir="auto" { (serde_json::to_string_pretty(&call.arguments).unwrap_or_default()) } }
+        }
+    }
+}

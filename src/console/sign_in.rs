@@ -1,0 +1,60 @@
+//! The form in which a person exchanges an API key for a cookie.
+
+use axum::{
+    extract::Query,
+    http::{HeaderMap, StatusCode},
+    response::Response,
+};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{layout, page::Theme, problem};
+use crate::http::{
+    Problem,
+    pages::{FailedRequest, FormToken, TOKEN_FIELD},
+};
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    /// The page to go on to.
+    #[serde(default)]
+    next: String,
+}
+
+pub(super) async fn show(
+    Query(asked): Query<Asked>,
+    token: FormToken,
+    headers: HeaderMap,
+) -> Response {
+    form(StatusCode::OK, &token.0, &asked.next, Theme::of(&headers), &html! {})
+}
+
+/// Shows the form again, with the reason of the refusal.
+pub(super) fn refused(problem: &Problem, failed: &FailedRequest, theme: Option<Theme>) -> Response {
+    form(problem.status, &failed.form_token, "", theme, &problem::block(problem))
+}
+
+fn form(
+    status: StatusCode,
+    token: &str,
+    next: &str,
+    theme: Option<Theme>,
+    error: &Markup,
+) -> Response {
+    let body = html! {
+        h1 { "Sign in" }
+        p.soft { "Paste an API key. The console can do what the key allows, until the key expires, for at most 12 hours." }
+        (error)
+        form method="post" action="/sign-in" {
+            input type="hidden" name=(TOKEN_FIELD) value=(token);
+            input type="hidden" name="next" value=(next);
+            div.field {
+                label for="key" { "API key" }
+                input #key name="key" type="password" autocomplete="current-password" placeholder="dals_…" required autofocus;
+            }
+            div.actions.after { button.btn.primary { "Sign in" } }
+        }
+        div.empty { "No key? An administrator creates one on the server." code { "dalsegno key create NAME --scope operate" } }
+    };
+    layout::bare(status, "Sign in", theme, &body)
+}

@@ -1,0 +1,77 @@
+//! The list of sign-ins, for administrators.
+
+use axum::extract::Query;
+use maud::{Markup, html};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{
+    layout::Content,
+    page::{Page, PageResult},
+    parts::{Action, Tone, empty, id, next_page, section, wide},
+};
+use crate::{
+    domain::sign_ins::SignIn,
+    operations::{EndSignIn, ListSignIns},
+};
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    cursor: Option<Uuid>,
+}
+
+pub(super) async fn show(Query(asked): Query<Asked>, page: Page) -> PageResult {
+    let listing = page.caller.run(ListSignIns { cursor: asked.cursor, limit: None }).await?;
+    let n_open = listing.items.iter().filter(|it| it.is_open(page.view.now)).count();
+    let body = html! {
+        div.head { div { h1 { "Sign-ins" } div.meta { span { "Browsers that have exchanged an API key for a cookie, of the last 30 days" } } } }
+        @if listing.items.is_empty() {
+            (empty("No browser has signed in. Where no key is required, the console needs no sign-in.", "dalsegno sign-in ls"))
+        } @else {
+            (section("Sign-ins", &html! { (n_open) " open of " (listing.items.len()) }, &table(&page, &listing.items)))
+            (next_page("/sign-ins", &[], listing.next.as_deref()))
+        }
+    };
+    Ok(page
+        .respond(Content {
+            title: "Sign-ins",
+            path: html! { span { "Installation" } },
+            body,
+            watch: String::new(),
+        })
+        .await?)
+}
+
+fn table(page: &Page, items: &[SignIn]) -> Markup {
+    let own = page.caller.sign_in().map(|own| own.id);
+    let row = |sign_in: &SignIn| {
+        let is_open = sign_in.is_open(page.view.now);
+        let given = sign_in.id.to_string();
+        let fields = [("id", given.as_str())];
+        let end = Action::of::<EndSignIn>("End", "", &fields, "/sign-ins").class("btn slim");
+        let state = match (is_open, sign_in.ended_at) {
+            (true, _) if own == Some(sign_in.id) => Tone::Running.state("this browser", None),
+            (true, _) => Tone::Running.state("open", None),
+            (false, Some(_)) => Tone::Done.state("ended", None),
+            (false, None) => Tone::Done.state("expired", None),
+        };
+        html! {
+            tr {
+                td { (state) }
+                td { (page.view.time(sign_in.created_at)) }
+                td { (page.view.time(sign_in.expires_at)) }
+                td { @match sign_in.key_id { Some(key) => (id("key", key)), None => "admin key" } }
+                td { (sign_in.peer.as_deref().unwrap_or_default()) }
+                td.text { bdi { (sign_in.browser.as_deref().unwrap_or_default()) } }
+                td.num { @if is_open { (end.button(&page.view, &page.caller)) } }
+            }
+        }
+    };
+    let table = html! {
+        table.folds {
+            thead { tr { th { "State" } th { "Since" } th { "Expires" } th { "Key" } th { "From" } th { "Browser" } th {} } }
+            tbody { @for item in items { (row(item)) } }
+        }
+    };
+    wide("Sign-ins", &table)
+}

@@ -1,0 +1,301 @@
+//! The page of a task: the explanation first, then waits and attempts, prompt, result, and what it cost.
+
+mod copies;
+mod timeline;
+
+use axum::{
+    extract::{Path, Query},
+    http::header::CONTENT_TYPE,
+    response::IntoResponse as _,
+};
+use maud::{Markup, html};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{
+    layout::Content,
+    page::{Page, PageResult},
+    parts::{
+        Action, Confirmation, Tone, agent, agent_name, counted, empty, facts, icon, id, plain,
+        rendered, section, sentence, title, tokens, wide,
+    },
+};
+use crate::{
+    domain::{
+        explanations::Explanation,
+        tasks::{Detail, State, WaitedFor},
+    },
+    http::Problem,
+    operations::{CancelTask, ExplainTask, RetryTask, ShowCampaign, ShowTask},
+};
+
+/// Longest text in a page. Longer ones are cut, with a link to the whole.
+const TEXT_MAX_CHARS: usize = 12_000;
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    /// `raw` shows the result as it was written.
+    #[serde(default)]
+    result: String,
+}
+
+pub(super) async fn show(
+    Path(given): Path<Uuid>,
+    Query(asked): Query<Asked>,
+    page: Page,
+) -> PageResult {
+    let detail = page.caller.run(ShowTask { id: given, wait: None }).await?;
+    let explanation = page.caller.run(ExplainTask { id: given }).await?;
+    let campaign = page.caller.run_if_allowed(ShowCampaign { id: detail.task.campaign_id }).await?;
+    let campaign = campaign.map(|overview| overview.campaign.name);
+    let name = title(&detail.task.prompt);
+    let body = html! {
+        (head(&page, &detail, &name))
+        (explain(&detail, &explanation))
+        div.cols {
+            div.stack {
+                (stream(&detail))
+                (timeline::show(&page.view, &detail))
+                (prompt(&detail))
+                (result(&detail, &asked.result))
+                (others(&detail))
+            }
+            aside."stack side" {
+                (section("Facts", &html! {}, &task_facts(&page, &detail, campaign.as_deref())))
+                (cost(&page, &detail))
+                (section("Do it elsewhere", &html! {}, &copies::show(&detail.task)))
+            }
+        }
+    };
+    let path = html! {
+        a href="/campaigns" { "Campaigns" } span { "/" }
+        a href={ "/campaigns/" (detail.task.campaign_id) } { bdi { (campaign.as_deref().unwrap_or("campaign")) } } span { "/" }
+        a href={ "/tasks?campaign_id=" (detail.task.campaign_id) } { "Tasks" }
+    };
+    Ok(page.respond(Content { title: &name, path, body, watch: given.to_string() }).await?)
+}
+
+/// Serves the whole prompt or result as plain text.
+pub(super) async fn text(Path((given, what)): Path<(Uuid, String)>, page: Page) -> PageResult {
+    let task = page.caller.run(ShowTask { id: given, wait: None }).await?.task;
+    let text = match what.as_str() {
+        "prompt" => Some(task.prompt),
+        "result" => task.result,
+        _ => None,
+    };
+    match text {
+        Some(text) => Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()),
+        None => Err::<_, Problem>(super::problem::not_found()),
+    }
+}
+
+pub(super) fn tone(state: State) -> Tone {
+    match state {
+        State::Queued => Tone::Queued,
+        State::Running => Tone::Running,
+        State::Done => Tone::Done,
+        State::Failed => Tone::Failed,
+        State::Cancelled => Tone::Cancelled,
+    }
+}
+
+fn head(page: &Page, detail: &Detail, name: &str) -> Markup {
+    let task = &detail.task;
+    let given = task.id.to_string();
+    let here = format!("/tasks/{given}");
+    let fields = [("id", given.as_str())];
+    let retry = Action::of::<RetryTask>("Retry", "retry", &fields, &here);
+    let cancel = Confirmation {
+        action: Action::of::<CancelTask>("Cancel task", "", &fields, &here).class("btn danger"),
+        id: "confirm-cancel",
+        heading: "Cancel this task",
+        consequences: html! { p { "A waiting task ends at once, a running one through its worker; the part of the answer that has arrived is kept. Tasks that depend on it are cancelled, too." } },
+        fields: html! { div.field { label for="reason" { "Reason, for those who depend on it" } input #reason name="reason" maxlength="300"; } },
+        command: format!("dalsegno task cancel {given}"),
+    };
+    let has_ended = !matches!(task.state, State::Queued | State::Running);
+    html! {
+        div.head {
+            div {
+                h1 { bdi { (name) } }
+                div.meta {
+                    (tone(task.state).badge(task.state.as_str(), None))
+                    (agent(&task.agent, &task.instance))
+                    span { "added " (page.view.time(task.created_at)) }
+                    (id("task", task.id))
+                }
+            }
+            div.actions {
+                @if matches!(task.state, State::Failed | State::Cancelled) { (retry.button(&page.view, &page.caller)) }
+                @if !has_ended { (cancel.button(&page.view, &page.caller)) }
+            }
+        }
+    }
+}
+
+fn explain(detail: &Detail, Explanation { because, next, .. }: &Explanation) -> Markup {
+    let state = detail.task.state;
+    let tone = match state {
+        State::Queued => Tone::Waiting,
+        other => tone(other),
+    };
+    html! {
+        section.explain.(tone.class()) #explain tabindex="-1" aria-label="Explanation" {
+            (icon(tone.icon()))
+            div { p.lede dir="auto" { (sentence(because)) } p.next dir="auto" { (sentence(next)) } }
+        }
+    }
+}
+
+/// The answer as it arrives. A script fills it; until then, the page shows nothing of it.
+fn stream(detail: &Detail) -> Markup {
+    if detail.task.state != State::Running {
+        return html! {};
+    }
+    let text = html! { p."stream long" hidden { span data-stream {} } };
+    html! { div data-task=(detail.task.id) { (section("Arriving now", &html! { "newest end" }, &text)) } }
+}
+
+fn prompt(detail: &Detail) -> Markup {
+    let text = &detail.task.prompt;
+    let end = html! { (counted(text.split_whitespace().count(), "word", "words")) };
+    section("Prompt", &end, &cut(text, &format!("/tasks/{}/prompt", detail.task.id), plain))
+}
+
+fn result(detail: &Detail, asked: &str) -> Markup {
+    let task = &detail.task;
+    let here = format!("/tasks/{}", task.id);
+    let is_raw = asked == "raw";
+    let Some(text) = &task.result else {
+        let words = match task.state {
+            State::Queued | State::Running => {
+                "There is no result yet. The command prints it as soon as the task has ended."
+            }
+            _ => "The task ended without a result.",
+        };
+        return section(
+            "Result",
+            &html! {},
+            &empty(words, &format!("dalsegno task show {} --wait 5m", task.id)),
+        );
+    };
+    let body = html! {
+        div.answer-bar {
+            nav.choice aria-label="View" {
+                a href=(here) aria-current=[(!is_raw).then_some("page")] { "Rendered" }
+                a href={ (here) "?result=raw" } aria-current=[is_raw.then_some("page")] { "Raw" }
+            }
+        }
+        (cut(text, &format!("{here}/result"), if is_raw { raw } else { rendered }))
+    };
+    let end = html! { (counted(text.split_whitespace().count(), "word", "words")) };
+    section("Result", &end, &body)
+}
+
+fn raw(text: &str) -> Markup {
+    html! { pre."code wrap" dir="auto" { (text) } }
+}
+
+/// Shows the beginning of a long text, with a link to the whole.
+fn cut(text: &str, whole: &str, show: fn(&str) -> Markup) -> Markup {
+    match text.char_indices().nth(TEXT_MAX_CHARS) {
+        None => show(text),
+        Some((end, _)) => html! {
+            (show(&text[..end]))
+            p."small soft after" {
+                "The first " (TEXT_MAX_CHARS) " of " (text.chars().count()) " characters. " a href=(whole) { "Show the whole text" }
+            }
+        },
+    }
+}
+
+/// The tasks that it waits for, and those that it has added.
+fn others(detail: &Detail) -> Markup {
+    let waits = detail.waiting.as_ref();
+    html! {
+        @if let Some(waits) = waits {
+            (section(if waits.waits { "Waits for" } else { "Has waited for" }, &html! { (waits.depends_on.len()) }, &task_table(&waits.depends_on)))
+        }
+        @if !detail.children.is_empty() {
+            (section("Children", &html! { (detail.children.len()) }, &task_table(&detail.children)))
+        }
+    }
+}
+
+fn task_table(others: &[WaitedFor]) -> Markup {
+    let table = html! {
+        table {
+            thead { tr { th { "State" } th { "Agent" } th { "Task" } } }
+            tbody {
+                @for other in others {
+                    tr {
+                        td { (tone(other.state).state(other.state.as_str(), None)) }
+                        td { (agent(&other.agent, &other.instance)) }
+                        td { a href={ "/tasks/" (other.task_id) } { (id("", other.task_id)) } }
+                    }
+                }
+            }
+        }
+    };
+    wide("Tasks", &table)
+}
+
+fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
+    let task = &detail.task;
+    let link = |target: String, words: Markup| html! { a href=(target) { (words) } };
+    facts(&[
+        ("Agent", html! { (agent_name(&task.agent, &task.instance)) }),
+        (
+            "Campaign",
+            link(
+                format!("/campaigns/{}", task.campaign_id),
+                html! { bdi { (campaign.unwrap_or("campaign")) } },
+            ),
+        ),
+        (
+            "Flow",
+            html! { @if let (Some(flow), Some(step)) = (detail.flow_id, &detail.step) { (id("", flow)) ", step " bdi { (step) } } },
+        ),
+        ("Node", html! { @if let Some(node) = &detail.node { bdi { (node) } } }),
+        ("Added by", html! { @if let Some(by) = &detail.added_by { bdi { (by) } } }),
+        (
+            "Parent",
+            html! { @if let Some(parent) = detail.parent_id { a href={ "/tasks/" (parent) } { (id("", parent)) } } },
+        ),
+        (
+            "Continues",
+            html! { @if let Some(other) = detail.continues_id { a href={ "/tasks/" (other) } { (id("", other)) } } },
+        ),
+        (
+            "Session",
+            html! { @if let Some(session) = task.session_id { a href={ "/sessions/" (session) } { (id("", session)) } @if let Some(turn) = task.turn { ", " a href={ "/sessions/" (session) "/turns/" (turn) } { "turn " (turn) } } } },
+        ),
+        ("Attempts", html! { (detail.turns.len()) }),
+        ("Started", html! { @if let Some(at) = task.started_at { (page.view.time(at)) } }),
+        ("Ended", html! { @if let Some(at) = task.ended_at { (page.view.time(at)) } }),
+        ("Job", html! { (task.job_id) }),
+        ("Tags", html! { @for tag in &detail.tags { bdi { (tag) } " " } }),
+    ])
+}
+
+fn cost(page: &Page, detail: &Detail) -> Markup {
+    let task = &detail.task;
+    let (n_in, n_out) = detail.turns.iter().fold((0, 0), |(sent, made), turn| {
+        (
+            sent + turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens,
+            made + turn.output_tokens,
+        )
+    });
+    let n_cached: i64 = detail.turns.iter().map(|turn| turn.cache_read_tokens).sum();
+    let rows = html! {
+        table.sums {
+            tbody {
+                tr { td { "Spent" } td.num { (page.view.money(task.spent_micros)) } }
+                @if let Some(budget) = task.budget_micros { tr { td { "Budget of the task" } td.num { (page.view.money(budget)) } } }
+                tr { td { "Tokens in, from the cache" } td.num { (tokens(n_in)) ", " (tokens(n_cached)) } }
+                tr { td { "Tokens out" } td.num { (tokens(n_out)) } }
+            }
+        }
+    };
+    section("Cost", &html! { (counted(detail.turns.len(), "attempt", "attempts")) }, &rows)
+}

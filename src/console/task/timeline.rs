@@ -1,0 +1,172 @@
+//! Waits and attempts of a task over time.
+//!
+//! Waits of hours and attempts of seconds are in one picture: the width of a stretch grows with the logarithm of its duration.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use maud::{Markup, html};
+
+use crate::{
+    console::parts::{Tone, View, duration, section, wide},
+    domain::{
+        tasks::{Detail, State},
+        turns::{self, Turn},
+    },
+};
+
+/// Gaps that are shorter are no wait.
+const SHORTEST_WAIT: TimeDelta = TimeDelta::seconds(1);
+const BAR_HEIGHT: usize = 16;
+const ROW_HEIGHT: usize = 24;
+
+/// A stretch of the task's time.
+struct Stretch {
+    begin: DateTime<Utc>,
+    end: DateTime<Utc>,
+    tone: Tone,
+    word: &'static str,
+    what: Markup,
+    cost_micros: Option<i64>,
+    is_open: bool,
+}
+
+pub(super) fn show(view: &View, detail: &Detail) -> Markup {
+    let stretches = stretches(view, detail);
+    let total =
+        stretches.last().map_or(TimeDelta::zero(), |last| last.end - detail.task.created_at);
+    let at_work: TimeDelta = stretches
+        .iter()
+        .filter(|stretch| stretch.cost_micros.is_some())
+        .map(|stretch| stretch.end - stretch.begin)
+        .sum();
+    let end = html! { (duration(total)) " in all, " (duration(at_work)) " at work" };
+    let body = html! {
+        (wide("Waits and attempts over time", &chart(&stretches)))
+        (wide("Waits and attempts", &table(view, &stretches)))
+    };
+    section("Waits and attempts", &end, &body)
+}
+
+fn stretches(view: &View, detail: &Detail) -> Vec<Stretch> {
+    let task = &detail.task;
+    let mut all = Vec::new();
+    let mut at = task.created_at;
+    for turn in &detail.turns {
+        if turn.started_at - at > SHORTEST_WAIT || at == task.created_at {
+            all.push(wait(detail, at, turn.started_at, false));
+        }
+        all.push(attempt(view, turn));
+        at = turn.ended_at.unwrap_or(view.now);
+    }
+    match task.state {
+        State::Queued => all.push(wait(detail, at, view.now, true)),
+        State::Running if detail.turns.is_empty() => all.push(wait(detail, at, view.now, true)),
+        _ if detail.turns.is_empty() => {
+            all.push(wait(detail, at, task.ended_at.unwrap_or(view.now), false));
+        }
+        _ => {}
+    }
+    all
+}
+
+fn wait(detail: &Detail, begin: DateTime<Utc>, end: DateTime<Utc>, is_open: bool) -> Stretch {
+    let what = match (begin == detail.task.created_at, &detail.added_by) {
+        (true, Some(by)) => html! { b { "added" } span.soft { " by " bdi { (by) } } },
+        (true, None) => html! { b { "added" } },
+        (false, _) => html! { b { "back on the queue" } },
+    };
+    let (tone, word) = if is_open { (Tone::Waiting, "waiting") } else { (Tone::Queued, "queued") };
+    Stretch { begin, end, tone, word, what, cost_micros: None, is_open }
+}
+
+fn attempt(view: &View, turn: &Turn) -> Stretch {
+    let (tone, word) = match turn.state {
+        turns::State::Running => (Tone::Running, "running"),
+        turns::State::Done => (Tone::Done, "done"),
+        turns::State::Failed => (Tone::Failed, "failed"),
+        turns::State::Interrupted => (Tone::Failed, "interrupted"),
+    };
+    let what = html! {
+        b { "attempt " (turn.attempt) } span.soft {
+            ", " a href={ "/sessions/" (turn.session_id) "/turns/" (turn.number) } { "turn " (turn.number) }
+            @if let Some(error) = &turn.error { ": " bdi { (error) } }
+        }
+    };
+    Stretch {
+        begin: turn.started_at,
+        end: turn.ended_at.unwrap_or(view.now),
+        tone,
+        word,
+        what,
+        cost_micros: Some(turn.cost_micros),
+        is_open: turn.ended_at.is_none(),
+    }
+}
+
+fn chart(stretches: &[Stretch]) -> Markup {
+    let weight = |stretch: &Stretch| {
+        let ms = (stretch.end - stretch.begin).num_milliseconds().max(0);
+        (1.0 + ms as f64 / 1e3).ln() + 0.4
+    };
+    let whole: f64 = stretches.iter().map(weight).sum();
+    let height = stretches.len().max(1) * ROW_HEIGHT;
+    let mut x = 0.0;
+    let bars: Vec<(f64, f64)> = stretches
+        .iter()
+        .map(|stretch| {
+            let width = weight(stretch) / whole * 100.0;
+            x += width;
+            (x - width, width)
+        })
+        .collect();
+    html! {
+        svg."chart timeline" height=(height) role="img" aria-label="Waits and attempts; the width grows with the logarithm of the time. The table below has the same data." {
+            @for (place, (stretch, (x, width))) in stretches.iter().zip(&bars).enumerate() {
+                @let y = place * ROW_HEIGHT + 4;
+                @let class = if is_solid(stretch) { "bar-tone" } else { "bar-soft" };
+                @let (label, at) = label_of(stretch, *x, *width);
+                g class=(stretch.tone.class()) { rect class=(class) x=(percent(*x)) y=(y) width=(percent(*width)) height=(BAR_HEIGHT) rx="2" {} }
+                text class=(label) x=(percent(at)) y=(y + 12) {
+                    (stretch.word) " " (duration(stretch.end - stretch.begin)) @if stretch.is_open { " so far" }
+                }
+            }
+        }
+    }
+}
+
+/// Running and failed attempts are filled; waits and finished ones are outlined.
+fn is_solid(stretch: &Stretch) -> bool {
+    stretch.cost_micros.is_some() && stretch.tone != Tone::Done
+}
+
+/// Places a label beside its bar, or in a bar that leaves no room for it.
+fn label_of(stretch: &Stretch, x: f64, width: f64) -> (&'static str, f64) {
+    match (x + width < 70.0, x > 30.0) {
+        (true, _) => ("ink", x + width + 1.0),
+        (false, true) => ("ink end", x - 1.0),
+        (false, false) if is_solid(stretch) => ("on-tone", x + 1.0),
+        (false, false) => ("ink", x + 1.0),
+    }
+}
+
+fn percent(value: f64) -> String {
+    format!("{value:.2}%")
+}
+
+fn table(view: &View, stretches: &[Stretch]) -> Markup {
+    html! {
+        table.folds {
+            thead { tr { th { "Since" } th { "State" } th { "What happened" } th.num { "Took" } th.num { "Cost" } } }
+            tbody {
+                @for stretch in stretches {
+                    tr {
+                        td.faint { (view.clock(stretch.begin)) }
+                        td { (stretch.tone.state(stretch.word, None)) }
+                        td.text { (stretch.what) }
+                        td.num { (duration(stretch.end - stretch.begin)) }
+                        td.num { @if let Some(cost) = stretch.cost_micros { (view.money(cost)) } }
+                    }
+                }
+            }
+        }
+    }
+}

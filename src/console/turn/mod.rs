@@ -1,0 +1,253 @@
+//! The page of a turn: its calls over time, the manifest with reasons, the request as sent, and reruns.
+
+mod difference;
+mod requests;
+
+use axum::extract::{Path, Query};
+use chrono::TimeDelta;
+use maud::{Markup, html};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{
+    layout::Content,
+    page::{Page, PageResult},
+    parts::{
+        GROUPS, Tone, agent, agent_name, counted, duration, empty, facts, gauge, group_of, id,
+        part_name, section, tokens, wide,
+    },
+};
+use crate::{
+    domain::{
+        manifests::CallContext,
+        turns::{Detail, State, Turn},
+        usage::{LedgerCall, Outcome},
+    },
+    operations::{ShowSession, ShowTurn},
+};
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    /// Number of the call whose context is shown, from 1.
+    call: Option<i32>,
+    /// The turn to compare with.
+    with: Option<i32>,
+    /// `request` shows the request as it was sent.
+    #[serde(default)]
+    show: String,
+}
+
+pub(super) async fn show(
+    Path((given, number)): Path<(Uuid, i32)>,
+    Query(asked): Query<Asked>,
+    page: Page,
+) -> PageResult {
+    let detail = page.caller.run(ShowTurn { id: given, number }).await?;
+    let session = page.caller.run(ShowSession { id: given }).await?;
+    let listed = &detail.turn;
+    let turn = &listed.turn;
+    let name = format!("Turn {number} of {}", agent_name(&listed.agent, &listed.instance));
+    let here = format!("/sessions/{given}/turns/{number}");
+    let call = asked.call.unwrap_or(1);
+    let context = detail.contexts.iter().find(|it| it.call == call).or(detail.contexts.first());
+    let call = context.map_or(1, |it| it.call);
+    let request = match (asked.show.as_str(), context) {
+        ("request", Some(_)) => requests::sent(&page, given, number, call).await?,
+        _ => html! {},
+    };
+    let compared = match asked.with {
+        Some(with) => difference::show(&page, given, number, with).await?,
+        None => html! {},
+    };
+    let body = html! {
+        div.head {
+            div {
+                h1 { bdi { (name) } }
+                div.meta { (turn_state(turn)) (agent(&listed.agent, &listed.instance)) span { bdi { (listed.model) } " on " (listed.provider) } a href={ "/tasks/" (turn.task_id) } { (id("task", turn.task_id)) } }
+            }
+            div.actions { (requests::rerun(&page, given, number, call)) }
+        }
+        (lede(&page, turn))
+        div.cols {
+            div.stack {
+                (calls(&page, &detail))
+                @if let Some(context) = context { (manifest(context, &detail.contexts, &here)) }
+                @else { (section("Context", &html! {}, &empty(no_context(turn), &format!("dalsegno turn show {given} {number}")))) }
+                (request)
+                (compared)
+                (requests::reruns(&page, given, number, call).await?)
+            }
+            aside."stack side" {
+                (section("Facts", &html! {}, &turn_facts(&page, &detail)))
+                (difference::form(&here, number, session.session.turns))
+            }
+        }
+    };
+    let path = html! {
+        a href={ "/campaigns/" (session.session.campaign_id) } { "Campaign" } span { "/" }
+        a href={ "/sessions/" (given) } { "Conversation" }
+        span.end {
+            @if number > 1 { a rel="prev" href={ "/sessions/" (given) "/turns/" (number - 1) } { "← Turn " (number - 1) } }
+            @if number < session.session.turns { a rel="next" href={ "/sessions/" (given) "/turns/" (number + 1) } { "Turn " (number + 1) " →" } }
+        }
+    };
+    Ok(page.respond(Content { title: &name, path, body, watch: String::new() }).await?)
+}
+
+pub(super) fn turn_state(turn: &Turn) -> Markup {
+    match turn.state {
+        State::Running => Tone::Running.state("running", None),
+        State::Done => Tone::Done.state("done", None),
+        State::Failed => Tone::Failed.state("failed", None),
+        State::Interrupted => Tone::Failed.state("interrupted", None),
+    }
+}
+
+fn lede(page: &Page, turn: &Turn) -> Markup {
+    let took = duration(turn.ended_at.unwrap_or(page.view.now) - turn.started_at);
+    let sent = turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens;
+    let words = match turn.state {
+        State::Running => format!("It has been running for {took}."),
+        State::Done => format!(
+            "It took {took}, sent {} tokens and got {} back, for {}.",
+            tokens(sent),
+            tokens(turn.output_tokens),
+            page.view.money(turn.cost_micros)
+        ),
+        State::Failed => format!("It failed after {took}."),
+        State::Interrupted => {
+            format!("It was interrupted after {took}; the text that had arrived is kept.")
+        }
+    };
+    html! {
+        p.lede #explain tabindex="-1" { (words) @if let Some(error) = &turn.error { " " span.soft { bdi { (error) } } } }
+        @for flag in &turn.flags { p."small soft" { bdi { (flag) } } }
+    }
+}
+
+fn no_context(turn: &Turn) -> &'static str {
+    match turn.state {
+        State::Running => "The context is stored with the end of the turn.",
+        _ => "No context is stored: the turn ended before its call was recorded.",
+    }
+}
+
+/// The calls of the turn over its time.
+fn calls(page: &Page, detail: &Detail) -> Markup {
+    let turn = &detail.turn.turn;
+    let end = turn.ended_at.unwrap_or(page.view.now);
+    let whole = (end - turn.started_at).num_milliseconds().max(1) as f64;
+    let place = |ms: f64| format!("{:.2}%", (ms / whole * 100.0).clamp(0.0, 100.0));
+    let row = |call: &LedgerCall| {
+        let begin = (call.called_at - turn.started_at).num_milliseconds() as f64;
+        let took = f64::from(call.total_ms.unwrap_or(0));
+        let first = f64::from(call.first_byte_ms.unwrap_or(0)).min(took);
+        let tone = match call.outcome {
+            Outcome::Done => Tone::Running,
+            Outcome::Failed | Outcome::Interrupted => Tone::Failed,
+        };
+        let purpose = serde_json::to_value(call.purpose).ok();
+        let purpose = purpose.as_ref().and_then(|it| it.as_str()).unwrap_or("call").to_owned();
+        html! {
+            div { (purpose) span.faint { bdi { (call.model) } } }
+            svg.chart role="img" aria-label={ (purpose) ", " (took) " ms, first byte after " (first) " ms" } {
+                g class=(tone.class()) {
+                    rect.bar-soft x=(place(begin)) y="6" width=(place(first)) height="16" rx="2" {}
+                    rect.bar-tone x=(place(begin + first)) y="6" width=(place(took - first)) height="16" rx="2" {}
+                }
+            }
+            div.num { (duration(TimeDelta::milliseconds(took as i64))) }
+        }
+    };
+    let body = html! {
+        @if detail.ledger.is_empty() {
+            (empty("The ledger has no call of this turn.", "dalsegno cost --by purpose"))
+        } @else {
+            div.fall {
+                div { "Turn" } svg.chart aria-hidden="true" { rect.track y="12" width="100%" height="4" {} } div.num { (duration(end - turn.started_at)) }
+                @for call in &detail.ledger { (row(call)) }
+            }
+            (wide("Calls", &call_table(page, &detail.ledger)))
+        }
+    };
+    section("Calls", &html! { (counted(detail.ledger.len(), "call", "calls")) }, &body)
+}
+
+fn call_table(page: &Page, ledger: &[LedgerCall]) -> Markup {
+    let known = |n: Option<i64>| n.map_or_else(|| "unknown".to_owned(), tokens);
+    html! {
+        table.after {
+            thead { tr { th { "At" } th.num { "In" } th.num { "From the cache" } th.num { "To the cache" } th.num { "Out" } th.num { "Cost" } } }
+            tbody {
+                @for call in ledger {
+                    tr {
+                        td { (page.view.clock(call.called_at)) }
+                        td.num { (known(call.input_tokens)) } td.num { (known(call.cache_read_tokens)) } td.num { (known(call.cache_creation_tokens)) }
+                        td.num { (known(call.output_tokens)) } td.num { (page.view.money(call.cost_micros)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The parts of a context by group, each with the reason why it was sent or left out.
+fn manifest(context: &CallContext, all: &[CallContext], here: &str) -> Markup {
+    let rows = html! {
+        table.tree {
+            thead { tr { th { "Part" } th { "Why" } th.num { "Tokens" } } }
+            tbody {
+                @for group in GROUPS {
+                    @let parts: Vec<_> = context.parts.iter().filter(|part| group_of(part) == group).collect();
+                    @if !parts.is_empty() {
+                        tr.group {
+                            td { svg.swatch aria-hidden="true" { rect class=(group.class) width="100%" height="100%" rx="2" {} } (group.name) }
+                            td {} td.num { (tokens(parts.iter().filter(|part| part.sent).map(|part| part.tokens).sum())) }
+                        }
+                        @for part in parts {
+                            tr.part.out[!part.sent] {
+                                td { (part_name(part)) }
+                                td { @if !part.sent { b { "left out: " } } (part.reason) }
+                                td.num { (tokens(part.tokens)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    let end = html! { (tokens(context.estimated_tokens)) " tokens estimated" @if let Some(n) = context.counted_tokens { ", " (tokens(n)) " counted" } };
+    let body = html! {
+        @if all.len() > 1 {
+            nav.choice aria-label="Call" { @for other in all { a href={ (here) "?call=" (other.call) } aria-current=[(other.call == context.call).then_some("page")] { "Call " (other.call) } } }
+        }
+        (gauge(&context.parts))
+        (wide("Parts of the context", &rows))
+        p.after { a.btn href={ (here) "?call=" (context.call) "&show=request#request" } { "Show the request as sent" } }
+    };
+    section("Context", &end, &body)
+}
+
+fn turn_facts(page: &Page, detail: &Detail) -> Markup {
+    let turn = &detail.turn.turn;
+    let check = turn.history_check.and_then(|check| serde_json::to_value(check).ok());
+    let check = check.as_ref().and_then(|it| it.as_str()).unwrap_or_default().replace('_', " ");
+    facts(&[
+        ("Task", html! { a href={ "/tasks/" (turn.task_id) } { (id("", turn.task_id)) } }),
+        ("Attempt", html! { (turn.attempt) }),
+        ("Begun", html! { (page.view.clock(turn.started_at)) }),
+        ("Ended", html! { @if let Some(at) = turn.ended_at { (page.view.clock(at)) } }),
+        ("Calls", html! { (turn.calls) }),
+        ("Tokens in", html! { (tokens(turn.input_tokens)) }),
+        ("From the cache", html! { (tokens(turn.cache_read_tokens)) }),
+        ("To the cache", html! { (tokens(turn.cache_creation_tokens)) }),
+        ("Tokens out", html! { (tokens(turn.output_tokens)) }),
+        ("Cost", html! { (page.view.money(turn.cost_micros)) }),
+        ("History", html! { (check) }),
+        (
+            "Prompt",
+            html! { @if let Some(seq) = detail.prompt_seq { a href={ "/sessions/" (turn.session_id) "?cursor=" (seq - 1) "#m" (seq) } { "message " (seq) } } },
+        ),
+        ("Job", html! { (turn.job_id) ", lease " (turn.lease) }),
+    ])
+}

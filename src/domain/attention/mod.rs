@@ -1,0 +1,186 @@
+//! Things that wait for a person: failed tasks, held jobs, pauses, credentials over their limit, and budgets that are used up.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use super::{
+    StatementError, agent_pauses, campaigns,
+    class::{Class, Classify},
+    credentials,
+    tasks::{self, TaskLine},
+};
+use crate::queue::{self, admin};
+
+/// Age up to which failed tasks are listed.
+const FAILED_WITHIN: TimeDelta = TimeDelta::days(7);
+/// Most entries of one kind.
+const MAX_OF_KIND: i64 = 20;
+
+/// A thing that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Attention {
+    pub kind: Kind,
+    /// Id of the task or the campaign, or name of the queue, the agent or the credential.
+    pub subject: String,
+    /// The subject in words: the beginning of the prompt, or a name.
+    pub name: String,
+    pub agent: Option<String>,
+    pub campaign_id: Option<Uuid>,
+    /// The reason.
+    pub because: String,
+    /// The command that resolves it.
+    pub command: String,
+    pub since: Option<DateTime<Utc>>,
+    /// The end, if it resolves itself.
+    pub until: Option<DateTime<Utc>>,
+    /// Number of jobs or tasks that are affected, where that is known.
+    pub count: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = AttentionKind)]
+pub enum Kind {
+    FailedTask,
+    HeldJobs,
+    PausedQueue,
+    PausedCampaign,
+    PausedAgent,
+    PausedCredential,
+    SpentBudget,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Queue(#[from] queue::Error),
+    #[error(transparent)]
+    Database(#[from] StatementError),
+}
+
+impl Classify for Error {
+    fn class(&self) -> Class {
+        match self {
+            Self::Queue(error) => error.class(),
+            Self::Database(error) => error.class(),
+        }
+    }
+}
+
+/// Lists what waits for a person, the most urgent kind first.
+pub async fn list(
+    conn: &mut PgConnection,
+    configured: &[(&str, &str)],
+    now: DateTime<Utc>,
+) -> Result<Vec<Attention>, Error> {
+    let failed = tasks::failed_since(&mut *conn, now - FAILED_WITHIN, MAX_OF_KIND).await?;
+    let budgets = campaigns::spent_budgets(&mut *conn, MAX_OF_KIND).await?;
+    let queues = admin::list_queues(&mut *conn).await?;
+    let pauses = agent_pauses::list_all(&mut *conn).await?;
+    let credentials = credentials::list(&mut *conn, configured, now).await?;
+    let campaigns = campaigns::paused(&mut *conn, MAX_OF_KIND).await?;
+    let campaigns = of_campaigns(conn, campaigns).await?;
+    let failed = failed.into_iter().map(of_failed);
+    let budgets = budgets.into_iter().map(|(id, name)| of_budget(id, name));
+    let queues = queues.iter().flat_map(|queue| [of_held(queue), of_paused(queue)]).flatten();
+    let pauses = pauses.iter().map(of_pause);
+    let credentials = credentials.into_iter().filter_map(|credential| {
+        let until = credential.paused_until?;
+        let because = credential.why.unwrap_or_default();
+        Some(Attention {
+            until: Some(until),
+            count: Some(credential.sessions),
+            ..Attention::of(
+                Kind::PausedCredential,
+                &credential.name,
+                because,
+                format!("dalsegno credential resume {}", credential.name),
+            )
+        })
+    });
+    Ok(failed
+        .chain(budgets)
+        .chain(queues)
+        .chain(campaigns)
+        .chain(pauses)
+        .chain(credentials)
+        .collect())
+}
+
+impl Attention {
+    fn of(kind: Kind, subject: &str, because: String, command: String) -> Self {
+        Self {
+            kind,
+            subject: subject.to_owned(),
+            name: subject.to_owned(),
+            agent: None,
+            campaign_id: None,
+            because,
+            command,
+            since: None,
+            until: None,
+            count: None,
+        }
+    }
+}
+
+fn of_failed(task: TaskLine) -> Attention {
+    let because = task.error.unwrap_or_default();
+    let command = format!("dalsegno task retry {}", task.id);
+    Attention {
+        name: task.prompt,
+        agent: Some(task.agent),
+        campaign_id: Some(task.campaign_id),
+        since: task.ended_at,
+        ..Attention::of(Kind::FailedTask, &task.id.to_string(), because, command)
+    }
+}
+
+fn of_budget(id: Uuid, name: String) -> Attention {
+    let because = "the budget is used up: tasks of the campaign wait".to_owned();
+    let command = format!("dalsegno campaign budget {id} --money AMOUNT");
+    let attention = Attention::of(Kind::SpentBudget, &id.to_string(), because, command);
+    Attention { name, campaign_id: Some(id), ..attention }
+}
+
+fn of_held(queue: &admin::QueueView) -> Option<Attention> {
+    let because = format!("{} jobs of the queue are held", queue.held);
+    let command = "dalsegno job ls --state held".to_owned();
+    let attention = Attention::of(Kind::HeldJobs, &queue.queue, because, command);
+    (queue.held > 0).then_some(Attention { count: Some(queue.held), ..attention })
+}
+
+fn of_paused(queue: &admin::QueueView) -> Option<Attention> {
+    let reason = queue.pause_reason.clone().unwrap_or_default();
+    let command = format!("dalsegno queue resume {}", queue.queue);
+    let attention = Attention::of(Kind::PausedQueue, &queue.queue, reason, command);
+    queue.paused_at.map(|since| Attention { since: Some(since), ..attention })
+}
+
+async fn of_campaigns(
+    conn: &mut PgConnection,
+    paused: Vec<(Uuid, String)>,
+) -> Result<Vec<Attention>, Error> {
+    let mut all = Vec::new();
+    for (id, name) in paused {
+        let scope = admin::PauseScope::Group;
+        let reason = admin::pause_reason(&mut *conn, scope, &id.to_string()).await?;
+        let command = format!("dalsegno campaign resume {id}");
+        let because = reason.unwrap_or_default();
+        let attention = Attention::of(Kind::PausedCampaign, &id.to_string(), because, command);
+        all.push(Attention { name, campaign_id: Some(id), ..attention });
+    }
+    Ok(all)
+}
+
+fn of_pause(pause: &agent_pauses::Pause) -> Attention {
+    let because = format!("paused by {}: {}", pause.paused_by, pause.reason);
+    let command = pause.resume_command().trim_matches('`').to_owned();
+    Attention {
+        campaign_id: pause.campaign_id,
+        since: Some(pause.paused_at),
+        ..Attention::of(Kind::PausedAgent, &pause.agent, because, command)
+    }
+}

@@ -1,0 +1,230 @@
+//! One reader of the feed for all followers of a process.
+//!
+//! The first follower starts the reader; it ends some time after the last one has left. The newest events stay in memory, so that followers
+//! that come back continue after their last event without a read. Older events are read once, up to those in memory.
+//!
+//! Race: a follower joins under the lock under which the reader appends and sends. Each event is therefore either in what the follower is
+//! given at the start, or sent to it later, and never both.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use sqlx::PgPool;
+use tokio::{
+    sync::broadcast::{Receiver, Sender, error::RecvError},
+    time::{Instant, sleep},
+};
+
+use super::{Event, EventFilter, FeedItem, Filter, Watch, list, watch::newest_drawn};
+use crate::domain::StatementError;
+
+/// Events in memory: those of some minutes.
+const MAX_IN_MEMORY: usize = 2_000;
+/// Events that a follower may be behind. One that stalls for longer is dropped, and comes back with its last event.
+const MAX_BEHIND: usize = 1_024;
+/// Time for which the reader goes on without a follower, for pages that are being changed.
+const LINGER: Duration = Duration::from_secs(60);
+/// Pause after an error of the database.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+const PAGE: i64 = 500;
+
+/// The shared reader. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Hub(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    sender: Sender<Arc<Event>>,
+    newest: VecDeque<Arc<Event>>,
+    /// All events after this id are in memory. `None`: no reader runs.
+    floor: Option<i64>,
+}
+
+/// A follower, which gets each event once.
+#[derive(Debug)]
+pub struct Follower {
+    pool: PgPool,
+    /// The events between these ids are read first.
+    missed: Option<(i64, i64)>,
+    /// Those that are read.
+    earlier: VecDeque<Arc<Event>>,
+    coming: VecDeque<Arc<Event>>,
+    receiver: Receiver<Arc<Event>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    #[error("the feed cannot be followed any more: connect again with the last event")]
+    Dropped,
+    #[error(transparent)]
+    Database(#[from] StatementError),
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { sender: Sender::new(MAX_BEHIND), newest: VecDeque::new(), floor: None }
+    }
+}
+
+impl Hub {
+    /// Begins to follow after an event, or now. Returns the id at which the follower begins, too.
+    pub async fn follow(
+        &self,
+        pool: &PgPool,
+        after: Option<i64>,
+    ) -> Result<(i64, Follower), StatementError> {
+        // An answered follower is told that the feed is read, so the database has to answer.
+        newest_drawn(pool).await?;
+        loop {
+            // Read before the lock is taken, which no await may hold.
+            let watch = if self.is_running() { None } else { Some(begin(pool, None).await?) };
+            // `None`: the reader has ended between the two looks.
+            if let Some(joined) = self.join(pool, after, watch) {
+                return Ok(joined);
+            }
+        }
+    }
+
+    /// Adds a follower, and starts the reader with `watch` if none runs.
+    fn join(
+        &self,
+        pool: &PgPool,
+        after: Option<i64>,
+        watch: Option<(Watch, i64)>,
+    ) -> Option<(i64, Follower)> {
+        let mut state = self.lock();
+        if let (None, Some((watch, begun))) = (state.floor, watch) {
+            state.floor = Some(begun);
+            state.newest.clear();
+            tokio::spawn(self.clone().read(pool.clone(), watch));
+        }
+        let (floor, now) = (state.floor?, state.last()?);
+        let after = after.unwrap_or(now).min(now);
+        let coming = state.newest.iter().filter(|event| event.id > after).cloned().collect();
+        let missed = (after < floor).then_some((after, floor));
+        let (pool, receiver) = (pool.clone(), state.sender.subscribe());
+        Some((after, Follower { pool, missed, earlier: VecDeque::new(), coming, receiver }))
+    }
+
+    /// Returns the id of the newest event that is read, while the reader runs.
+    pub fn newest(&self) -> Option<i64> {
+        self.lock().last()
+    }
+
+    /// Reads the feed and sends each event, until no follower is left.
+    async fn read(self, pool: PgPool, mut watch: Watch) {
+        let mut alone_since: Option<Instant> = None;
+        loop {
+            let item = tokio::select! {
+                item = watch.next() => item,
+                () = sleep(LINGER) => {
+                    if self.end_if_alone(&mut alone_since) {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            match item {
+                Ok(FeedItem::Begun(_)) => {}
+                Ok(FeedItem::Event(event)) => {
+                    self.append(event);
+                    if self.end_if_alone(&mut alone_since) {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read the feed for open pages; trying again");
+                    self.hang_up();
+                    sleep(RETRY_AFTER).await;
+                    let last = self.newest();
+                    if let Ok((again, _)) = begin(&pool, last).await {
+                        watch = again;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends all followers, so that their pages show the interruption. They come back with their last event.
+    fn hang_up(&self) {
+        self.lock().sender = Sender::new(MAX_BEHIND);
+    }
+
+    fn append(&self, event: Event) {
+        let mut state = self.lock();
+        let event = Arc::new(event);
+        state.newest.push_back(Arc::clone(&event));
+        while state.newest.len() > MAX_IN_MEMORY {
+            state.floor = state.newest.pop_front().map(|event| event.id);
+        }
+        // Without a follower, the event stays in memory only.
+        let _ = state.sender.send(event);
+    }
+
+    /// Ends the reader if it has had no follower for some time. Decides under the lock, so that no follower joins an ended reader.
+    fn end_if_alone(&self, alone_since: &mut Option<Instant>) -> bool {
+        let mut state = self.lock();
+        if state.sender.receiver_count() > 0 {
+            *alone_since = None;
+            return false;
+        }
+        let has_lingered = alone_since.get_or_insert_with(Instant::now).elapsed() >= LINGER;
+        if has_lingered {
+            state.floor = None;
+        }
+        has_lingered
+    }
+
+    fn is_running(&self) -> bool {
+        self.lock().floor.is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn last(&self) -> Option<i64> {
+        let floor = self.floor?;
+        Some(self.newest.back().map_or(floor, |event| event.id))
+    }
+}
+
+impl Follower {
+    /// Waits for the next event.
+    pub async fn next(&mut self) -> Result<Arc<Event>, FollowError> {
+        loop {
+            if let Some(event) = self.earlier.pop_front() {
+                return Ok(event);
+            }
+            let Some((after, up_to)) = self.missed else { break };
+            let filter = Filter { campaign_id: None, after, up_to, limit: PAGE };
+            let events = list(&self.pool, filter).await?;
+            self.missed = events.last().filter(|last| last.id < up_to).map(|last| (last.id, up_to));
+            self.earlier.extend(events.into_iter().map(Arc::new));
+        }
+        if let Some(event) = self.coming.pop_front() {
+            return Ok(event);
+        }
+        match self.receiver.recv().await {
+            Ok(event) => Ok(event),
+            Err(RecvError::Lagged(_) | RecvError::Closed) => Err(FollowError::Dropped),
+        }
+    }
+}
+
+/// Begins to read after an event, or now; returns the id of the begin.
+async fn begin(pool: &PgPool, after: Option<i64>) -> Result<(Watch, i64), StatementError> {
+    let mut watch = Watch::begin(pool, EventFilter::default(), after).await?;
+    match after {
+        Some(after) => Ok((watch, after)),
+        None => match watch.next().await? {
+            FeedItem::Begun(id) => Ok((watch, id)),
+            FeedItem::Event(event) => Ok((watch, event.id)),
+        },
+    }
+}

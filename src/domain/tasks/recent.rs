@@ -1,0 +1,96 @@
+//! Tasks of the last hours, for the overview of an installation.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use crate::domain::StatementError;
+
+/// Tasks that are read at most for the waits of the last hour.
+const MAX_READ: i64 = 5_000;
+/// Characters of a prompt or an error in a line.
+const LINE_CHARS: i32 = 300;
+
+/// A task in one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TaskLine {
+    pub id: Uuid,
+    pub campaign_id: Uuid,
+    pub agent: String,
+    pub instance: String,
+    /// The beginning of the prompt.
+    pub prompt: String,
+    /// The beginning of the error.
+    pub error: Option<String>,
+    pub session_id: Option<Uuid>,
+    pub turn: Option<i32>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub ended_at: Option<DateTime<Utc>>,
+}
+
+/// The longest wait for a start among the tasks that were added in one minute.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WaitMinute {
+    /// Age of the minute: 0 is the one that ends now, 59 the oldest.
+    pub minutes_ago: i32,
+    pub longest_secs: f64,
+}
+
+/// Lists failed tasks, the newest first.
+pub async fn failed_since(
+    executor: impl PgExecutor<'_>,
+    since: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<TaskLine>, StatementError> {
+    sqlx::query_as!(
+        TaskLine,
+        r#"select id, campaign_id, agent, instance, left(prompt, $3) as "prompt!", left(error, $3) as error, session_id, turn, started_at,
+                  ended_at
+             from dalsegno.tasks where state = 'failed' and ended_at >= $1 order by ended_at desc limit $2"#,
+        since,
+        limit,
+        LINE_CHARS,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list failed tasks"))
+}
+
+/// Lists the tasks of these jobs, those that started last first.
+pub async fn of_jobs(
+    executor: impl PgExecutor<'_>,
+    jobs: &[i64],
+) -> Result<Vec<TaskLine>, StatementError> {
+    sqlx::query_as!(
+        TaskLine,
+        r#"select id, campaign_id, agent, instance, left(prompt, $2) as "prompt!", left(error, $2) as error, session_id, turn, started_at,
+                  ended_at
+             from dalsegno.tasks where job_id = any ($1) order by started_at desc nulls last"#,
+        jobs,
+        LINE_CHARS,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the running tasks"))
+}
+
+/// Returns the longest waits for a start, by the minute in which the tasks were added. Reads the newest tasks only.
+pub async fn waits_by_minute(
+    executor: impl PgExecutor<'_>,
+    now: DateTime<Utc>,
+) -> Result<Vec<WaitMinute>, StatementError> {
+    sqlx::query_as!(
+        WaitMinute,
+        r#"select floor(extract(epoch from $1::timestamptz - t.created_at) / 60)::integer as "minutes_ago!",
+                  max(extract(epoch from t.started_at - t.created_at))::double precision as "longest_secs!"
+             from (select created_at, started_at from dalsegno.tasks order by id desc limit $2) as t
+            where t.started_at is not null and t.created_at > $1::timestamptz - interval '1 hour' and t.created_at <= $1::timestamptz
+            group by 1 order by 1"#,
+        now,
+        MAX_READ,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("read the waits of the last hour"))
+}

@@ -1,0 +1,290 @@
+//! Authentication of pages: a cookie in place of a key.
+//!
+//! Where no key is required, pages need no sign-in. Elsewhere, a sign-in exchanges a key for a cookie, and each request looks up both: a
+//! key that is revoked, expires or loses a scope does so for its sign-ins, too. A browser without a cookie gets a random one, from which
+//! the tokens of its forms are derived.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    extract::{Request, State},
+    http::{
+        HeaderMap, HeaderValue, StatusCode,
+        header::{COOKIE, SET_COOKIE, USER_AGENT},
+    },
+    middleware::Next,
+    response::{IntoResponse as _, Response},
+};
+use chrono::{DateTime, Utc};
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::{AuthState, Caller, Gate, Holder, KeyWatch, Quota, peer::Peer, too_many_bad_keys};
+use crate::{
+    app::App,
+    domain::{
+        audit::{self, Action, Actor},
+        keys::{self, Scope},
+        sign_ins::{self, ExchangedKey, SignIn},
+    },
+    http::Problem,
+    operations::Reach,
+};
+
+const COOKIE_NAME: &str = "dalsegno_console";
+const COOKIE_CHARS: usize = 64;
+/// Pause between two looks at the sign-in of a stream: it ends within this time.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// The rights of a request for a page.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct PageAccess {
+    pub(in crate::http) actor: Actor,
+    pub(in crate::http) reach: Reach,
+    pub(in crate::http) scopes: Arc<[Scope]>,
+    pub(in crate::http) sign_in: Option<SignIn>,
+    pub(in crate::http) cookie: SecretString,
+    pub(in crate::http) holder: Holder,
+}
+
+/// The cookie of a request, and whether the response has to set it.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct BrowserCookie {
+    pub(in crate::http) text: SecretString,
+    is_new: bool,
+}
+
+/// Gives each browser a cookie for its forms. Both kinds of pages pass here.
+pub(in crate::http) async fn assign_cookie(
+    State(gate): State<Gate>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let cookie = match cookie_of(request.headers()) {
+        Some(text) => BrowserCookie { text: text.to_owned().into(), is_new: false },
+        None => BrowserCookie { text: sign_ins::fresh_cookie(), is_new: true },
+    };
+    let is_secure = gate.0.is_secure(&request);
+    request.extensions_mut().insert(cookie.clone());
+    let mut response = next.run(request).await;
+    if cookie.is_new && !response.headers().contains_key(SET_COOKIE) {
+        set_cookie(response.headers_mut(), &cookie.text, None, is_secure);
+    }
+    response
+}
+
+/// Admits or refuses a request for a page.
+pub(in crate::http) async fn gate_pages(
+    State(gate): State<Gate>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let asked = gate.0.read(&request);
+    let cookie = request.extensions().get::<BrowserCookie>().cloned();
+    match gate.0.admit_page(asked.map(|asked| asked.peer), cookie).await {
+        Ok((access, quota)) => {
+            request.extensions_mut().insert(access.actor.clone());
+            request.extensions_mut().insert(access.reach.clone());
+            request.extensions_mut().insert(access);
+            let mut response = next.run(request).await;
+            if let Some(quota) = quota {
+                quota.write(response.headers_mut());
+            }
+            response
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// Writes the cookie of a sign-in, or of a browser without one.
+pub(in crate::http) fn set_cookie(
+    headers: &mut HeaderMap,
+    text: &SecretString,
+    lifetime_secs: Option<i64>,
+    is_secure: bool,
+) {
+    let age = lifetime_secs.map(|secs| format!("; Max-Age={secs}")).unwrap_or_default();
+    let secure = if is_secure { "; Secure" } else { "" };
+    let text = text.expose_secret();
+    let cookie = format!("{COOKIE_NAME}={text}; Path=/; HttpOnly; SameSite=Strict{age}{secure}");
+    if let Ok(mut value) = HeaderValue::try_from(cookie) {
+        value.set_sensitive(true);
+        headers.insert(SET_COOKIE, value);
+    }
+}
+
+impl Gate {
+    pub(in crate::http) fn is_secure(&self, request: &Request) -> bool {
+        self.0.is_secure(request)
+    }
+
+    /// Exchanges a key for a cookie. Returns it with its lifetime.
+    pub(in crate::http) async fn sign_in(
+        &self,
+        request_peer: Peer,
+        headers: &HeaderMap,
+        key: &str,
+    ) -> Result<(SecretString, i64), Problem> {
+        let state = &self.0;
+        let app = state.front.app()?;
+        let now = app.clock.now();
+        let caller = state.exchangeable(&app, request_peer, key, now).await?;
+        let address = request_peer.address();
+        let (actor, exchanged) = match &caller {
+            Caller::Key(key) => {
+                let stored = ExchangedKey::Stored { id: key.id, expires_at: key.expires_at };
+                (Actor::key(key.id, &key.name, &key.handle, address), stored)
+            }
+            Caller::AdminKey | Caller::Unauthenticated => {
+                (Actor::admin_key(address), ExchangedKey::Admin(keys::digest(key)))
+            }
+        };
+        let peer = address.map(|address| address.to_string());
+        let browser = headers.get(USER_AGENT).and_then(|name| name.to_str().ok());
+        let new = sign_ins::New { key: exchanged, peer: peer.as_deref(), browser };
+        let mut transaction = crate::operations::begin(&app.pool, None).await?;
+        let (sign_in, cookie) = sign_ins::create(&mut transaction, &new, now).await?;
+        let data = serde_json::json!({ "expires_at": sign_in.expires_at });
+        let action = Action::SignInCreate;
+        audit::write(&mut *transaction, &actor, action, sign_in.id, data, now).await?;
+        transaction.commit().await?;
+        Ok((cookie, (sign_in.expires_at - now).num_seconds()))
+    }
+
+    /// Ends the sign-in of a browser.
+    pub(in crate::http) async fn sign_out(&self, access: &PageAccess) -> Result<(), Problem> {
+        let Some(sign_in) = &access.sign_in else { return Ok(()) };
+        let app = self.0.front.app()?;
+        let now = app.clock.now();
+        let mut transaction = crate::operations::begin(&app.pool, None).await?;
+        sign_ins::end(&mut transaction, sign_in.id, now).await?;
+        let (actor, data) = (&access.actor, serde_json::json!({}));
+        audit::write(&mut *transaction, actor, Action::SignInEnd, sign_in.id, data, now).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    pub(in crate::http) fn watch_of_page(&self, holder: Holder) -> KeyWatch {
+        KeyWatch::of_page(Arc::clone(&self.0), holder)
+    }
+
+    /// Waits until the sign-in of a stream has ended. A failed look ends no stream.
+    pub(in crate::http) async fn wait_until_signed_out(&self, access: PageAccess) {
+        if access.sign_in.is_none() {
+            return std::future::pending().await;
+        }
+        let cookie = BrowserCookie { text: access.cookie, is_new: false };
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            if let Ok(None) = self.0.signed_in(&cookie).await {
+                return;
+            }
+        }
+    }
+
+    pub(in crate::http) fn peer(&self, request: &Request) -> Result<Peer, Problem> {
+        Ok(self.0.read(request)?.peer)
+    }
+}
+
+impl AuthState {
+    /// Decides about a request by its address and its cookie.
+    async fn admit_page(
+        &self,
+        peer: Result<Peer, Problem>,
+        cookie: Option<BrowserCookie>,
+    ) -> Result<(PageAccess, Option<Quota>), Problem> {
+        let peer = peer?;
+        let cookie = cookie.ok_or_else(super::unauthenticated_fault)?;
+        let found = match self.asks {
+            true => self.signed_in(&cookie).await?,
+            false => Some((Caller::Unauthenticated, None)),
+        };
+        let holder = match &found {
+            Some((Caller::Key(key), _)) => Holder::Key(key.id),
+            Some((Caller::AdminKey, _)) => Holder::AdminKey,
+            Some((Caller::Unauthenticated, _)) | None => Holder::Peer(peer.without_address()),
+        };
+        let quota = self.requests.take(holder);
+        if let Some(quota) = quota.filter(Quota::is_used_up) {
+            return Err(super::too_many_requests(quota).problem);
+        }
+        let Some((caller, sign_in)) = found else { return Err(not_signed_in()) };
+        let address = peer.address();
+        let actor = match &caller {
+            Caller::Key(key) => Actor::key(key.id, &key.name, &key.handle, address),
+            Caller::AdminKey => Actor::admin_key(address),
+            Caller::Unauthenticated => Actor::anonymous(address),
+        };
+        let (reach, scopes) = (caller.reach(), Arc::from(caller.scopes()));
+        Ok((PageAccess { actor, reach, scopes, sign_in, cookie: cookie.text, holder }, quota))
+    }
+
+    /// Finds the caller of an open sign-in.
+    async fn signed_in(
+        &self,
+        cookie: &BrowserCookie,
+    ) -> Result<Option<(Caller, Option<SignIn>)>, Problem> {
+        if cookie.is_new {
+            return Ok(None);
+        }
+        let app = self.front.app()?;
+        let now = app.clock.now();
+        let stored = sign_ins::of_cookie(&app.pool, cookie.text.expose_secret()).await?;
+        let Some(stored) = stored.filter(|stored| stored.sign_in.is_open(now)) else {
+            return Ok(None);
+        };
+        let caller = match (stored.sign_in.key_id, stored.admin_key) {
+            (Some(id), _) => match keys::get(&app.pool, id).await {
+                Ok(key) if key.is_usable(now) => Caller::Key(Arc::new(key)),
+                Ok(_) | Err(keys::Error::Unknown(_)) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            },
+            (None, Some(digest)) if self.keyring.is_admin_digest(&digest) => Caller::AdminKey,
+            (None, _) => return Ok(None),
+        };
+        Ok(Some((caller, Some(stored.sign_in))))
+    }
+
+    async fn exchangeable(
+        &self,
+        app: &App,
+        peer: Peer,
+        key: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Caller, Problem> {
+        if self.keyring.is_admin(key) {
+            return Ok(Caller::AdminKey);
+        }
+        match self.keyring.look_up(app, key).await? {
+            Some(key) if key.is_usable(now) => Ok(Caller::Key(key)),
+            _ => Err(match self.bad_keys.take(peer.without_address()).filter(Quota::is_used_up) {
+                Some(quota) => too_many_bad_keys(quota).problem,
+                None => super::bad_key().problem,
+            }),
+        }
+    }
+
+    /// Returns true if the browser reached a trusted proxy over TLS. The service itself has none.
+    fn is_secure(&self, request: &Request) -> bool {
+        let peer = request.extensions().get::<axum::extract::ConnectInfo<std::net::SocketAddr>>();
+        self.proxies.is_https(peer.map(|peer| peer.0.ip()), request.headers())
+    }
+}
+
+/// Returns the console's cookie, if it has the form of one.
+pub(in crate::http) fn cookie_of(headers: &HeaderMap) -> Option<&str> {
+    let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    let is_cookie = |text: &&str| {
+        text.len() == COOKIE_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    pairs
+        .filter(|(name, _)| name.trim() == COOKIE_NAME)
+        .map(|(_, text)| text.trim())
+        .find(is_cookie)
+}
+
+fn not_signed_in() -> Problem {
+    let detail =
+        "sign in with an API key first; `dalsegno key create NAME --scope operate` creates one";
+    Problem::new(StatusCode::UNAUTHORIZED, "not_signed_in", detail)
+}

@@ -1,0 +1,158 @@
+//! The caller of a page.
+
+use axum::{extract::FromRequestParts, http::request::Parts};
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use super::form::form_token;
+use crate::{
+    app::App,
+    domain::{class::Kind, feed::Hub, keys::Scope, sign_ins::SignIn},
+    http::{
+        Problem, RouterState,
+        auth::{Gate, PageAccess, unauthenticated_fault},
+        operations::{CallState, base_call, extension},
+        scopes::RequiredScope,
+    },
+    operations::{self, Call, Fields, JsonOutput, Operation, Refusal, Run, Spec},
+};
+
+/// The caller of a page, who runs operations with the scopes and the reach of the request.
+pub struct PageCaller {
+    app: App,
+    newest_event: Option<i64>,
+    call: Call,
+    access: PageAccess,
+}
+
+impl PageCaller {
+    pub fn now(&self) -> DateTime<Utc> {
+        self.call.now
+    }
+
+    /// Returns the label of amounts of money.
+    pub fn currency(&self) -> &str {
+        &self.app.config.currency
+    }
+
+    /// Returns the newest event of the feed before the page was read, if open pages are followed.
+    pub fn newest_event(&self) -> Option<i64> {
+        self.newest_event
+    }
+
+    /// Returns the time zone of days.
+    pub fn time_zone(&self) -> &str {
+        &self.app.config.time_zone
+    }
+
+    /// Returns the token for the forms of this page.
+    pub fn form_token(&self) -> String {
+        form_token(&self.access.cookie)
+    }
+
+    /// Returns the sign-in, where one is needed.
+    pub fn sign_in(&self) -> Option<&SignIn> {
+        self.access.sign_in.as_ref()
+    }
+
+    /// Returns the caller as the audit log names it.
+    pub fn name(&self) -> &str {
+        match self.access.actor.name.as_str() {
+            "" if self.access.sign_in.is_some() => "admin key",
+            name => name,
+        }
+    }
+
+    /// Returns true if the caller has a scope for this operation.
+    pub fn may(&self, spec: &Spec) -> bool {
+        RequiredScope::Any(spec.scopes).is_met_by(&self.access.scopes)
+    }
+
+    pub fn has_scope(&self, scope: Scope) -> bool {
+        self.access.scopes.iter().any(|own| own.implies(scope))
+    }
+
+    /// Runs an operation.
+    pub async fn run<O: Operation>(&self, operation: O) -> Result<O::Output, Refusal> {
+        self.check_scope(&O::SPEC)?;
+        let input = serde_json::to_value(&operation).unwrap_or_default();
+        self.check_reach(&O::SPEC, input["id"].as_str()).await?;
+        Ok(operation.perform(&self.call).await?.output)
+    }
+
+    /// Runs a read, or returns `None` if the caller may not: pages leave that part out.
+    pub async fn run_if_allowed<O: Operation>(
+        &self,
+        operation: O,
+    ) -> Result<Option<O::Output>, Refusal> {
+        match self.run(operation).await {
+            Err(refusal) if refusal.kind == Kind::Forbidden => Ok(None),
+            output => output.map(Some),
+        }
+    }
+
+    /// Runs the operation of a form by its id, with the fields of the form. Returns its output.
+    pub async fn run_form(&self, id: &str, fields: &[(String, String)]) -> Result<Value, Refusal> {
+        let entry = operations::ALL.iter().find(|entry| entry.spec.id == id);
+        let (spec, run) = match entry.map(|entry| (&entry.spec, entry.run)) {
+            Some((spec, Run::Once(run))) if !spec.has_secret => (spec, run),
+            _ => {
+                let detail = format!("no form runs an operation `{id}`: reload the page");
+                return Err(Refusal::new(Kind::NotFound, "unknown_operation", detail));
+            }
+        };
+        self.check_scope(spec)?;
+        let in_path: Vec<&'static str> = spec.path_fields().collect();
+        let value = |name: &str| fields.iter().find(|(field, _)| field == name);
+        let path = in_path
+            .iter()
+            .filter_map(|name| value(name).map(|(_, text)| (*name, text.clone())))
+            .collect::<Vec<_>>();
+        self.check_reach(spec, value("id").map(|(_, id)| id.as_str())).await?;
+        let query = fields.iter().filter(|(name, _)| !in_path.contains(&name.as_str())).cloned();
+        let fields = Fields { path, query: query.collect(), ..Fields::default() };
+        let JsonOutput { json, .. } = run(fields, self.call.clone()).await?;
+        serde_json::from_slice(&json).map_err(|error| Refusal::fault(spec.id, &error))
+    }
+
+    fn check_scope(&self, spec: &Spec) -> Result<(), Refusal> {
+        if self.may(spec) {
+            return Ok(());
+        }
+        let scope = RequiredScope::Any(spec.scopes).scope();
+        let detail = format!(
+            "the key of this sign-in does not have the scope `{scope}`: sign out, and sign in with a key that has it"
+        );
+        Err(Refusal::new(Kind::Forbidden, "missing_scope", detail))
+    }
+
+    /// Checks the id of the input, as the API checks that of the path.
+    async fn check_reach(&self, spec: &Spec, id: Option<&str>) -> Result<(), Refusal> {
+        let reach = &self.access.reach;
+        let checked = reach.check_operation(&self.app, spec, id).await;
+        checked.map_err(|problem| match problem.code {
+            "key_is_bound" => Refusal::new(Kind::Forbidden, problem.code, problem.detail),
+            code => Refusal::new(
+                operations::kind_of_status(problem.status.as_u16()),
+                code,
+                problem.detail,
+            ),
+        })
+    }
+}
+
+impl FromRequestParts<RouterState> for PageCaller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, front: &RouterState) -> Result<Self, Problem> {
+        let app = front.app()?;
+        let access = parts.extensions.get::<PageAccess>().cloned();
+        let access = access.ok_or_else(unauthenticated_fault)?;
+        let newest_event = extension::<Hub>(parts)?.newest();
+        let calls: CallState = extension(parts)?;
+        let gate: Gate = extension(parts)?;
+        parts.extensions.insert(gate.watch_of_page(access.holder));
+        let call = base_call(&app, parts, &calls)?;
+        Ok(Self { app, newest_event, call, access })
+    }
+}

@@ -1,0 +1,137 @@
+//! Forms of pages. A form is accepted from a page of this service only: by its origin, and by a token that is derived from the browser's
+//! cookie.
+
+use axum::{
+    extract::{Form, FromRequest, FromRequestParts, Request},
+    http::{HeaderMap, StatusCode, header::ORIGIN, request::Parts},
+};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use secrecy::{ExposeSecret as _, SecretString};
+use sha2::Sha256;
+use subtle::ConstantTimeEq as _;
+
+use crate::http::{
+    Problem, RouterState,
+    auth::{BrowserCookie, cookie_of, unauthenticated_fault},
+    limits::{check_declared_length, too_long},
+};
+
+/// Name of the field with the token.
+pub const TOKEN_FIELD: &str = "form_token";
+/// The setting that limits the length of a form.
+const BODY_LIMIT: &str = "http.max_body_bytes";
+
+/// The fields of a form whose origin and token are right.
+#[derive(Debug)]
+pub struct PageForm(pub Vec<(String, String)>);
+
+impl PageForm {
+    pub(super) async fn read(request: Request, front: &RouterState) -> Result<Self, Problem> {
+        let cookie = request.extensions().get::<BrowserCookie>().cloned();
+        let cookie = cookie.ok_or_else(unauthenticated_fault)?;
+        check_origin(request.headers())?;
+        check_declared_length(&request, BODY_LIMIT)?;
+        let form = Form::<Vec<(String, String)>>::from_request(request, front).await;
+        let Form(fields) = form.map_err(|error| match error.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => too_long(BODY_LIMIT),
+            status => Problem::new(status, "bad_form", error.body_text()),
+        })?;
+        let form = Self(fields);
+        let sent = form.field(TOKEN_FIELD).unwrap_or_default();
+        match bool::from(sent.as_bytes().ct_eq(form_token(&cookie.text).as_bytes())) {
+            true => Ok(form),
+            false => Err(stale()),
+        }
+    }
+
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// The token for a form of this browser.
+#[derive(Debug)]
+pub struct FormToken(pub String);
+
+impl FormToken {
+    /// Derives the token from the cookie of a request; empty without one.
+    pub(super) fn of_headers(headers: &HeaderMap) -> String {
+        cookie_of(headers).map(|cookie| form_token(&cookie.to_owned().into())).unwrap_or_default()
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for FormToken {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let cookie = parts.extensions.get::<BrowserCookie>().ok_or_else(unauthenticated_fault)?;
+        Ok(Self(form_token(&cookie.text)))
+    }
+}
+
+impl FromRequest<RouterState> for PageForm {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, front: &RouterState) -> Result<Self, Problem> {
+        Self::read(request, front).await
+    }
+}
+
+/// Derives the token of a browser's forms.
+pub(super) fn form_token(cookie: &SecretString) -> String {
+    let mac = Hmac::<Sha256>::new_from_slice(cookie.expose_secret().as_bytes());
+    let mac = mac.map(|mac| mac.chain_update(b"form").finalize().into_bytes());
+    mac.map(hex::encode).unwrap_or_default()
+}
+
+/// Returns the path to go on to, if it is one of this service.
+pub fn local_target(target: Option<&str>) -> &str {
+    let is_local = |target: &&str| {
+        target.starts_with('/')
+            && !target.starts_with("//")
+            && !target.contains(['\\', '\r', '\n', '\t'])
+    };
+    target.filter(is_local).unwrap_or("/")
+}
+
+/// Refuses forms without proof of their origin. A wrong `Origin` has been refused before.
+fn check_origin(headers: &HeaderMap) -> Result<(), Problem> {
+    let is_same = headers.get("sec-fetch-site").is_some_and(|site| site == "same-origin");
+    match headers.contains_key(ORIGIN) || is_same {
+        true => Ok(()),
+        false => {
+            let detail = "the request has no Origin: send the form from its page in a browser; programs use the API below /v1";
+            Err(Problem::new(StatusCode::FORBIDDEN, "no_origin", detail))
+        }
+    }
+}
+
+fn stale() -> Problem {
+    let detail = "the form is from an earlier sign-in, or the browser blocks cookies: reload the page and send the form again";
+    Problem::new(StatusCode::FORBIDDEN, "stale_form", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_of_this_service_are_followed() {
+        for local in ["/", "/tasks/1?state=failed", "/a//b"] {
+            assert_eq!(local_target(Some(local)), local);
+        }
+        for foreign in
+            ["//evil.example", "https://evil.example", "", "tasks", "/\\evil.example", "/\t/evil"]
+        {
+            assert_eq!(local_target(Some(foreign)), "/", "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_token_belongs_to_one_cookie_and_does_not_contain_it() {
+        let [one, other] = ["a".repeat(64), "b".repeat(64)].map(SecretString::from);
+        assert_ne!(form_token(&one), form_token(&other));
+        assert_eq!(form_token(&one).len(), 64);
+        assert!(!form_token(&one).contains("aaaa"));
+    }
+}

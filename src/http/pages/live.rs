@@ -1,0 +1,90 @@
+//! The events of the feed for open pages, as server-sent events. One reader of the feed serves all of them.
+
+use std::{convert::Infallible, time::Duration};
+
+use axum::{
+    Extension,
+    extract::{Query, State},
+    http::{HeaderMap, HeaderName},
+    response::{
+        IntoResponse as _, Response, Sse,
+        sse::{self, KeepAlive},
+    },
+};
+use futures_util::{StreamExt as _, stream};
+use serde::Deserialize;
+
+use crate::{
+    domain::feed::{Event, Follower, Hub},
+    http::{
+        Problem, RouterState,
+        auth::{Gate, PageAccess},
+        metrics::EventStream,
+    },
+};
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// Pings keep proxies from closing the connection, and tell the page that it is connected.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Time after which a browser reconnects.
+const RECONNECT_AFTER: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Asked {
+    /// The last event of an earlier stream. The header takes precedence: a browser sends it when it reconnects by itself.
+    after: Option<i64>,
+}
+
+/// Streams all events that the caller may see, until its sign-in ends. The first event has the id at which the stream begins.
+pub(super) async fn events(
+    State(front): State<RouterState>,
+    Extension(gate): Extension<Gate>,
+    Extension(hub): Extension<Hub>,
+    Extension(access): Extension<PageAccess>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let app = front.app()?;
+    let last = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
+    let last = last.or(asked.after);
+    let (begun, follower) = hub.follow(&app.pool, last).await?;
+    let hello = sse::Event::default()
+        .event("begin")
+        .id(begun.to_string())
+        .data("{}")
+        .retry(RECONNECT_AFTER);
+    let reach = access.reach.clone();
+    let events = stream::unfold(follower, next).filter_map(move |event| {
+        let is_seen = match (reach.campaigns(), reach.only_of(), event.campaign_id) {
+            (_, Some(_), _) => false,
+            (Some(campaigns), None, Some(campaign)) => campaigns.contains(&campaign),
+            (Some(_), None, None) => false,
+            (None, None, _) => true,
+        };
+        std::future::ready(is_seen.then(|| sent(&event)))
+    });
+    let open = EventStream::open();
+    let stop = app.shutdown.soft.clone().cancelled_owned();
+    let over = async move {
+        tokio::select! {
+            () = stop => {}
+            () = gate.wait_until_signed_out(access) => {}
+        }
+    };
+    let all = stream::iter([hello]).chain(events).take_until(Box::pin(over)).map(move |event| {
+        let _held = &open;
+        Ok::<_, Infallible>(event)
+    });
+    Ok(Sse::new(all).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+}
+
+/// Returns the next event; the stream ends if the follower was too slow or the database is away, and the browser comes back.
+async fn next(mut follower: Follower) -> Option<(std::sync::Arc<Event>, Follower)> {
+    let event = follower.next().await.ok()?;
+    Some((event, follower))
+}
+
+fn sent(event: &Event) -> sse::Event {
+    let data = serde_json::to_string(event).unwrap_or_default();
+    sse::Event::default().event("change").id(event.id.to_string()).data(data)
+}

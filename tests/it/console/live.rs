@@ -1,0 +1,105 @@
+//! Live pages: one stream per browser, announcements in place of moves, and the way back after an interruption.
+
+use std::sync::Arc;
+
+use dalsegno::domain::feed::Hub;
+use serde_json::json;
+
+use super::{browser::Browser, scenery::Scenery};
+use crate::http::client::{self, Stream};
+
+impl Scenery {
+    /// Adds a task over the API, which is an event of the feed.
+    async fn add_task(&self, prompt: &str) {
+        let path = format!("/v1/campaigns/{}/tasks", self.world.campaign.id);
+        let body = json!({ "agent": "copywriter", "prompt": prompt }).to_string();
+        client::send(self.app.address, "POST", &path, &[], &body).await.expect(201);
+    }
+
+    async fn n_events(&self) -> i64 {
+        sqlx::query_scalar("select count(*) from dalsegno.feed")
+            .fetch_one(&self.app.pool)
+            .await
+            .unwrap()
+    }
+}
+
+#[tokio::test]
+async fn new_things_announce_themselves_and_move_nothing() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.open(&scenery.url("/tasks")).await;
+    browser.wait_until("!document.getElementById('feed-line').hidden").await;
+    let rows = "return document.querySelectorAll('tbody tr').length";
+    let n_rows = browser.run(rows).await;
+    scenery.add_task("Part 11: The storm.").await;
+    browser
+        .wait_until("document.querySelector('.fresh:not([hidden])')?.textContent === '1 new'")
+        .await;
+    assert_eq!(browser.run(rows).await, n_rows, "the list has moved");
+    browser.press(&["n"]).await;
+    browser.wait_until("document.body.textContent.includes('Part 11: The storm.') && document.querySelector('.fresh[hidden]')").await;
+    let complaints = browser.complaints().await;
+    assert!(complaints.is_empty(), "{complaints:?}");
+}
+
+#[tokio::test]
+async fn a_stream_continues_after_its_last_event_without_gap_or_repetition() {
+    let scenery = Scenery::new().await;
+    let mut stream = Stream::open(scenery.app.address, "/events", None).await.unwrap();
+    let begin = stream.next().await.unwrap();
+    assert_eq!(begin.event, "begin");
+    scenery.add_task("one").await;
+    scenery.add_task("two").await;
+    let (one, two) = (stream.next().await.unwrap(), stream.next().await.unwrap());
+    drop(stream);
+    scenery.add_task("three").await;
+    let mut again = Stream::open(scenery.app.address, "/events", Some(&one.id)).await.unwrap();
+    assert_eq!(again.next().await.unwrap().event, "begin");
+    assert_eq!(again.next().await.unwrap().id, two.id);
+    let three = again.next().await.unwrap();
+    assert!(three.id.parse::<i64>().unwrap() > two.id.parse().unwrap());
+    // From the beginning: those before the reader began come from the database.
+    let mut all = Stream::open(scenery.app.address, "/events", Some("0")).await.unwrap();
+    assert_eq!(all.next().await.unwrap().event, "begin");
+    let mut ids = Vec::new();
+    for _ in 0..scenery.n_events().await {
+        ids.push(all.next().await.unwrap().id.parse::<i64>().unwrap());
+    }
+    assert!(ids.is_sorted() && ids.last() == Some(&three.id.parse().unwrap()), "{ids:?}");
+}
+
+#[tokio::test]
+async fn one_reader_serves_all_followers() {
+    let scenery = Scenery::new().await;
+    let hub = Hub::default();
+    let mut followers = Vec::new();
+    for _ in 0..20 {
+        followers.push(hub.follow(&scenery.app.pool, None).await.unwrap().1);
+    }
+    scenery.add_task("for all").await;
+    let mut received = Vec::new();
+    for follower in &mut followers {
+        received.push(follower.next().await.unwrap());
+    }
+    assert_eq!(received[0].kind, "task.queued");
+    // The same event in memory, not twenty reads of it.
+    assert!(received.iter().all(|event| Arc::ptr_eq(event, &received[0])));
+}
+
+#[tokio::test]
+async fn an_interruption_is_shown_and_ends_with_the_missed_events() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.open(&scenery.url("/tasks")).await;
+    browser.wait_until("!document.getElementById('feed-line').hidden").await;
+    // The service ends; the page says so, and stays readable.
+    let Scenery { app, .. } = scenery;
+    app.shutdown.soft.cancel();
+    browser
+        .wait_until("document.getElementById('feed-line').textContent.includes('Reconnecting')")
+        .await;
+    browser.wait_until("document.querySelector('#banner .banner')").await;
+    assert!(browser.text("#banner").await.contains("interrupted"));
+    browser.save_picture("interrupted").await;
+}

@@ -1,0 +1,224 @@
+//! Sign-in: a key for a cookie, limited to the scopes and the lifetime of the key.
+
+use serde_json::json;
+
+use super::{browser::Browser, scenery::Scenery};
+use crate::{
+    app::TestApp,
+    http::{
+        client::{Reply, send},
+        key_setup::ADMIN_KEY,
+    },
+};
+
+const HTML: (&str, &str) = ("Accept", "text/html");
+const KEYS: [(&str, &str); 2] = [("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)];
+
+/// Makes a key over the API.
+async fn key(app: &TestApp, name: &str, scope: &str) -> (String, String) {
+    let body = json!({ "name": name, "scopes": [scope] }).to_string();
+    let bearer = format!("Bearer {ADMIN_KEY}");
+    let made = send(app.address, "POST", "/v1/keys", &[("Authorization", &bearer)], &body)
+        .await
+        .expect(201);
+    let text = |name: &str| made[name].as_str().unwrap().to_owned();
+    (text("id"), text("secret"))
+}
+
+fn cookie(reply: &Reply) -> String {
+    let line = reply.head.lines().find_map(|line| line.strip_prefix("set-cookie: "));
+    line.unwrap_or_else(|| panic!("{reply:?}")).split(';').next().unwrap().to_owned()
+}
+
+fn form_token(body: &str) -> String {
+    let field =
+        body.split("name=\"form_token\" value=\"").nth(1).unwrap_or_else(|| panic!("{body}"));
+    field.split('"').next().unwrap().to_owned()
+}
+
+async fn post(
+    app: &TestApp,
+    path: &str,
+    cookie: &str,
+    fields: &[(&str, &str)],
+    more: &[(&str, &str)],
+) -> Reply {
+    let body =
+        fields.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join("&");
+    let origin = format!("http://{}", app.address);
+    let mut headers =
+        vec![("Cookie", cookie), ("Content-Type", "application/x-www-form-urlencoded"), HTML];
+    if !more.iter().any(|(name, _)| *name == "Origin") {
+        headers.push(("Origin", &origin));
+    }
+    headers.extend_from_slice(more);
+    headers.retain(|(_, value)| !value.is_empty());
+    send(app.address, "POST", path, &headers, &body).await
+}
+
+/// Signs in and returns the cookie.
+async fn sign_in(app: &TestApp, key: &str) -> String {
+    let form = send(app.address, "GET", "/sign-in", &[HTML], "").await;
+    let (cookie_before, token) = (cookie(&form), form_token(&form.body));
+    let reply = post(
+        app,
+        "/sign-in",
+        &cookie_before,
+        &[("form_token", &token), ("key", key), ("next", "/tasks")],
+        &[],
+    )
+    .await;
+    assert_eq!(reply.status, 303, "{reply:?}");
+    assert!(reply.head.contains("location: /tasks"), "{reply:?}");
+    let after = cookie(&reply);
+    assert_ne!(after, cookie_before, "the cookie of before the sign-in must not be worth anything");
+    after
+}
+
+async fn open(app: &TestApp, path: &str, cookie: &str) -> Reply {
+    send(app.address, "GET", path, &[HTML, ("Cookie", cookie)], "").await
+}
+
+#[tokio::test]
+async fn a_browser_exchanges_a_key_for_a_cookie() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::with(&KEYS).await;
+    let (_, secret) = key(&scenery.app, "ann", "read").await;
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url(&format!("/tasks/{}", scenery.waiting))).await;
+    assert!(browser.url().await.contains("/sign-in?next="), "{}", browser.url().await);
+    browser.write("#key", "dals_000000000000_wrong").await;
+    browser.click("main button").await;
+    browser.wait_until("document.querySelector('.error')").await;
+    assert!(browser.text(".error").await.contains("not accepted"));
+    browser.complaints().await;
+    browser.open(&scenery.url(&format!("/tasks/{}", scenery.waiting))).await;
+    browser.write("#key", &secret).await;
+    browser.click("main button").await;
+    browser.wait_until("document.querySelector('#explain')").await;
+    assert!(browser.url().await.ends_with(&scenery.waiting.to_string()));
+    // No script can read the cookie, and a key without the scope gets no buttons.
+    assert_eq!(browser.run("return document.cookie.includes('dalsegno_console')").await, false);
+    assert!(!browser.has("#confirm-cancel").await);
+    let complaints = browser.complaints().await;
+    assert!(complaints.is_empty(), "{complaints:?}");
+    browser.click(".foot form button").await;
+    browser.wait_until("location.pathname === '/sign-in'").await;
+    browser.open(&scenery.url("/")).await;
+    assert!(browser.url().await.contains("/sign-in"));
+}
+
+#[tokio::test]
+async fn the_cookie_is_strict_and_ends_with_its_key() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let (id, secret) = key(app, "ann", "operate").await;
+    let cookie = sign_in(app, &secret).await;
+    assert_eq!(open(app, "/", &cookie).await.status, 200);
+    let form = send(app.address, "GET", "/sign-in", &[HTML], "").await;
+    let line = form.head.lines().find(|line| line.starts_with("set-cookie: ")).unwrap().to_owned();
+    for part in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert!(!line.contains("Secure"), "without TLS the browser would drop it: {line}");
+    let bearer = format!("Bearer {ADMIN_KEY}");
+    send(app.address, "POST", &format!("/v1/keys/{id}/revoke"), &[("Authorization", &bearer)], "")
+        .await
+        .expect(200);
+    let reply = open(app, "/", &cookie).await;
+    assert_eq!(reply.status, 303, "{reply:?}");
+    assert!(reply.head.contains("location: /sign-in"), "{reply:?}");
+}
+
+#[tokio::test]
+async fn behind_tls_the_cookie_is_secure() {
+    let proxy = [KEYS[0], KEYS[1], ("http.trusted_proxies", "127.0.0.1")];
+    let scenery = Scenery::with(&proxy).await;
+    let app = &scenery.app;
+    let https = [HTML, ("X-Forwarded-Proto", "https"), ("X-Forwarded-For", "203.0.113.9")];
+    let form = send(app.address, "GET", "/sign-in", &https, "").await;
+    assert!(form.head.contains("; Secure"), "{form:?}");
+}
+
+#[tokio::test]
+async fn forms_need_their_origin_and_their_token() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let (_, secret) = key(app, "ann", "operate").await;
+    let (_, other) = key(app, "bob", "operate").await;
+    let (cookie, foreign) = (sign_in(app, &secret).await, sign_in(app, &other).await);
+    let token = form_token(&open(app, "/", &cookie).await.body);
+    let id = scenery.waiting.to_string();
+    let fields = [("form_token", token.as_str()), ("id", &id), ("reason", "late")];
+    let refused = [
+        (post(app, "/do/cancel_task", &cookie, &fields[1..], &[]).await, "stale_form"),
+        (post(app, "/do/cancel_task", &foreign, &fields, &[]).await, "stale_form"),
+        (
+            post(app, "/do/cancel_task", &cookie, &fields, &[("Origin", "http://evil.example")])
+                .await,
+            "foreign_origin",
+        ),
+        (post(app, "/do/cancel_task", &cookie, &fields, &[("Origin", "")]).await, "no_origin"),
+    ];
+    for (reply, code) in refused {
+        assert!(reply.status == 403 && reply.body.contains(code), "{code}: {reply:?}");
+    }
+    assert_eq!(scenery.world.task(scenery.waiting).await.state.as_str(), "queued");
+    let done = post(app, "/do/cancel_task", &cookie, &fields, &[]).await;
+    assert_eq!(done.status, 303, "{done:?}");
+    assert_eq!(scenery.world.task(scenery.waiting).await.state.as_str(), "cancelled");
+}
+
+#[tokio::test]
+async fn actions_without_the_scope_are_neither_offered_nor_run() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let (_, reader) = key(app, "ann", "read").await;
+    let (_, operator) = key(app, "bob", "operate").await;
+    let (reader, operator) = (sign_in(app, &reader).await, sign_in(app, &operator).await);
+    for (_, path) in scenery.pages() {
+        let page = open(app, &path, &reader).await;
+        assert_eq!(page.status, 200, "{path}: {page:?}");
+        assert!(!page.body.contains("action=\"/do/"), "{path} offers an action to a reader");
+    }
+    let offered = open(app, &format!("/tasks/{}", scenery.waiting), &operator).await;
+    assert!(offered.body.contains("action=\"/do/cancel_task\""), "{offered:?}");
+    let token = form_token(&open(app, "/", &reader).await.body);
+    let id = scenery.waiting.to_string();
+    let tried =
+        post(app, "/do/cancel_task", &reader, &[("form_token", &token), ("id", &id)], &[]).await;
+    assert!(tried.status == 403 && tried.body.contains("missing_scope"), "{tried:?}");
+    // Sign-ins are for administrators.
+    assert_eq!(open(app, "/sign-ins", &operator).await.status, 403);
+}
+
+#[tokio::test]
+async fn sign_ins_are_listed_and_ended() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let (_, secret) = key(app, "ann", "read").await;
+    let (reader, admin) = (sign_in(app, &secret).await, sign_in(app, ADMIN_KEY).await);
+    let list = open(app, "/sign-ins", &admin).await;
+    assert!(list.status == 200 && list.body.contains("this browser"), "{list:?}");
+    let bearer = format!("Bearer {ADMIN_KEY}");
+    let auth = [("Authorization", bearer.as_str())];
+    let listed = send(app.address, "GET", "/v1/sign-ins", &auth, "").await.expect(200);
+    let of_reader =
+        listed["items"].as_array().unwrap().iter().find(|it| !it["key_id"].is_null()).unwrap();
+    let path = format!("/v1/sign-ins/{}/end", of_reader["id"].as_str().unwrap());
+    let ended = send(app.address, "POST", &path, &auth, "").await.expect(200);
+    assert!(!ended["ended_at"].is_null(), "{ended}");
+    assert_eq!(open(app, "/", &reader).await.status, 303);
+    assert_eq!(open(app, "/", &admin).await.status, 200);
+    let audit = send(app.address, "GET", "/v1/audit?action=sign_in", &auth, "").await.expect(200);
+    let actions: Vec<_> =
+        audit["items"].as_array().unwrap().iter().map(|it| it["action"].clone()).collect();
+    assert_eq!(actions, ["sign_in.end", "sign_in.create", "sign_in.create"]);
+}
+
+#[tokio::test]
+async fn loopback_needs_no_sign_in() {
+    let app = TestApp::start().await;
+    let page = app.get("/").await;
+    assert!(page.status == 200 && !page.body.contains("Sign out"), "{}", page.body);
+}
