@@ -16,6 +16,7 @@ mod error;
 mod fan_out;
 mod filter;
 mod flow;
+mod flow_templates;
 mod follow;
 mod insert;
 mod interrupt;
@@ -53,6 +54,7 @@ pub use self::{
     },
     filter::{TaskFilter, count_matching, list_matching},
     flow::{FlowTask, hold_of_flow, of_flow},
+    flow_templates::flow_templates,
     follow::{Follow, TaskUpdate, wait},
     interrupt::{InterruptMode, InterruptResult, interrupt, interrupt_agent, is_asked_to_stop},
     job::{RunJoinedTurn, RunTurn},
@@ -63,7 +65,7 @@ pub use self::{
         of_conversation, owner,
     },
     lost::{end_lost, list_ended_jobs, live_jobs},
-    open_tasks::{filter_awaited, queued_jobs},
+    open_tasks::{filter_awaited, list_awaiting_posts, queued_jobs},
     posted::{Tree, count_of_tree, set_post},
     recurring::AddTask,
     requests::{Request, added_by_agents, asked_by_people},

@@ -5,6 +5,7 @@ mod cascade;
 mod claude;
 mod data_access;
 mod endpoint;
+mod flow_grants;
 mod hostile;
 mod idempotency;
 mod matrix;
