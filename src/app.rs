@@ -10,7 +10,7 @@ use crate::{
     domain::{
         agents::{self, Library},
         context_previews::Previews,
-        facts, flows, memory, mentions,
+        facts, flows, memory, mentions, posts,
         reruns::RerunRoutes,
         sessions, tasks, webhooks,
     },
@@ -55,6 +55,7 @@ pub struct Sections {
     pub provider: agents::Provider,
     pub tasks: tasks::Config,
     pub mentions: mentions::Config,
+    pub board: posts::Config,
     pub memory: memory::Config,
     pub facts: facts::Config,
     pub flows: flows::Config,

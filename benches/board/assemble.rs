@@ -32,7 +32,7 @@ const BAR_MS: f64 = 10.0;
 /// Measures a worker that has not continued the conversation before, so no entry is rendered yet.
 pub fn posts_behind_messages() -> anyhow::Result<Value> {
     let entries: Vec<Entry> = (0..n_messages()).map(entry).collect();
-    let shown = Posts { left_out: 7, posts: (1..=N_POSTS).map(post).collect() };
+    let shown = Posts { left_out: 7, posts: (1..=N_POSTS).map(post).collect(), archived: None };
     let (calibration, seed) = (Calibration::cold(), FenceSeed::from_bytes([7; 32]));
     let mut millis = Vec::with_capacity(n_runs());
     let mut n_bytes = 0;
@@ -87,6 +87,7 @@ fn post(seq: i64) -> Post<'static> {
         seq,
         sender: "ann".into(),
         to: "all".into(),
+        trust: None,
         posted_at: "2031-01-01T00:00:00Z".into(),
         reply_to: None,
         text: text(usize::try_from(seq).unwrap_or_default()).into(),

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{
     Context, Exit, Failure,
     args::InCampaign,
-    output::Output,
+    output::{Output, format_table},
     server::{Server, with_server},
     words::{parse_period, read_text, time},
 };
@@ -20,9 +20,10 @@ use crate::{
     domain::{
         ids::PartialId,
         mentions::PostResult,
-        posts::{self, Post},
+        posts::{self, Archive, ArchivedSender, Post},
+        text::count,
     },
-    operations::{AddPost, ListPosts, MAX_LIMIT, Noun, PostOrder},
+    operations::{AddPost, ListPosts, MAX_LIMIT, Noun, PostOrder, ShowBoardArchive},
 };
 
 #[derive(Debug, Subcommand)]
@@ -31,12 +32,14 @@ pub(super) enum BoardCommand {
     Tail(Tail),
     /// Posts as the operator: each agent mentioned as `@name` gets a task; without a mention, the lead does.
     Post(NewPost),
-    /// Prints posts, the newest last.
+    /// Prints posts, the newest last. Archived posts are among them.
     History(History),
+    /// Prints how many posts of each sender are archived, and when they were posted.
+    Archive(BoardArgs),
 }
 
 #[derive(Debug, Args)]
-struct BoardArgs {
+pub(super) struct BoardArgs {
     #[command(flatten)]
     campaign: InCampaign,
     /// Only posts that this agent sees; curator_2 is instance 2 of curator.
@@ -112,6 +115,7 @@ pub(super) async fn run(command: &BoardCommand, context: &Context) -> Result<Exi
     with_server(context, async |server| match command {
         BoardCommand::Tail(tail) => follow(tail, context, server).await,
         BoardCommand::History(history) => print(history, context, server).await,
+        BoardCommand::Archive(look) => show_archive(look, context, server).await,
         BoardCommand::Post(new) => add(new, context, server).await,
     })
     .await
@@ -123,6 +127,17 @@ async fn print(history: &History, context: &Context, server: &Server) -> Result<
     let mut posts = server.items(history.limit, page).await?;
     posts.reverse();
     context.output.print_list(&posts, "posts", format_post);
+    Ok(Exit::Ok)
+}
+
+async fn show_archive(
+    look: &BoardArgs,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
+    let id = look.campaign.id(context, server).await?;
+    let archive = server.call(ShowBoardArchive { id, viewer: look.viewer.clone() }).await?;
+    context.output.print_data(&archive, || format_archive(&archive));
     Ok(Exit::Ok)
 }
 
@@ -179,15 +194,33 @@ fn format_posted(posted: &PostResult) -> String {
     lines.join("\n")
 }
 
+fn format_archive(archive: &Archive) -> String {
+    if archive.posts == 0 {
+        return "no posts are archived".to_owned();
+    }
+    let row = |sender: &ArchivedSender| {
+        let ArchivedSender { sender, posts, first_at, last_at } = sender;
+        [sender.clone(), posts.to_string(), time(*first_at), time(*last_at)]
+    };
+    let table = format_table(
+        &["SENDER", "POSTS", "FIRST (UTC)", "LAST (UTC)"],
+        archive.senders.iter().map(row),
+    );
+    let posts = count(archive.posts, "post is archived", "posts are archived");
+    let before = archive.archived_seq + 1;
+    format!("{table}\n{posts}; `dalsegno board history --before {before}` prints the last of them")
+}
+
 fn print_post(post: &Post, output: Output) {
     output.print_last(post, || format_post(post));
 }
 
 fn format_post(post: &Post) -> String {
     let answers = post.reply_to.map(|id| format!("  answers {id}")).unwrap_or_default();
+    let author = post.author.as_ref().map(|author| format!("  by {author}")).unwrap_or_default();
     let text = indented(&post.text);
     format!(
-        "#{}  {}  {} to {}  {}{answers}\n{text}\n",
+        "#{}  {}  {} to {}  {}{answers}{author}\n{text}\n",
         post.seq,
         time(post.posted_at),
         post.sender,

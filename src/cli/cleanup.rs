@@ -124,6 +124,18 @@ fn format_preview(preview: &Preview) -> String {
             count(keep_days.memory_items, "day", "days")
         ));
     }
+    if preview.posts_archived > 0 {
+        text.push_str(&format!(
+            "\n{} of boards would be archived (`board.keep_days`, `board.keep_posts`)\n",
+            count(preview.posts_archived, "old post", "old posts")
+        ));
+    }
+    if preview.posts_held > 0 {
+        text.push_str(&format!(
+            "\n{} would stay on a board: an agent has not seen it, or a task answers it\n",
+            count(preview.posts_held, "old post", "old posts")
+        ));
+    }
     if !preview.kept.is_empty() {
         let rows = preview.kept.iter().map(|(kept, n)| [serialised_name(kept), n.to_string()]);
         text.push_str(&format!(
@@ -153,13 +165,14 @@ fn format_runs(runs: &[CleanupRun]) -> String {
         let what = match run.kind.as_str() {
             "folders" => format!("{} folders on {}", run.folders, run.host),
             _ => format!(
-                "{} sessions ({} summaries kept), {} messages, {} events, {} memory items, {} old summaries",
+                "{} sessions ({} summaries kept), {} messages, {} events, {} memory items, {} old summaries, {} posts archived",
                 run.sessions,
                 run.summaries_kept,
                 run.messages,
                 run.events,
                 run.memory_items,
-                run.summaries_removed
+                run.summaries_removed,
+                run.posts_archived
             ),
         };
         [

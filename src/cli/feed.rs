@@ -6,6 +6,7 @@ use tokio::time::timeout;
 
 use super::{
     Context, Exit, Failure,
+    agent_filter::note_unknown_agent,
     args::InCampaign,
     follow::data_of,
     server::{Server, with_server},
@@ -13,14 +14,23 @@ use super::{
     words::parse_period,
 };
 use crate::{
-    domain::{feed::Event, ids::short},
-    operations::{BEGIN, FollowFeed},
+    domain::{
+        feed::Event,
+        ids::{PartialId, short},
+    },
+    operations::{BEGIN, FollowFeed, Noun},
 };
 
 #[derive(Debug, Args)]
 pub(super) struct Feed {
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only events about this agent; curator_2 is instance 2 of curator.
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only events of this session: its id, or a unique beginning or end of it.
+    #[arg(long, value_name = "ID")]
+    session: Option<PartialId>,
     /// Only events of this kind, for example turn.done; may be repeated.
     #[arg(long)]
     kind: Vec<String>,
@@ -49,7 +59,13 @@ pub(super) async fn run(feed: &Feed, context: &Context) -> Result<Exit, Failure>
 async fn follow(feed: &Feed, context: &Context, server: &Server) -> Result<Exit, Failure> {
     let campaign_id = feed.campaign.id_if_given(context, server).await?;
     let kinds = (!feed.kind.is_empty()).then(|| feed.kind.join(","));
-    let stream = FollowFeed { after: feed.after, campaign_id, kinds };
+    let session_id = match &feed.session {
+        Some(given) => Some(server.id(Noun::Session, given).await?),
+        None => None,
+    };
+    note_unknown_agent(feed.agent.as_deref(), context, server).await;
+    let agent = feed.agent.clone();
+    let stream = FollowFeed { after: feed.after, campaign_id, kinds, session_id, agent };
     let mut follower = server.follow(stream).await?;
     let mut n_left = feed.limit.unwrap_or(u64::MAX);
     while n_left > 0 {

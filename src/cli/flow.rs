@@ -348,7 +348,15 @@ fn described(template: &Template) -> String {
             false => format!(", after {}", step.after.join(", ")),
         };
         let each = each.unwrap_or_default();
-        text.push_str(&format!("  {}: {}/{}{each}{after}\n", step.name, step.agent, step.instance));
+        let node = step.node.as_ref().map(|node| format!(", at the node {node}"));
+        let node = node.unwrap_or_default();
+        text.push_str(&format!(
+            "  {}: {}/{}{each}{node}{after}\n",
+            step.name, step.agent, step.instance
+        ));
+    }
+    if let Some(phase) = &template.improvement {
+        text.push_str(&format!("  improvement: each role, then {}\n", phase.agent));
     }
     text
 }

@@ -32,6 +32,7 @@ pub struct Config {
     pub compaction: crate::domain::compactions::Config,
     pub tasks: crate::domain::tasks::Config,
     pub mentions: crate::domain::mentions::Config,
+    pub board: crate::domain::posts::Config,
     pub memory: crate::domain::memory::Config,
     pub facts: crate::domain::facts::Config,
     pub scheduler: crate::domain::schedules::Config,
@@ -101,6 +102,7 @@ impl Config {
         let compaction = layers.section("compaction", problems);
         let tasks = layers.section("tasks", problems);
         let mentions = layers.section("mentions", problems);
+        let board: Option<crate::domain::posts::Config> = layers.section("board", problems);
         let memory: Option<crate::domain::memory::Config> = layers.section("memory", problems);
         let facts: Option<crate::domain::facts::Config> = layers.section("facts", problems);
         let scheduler = layers.section("scheduler", problems);
@@ -135,6 +137,7 @@ impl Config {
             compaction: compaction?,
             tasks: tasks?,
             mentions: mentions?,
+            board: board?,
             memory: memory?,
             facts: facts?,
             scheduler: scheduler?,
@@ -170,6 +173,7 @@ impl Config {
         self.compaction.check(checks);
         self.tasks.check(checks);
         self.mentions.check(checks);
+        self.board.check(checks);
         self.memory.check(checks);
         self.facts.check(checks);
         self.scheduler.check(checks);

@@ -1,5 +1,7 @@
 //! Manifests: records of the context that each call was sent.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -77,6 +79,10 @@ pub struct Part {
     pub tokens: i64,
     pub sent: bool,
     pub trust: Trust,
+    /// Of posts: the number of posts of each trust level.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, i64>)]
+    pub by_trust: BTreeMap<String, i64>,
     /// The reason why the part is sent or left out.
     #[schema(value_type = PartReason)]
     pub why: String,
@@ -110,17 +116,19 @@ struct StoredPart {
     tokens: i64,
     sent: bool,
     why: String,
+    #[serde(default)]
+    by_trust: BTreeMap<String, i64>,
 }
 
 impl From<StoredPart> for Part {
     fn from(stored: StoredPart) -> Self {
-        let StoredPart { kind, id, span, sha256, tokens, sent, why } = stored;
+        let StoredPart { kind, id, span, sha256, tokens, sent, why, by_trust } = stored;
         let trust = parse_name(&kind).map_or(Trust::Untrusted, Kind::trust);
         let reason = match parse_name::<PartReason>(&why) {
             Some(reason) => reason.as_text().to_owned(),
             None => why.replace('_', " "),
         };
-        Self { kind, id, span, sha256, tokens, sent, trust, why, reason }
+        Self { kind, id, span, sha256, tokens, sent, trust, by_trust, why, reason }
     }
 }
 

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     clock::Clock,
     domain::{
-        agents, audit, busy_models, compactions, erasures, facts, memory, mentions,
+        agents, audit, busy_models, compactions, erasures, facts, memory, mentions, posts,
         prices::{self, Cost, Price},
         sessions, tasks,
         usage::Tokens,
@@ -45,6 +45,7 @@ pub struct Sections {
     pub compaction: compactions::Config,
     pub tasks: tasks::Config,
     pub mentions: mentions::Config,
+    pub board: posts::Config,
     pub memory: memory::Config,
     pub facts: facts::Config,
     pub audit: audit::Config,
@@ -71,6 +72,7 @@ pub struct Services {
     pub compaction: compactions::Config,
     pub tasks: tasks::Config,
     pub mentions: mentions::Config,
+    pub board: posts::Config,
     pub memory: memory::Config,
     pub facts: facts::Config,
     pub audit: audit::Config,
@@ -151,6 +153,7 @@ impl Services {
             compaction: config.compaction,
             tasks: config.tasks,
             mentions: config.mentions,
+            board: config.board,
             memory: config.memory,
             facts: config.facts,
             audit: config.audit,

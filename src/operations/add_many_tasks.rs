@@ -11,11 +11,12 @@ use uuid::Uuid;
 
 use super::{
     BAD_KEY, Call, FieldError, Fields, Operation, Refusal, Spec, Success,
-    add_task::NAMES_ITS_CALLER, keyed_calls,
+    add_task::NAMES_ITS_CALLER, flows::flow_templates, keyed_calls,
 };
 use crate::domain::{
     amount, campaigns,
     class::{BAD_ARGUMENT, BAD_VALUE, Class, Classify, Kind, QUEUE_FULL},
+    flows::{self, Templates},
     keys::Scope,
     tasks::{self, BAD_ITEMS, BadLine, BulkError, BulkTask, Error, Line, MAX_TASKS, New},
 };
@@ -89,7 +90,17 @@ impl Operation for AddManyTasks {
         let n_tasks = self.tasks.len() + wrong.len();
         let places: Vec<usize> = (0..n_tasks).filter(|at| !wrong.contains_key(at)).collect();
         let mut news: Vec<New<'_>> = Vec::with_capacity(self.tasks.len());
+        let names_templates = self.tasks.iter().any(|line| line.flow_templates.is_some());
+        let templates = match names_templates {
+            true => flow_templates(call).await?,
+            false => Templates::default(),
+        };
         for (place, line) in places.into_iter().zip(&self.tasks) {
+            let names = line.flow_templates.as_deref().unwrap_or_default();
+            if let Err(error) = flows::check_names(&templates, names) {
+                wrong.insert(place, of_item(&error, format!("/{place}/flow_templates")));
+                continue;
+            }
             let new = line
                 .to_new_task(self.id, &catalogue, &added_by, only_of)
                 .map_err(|error| of_item(&error, format!("/{place}/{}", error.noun().as_str())))

@@ -7,12 +7,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Call, Operation, Refusal, Spec, Success, intake::Question, producer::Producer};
+use super::{
+    Call, Operation, Refusal, Spec, Success, flows::flow_templates, intake::Question,
+    producer::Producer,
+};
 use crate::domain::{
     agents::{AgentInstance, LookupError, MAIN, SessionMode},
     amount::{self, Limit},
     campaigns,
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT, QUEUE_FULL},
+    flows,
     keys::Scope,
     labels, objects,
     tasks::{self, AddResult, Error, Line, OnFailure, Task, TaskLink},
@@ -43,6 +47,9 @@ pub struct AddTask {
     /// The node of the task: the name of a node file. By default the current node of the session.
     #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub node: Option<String>,
+    /// The flow templates that the agent may start in the task; an empty list: none. By default those of the agent's file.
+    #[schema(max_items = 100)]
+    pub flow_templates: Option<Vec<String>>,
     pub session: Option<SessionMode>,
     #[serde(default, deserialize_with = "objects::object")]
     pub budget: Limit,
@@ -91,6 +98,7 @@ impl Operation for AddTask {
         .refuses(&[
             LookupError::UNKNOWN_AGENT,
             LookupError::UNKNOWN_NODE,
+            flows::Error::NO_TEMPLATE,
             campaigns::Error::UNKNOWN,
             Error::NO_PREDECESSOR,
             Error::KEY_TAKEN,
@@ -98,11 +106,13 @@ impl Operation for AddTask {
             amount::Refusal::CLASS,
             LookupError::BROKEN_AGENT,
             LookupError::BROKEN_NODE,
+            flows::Error::BAD_TEMPLATES,
             text::Error::TOO_LONG,
             text::Error::EMPTY,
             NUL_IN_TEXT,
             Error::BAD_KEY,
             Error::BAD_INSTANCE,
+            Error::BAD_FLOW_TEMPLATES,
             Error::EMPTY_BUDGET,
             Error::TOO_MANY_PREDECESSORS,
             labels::Error::BAD_TAGS,
@@ -118,6 +128,9 @@ impl Operation for AddTask {
         let AgentInstance { agent, instance } =
             catalogue.resolve_addressee(&self.agent, &self.instance)?;
         let node = self.node.as_deref().map(|node| catalogue.node(node)).transpose()?;
+        if let Some(names) = &self.flow_templates {
+            flows::check_names(&flow_templates(call).await?, names)?;
+        }
         let (agent, instance, node) =
             (Arc::clone(agent), instance.to_owned(), node.map(Arc::clone));
         let (campaign_id, producer) = (self.id, Producer::begin(call));
@@ -157,6 +170,7 @@ impl AddTask {
             instance: self.instance,
             prompt: self.prompt,
             node: self.node,
+            flow_templates: self.flow_templates,
             session: self.session,
             budget: self.budget,
             priority: self.priority,

@@ -5,12 +5,13 @@ use uuid::Uuid;
 
 use super::{
     Call, Operation, Refusal, Spec, Success, add_many_tasks::refusal_of_tasks,
-    add_task::NAMES_ITS_CALLER,
+    add_task::NAMES_ITS_CALLER, flows::flow_templates,
 };
 use crate::domain::{
     agents::LookupError,
     amount, campaigns,
     class::{BAD_ARGUMENT, BAD_VALUE, QUEUE_FULL},
+    flows,
     keys::Scope,
     tasks::{self, BAD_ITEMS, BulkTask, Error, FanOut, Line, New, child_key},
 };
@@ -65,12 +66,14 @@ impl Operation for HandOut {
             Error::UNKNOWN,
             LookupError::UNKNOWN_AGENT,
             LookupError::UNKNOWN_NODE,
+            flows::Error::NO_TEMPLATE,
             Error::NO_PREDECESSOR,
             Error::NO_PARENT,
             campaigns::Error::CLOSED,
             amount::Refusal::CLASS,
             LookupError::BROKEN_AGENT,
             LookupError::BROKEN_NODE,
+            flows::Error::BAD_TEMPLATES,
             BAD_ITEMS,
             BAD_ARGUMENT,
             BAD_VALUE,
@@ -88,6 +91,12 @@ impl Operation for HandOut {
         }
         let parent = tasks::get(&call.pool, self.id).await?;
         let only_of = call.reach.only_of();
+        if self.children.iter().any(|child| child.flow_templates.is_some()) {
+            let templates = flow_templates(call).await?;
+            for names in self.children.iter().filter_map(|child| child.flow_templates.as_ref()) {
+                flows::check_names(&templates, names)?;
+            }
+        }
         let children = self.children.iter();
         let children: Vec<New<'_>> = children
             .map(|child| child.to_new_task(parent.campaign_id, &catalogue, &added_by, only_of))

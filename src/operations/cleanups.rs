@@ -10,7 +10,7 @@ use super::{
 };
 use crate::domain::{
     audit::Action,
-    cleanups::{self, CleanupRun, Preview, Walk},
+    cleanups::{self, BoardRules, CleanupRun, Preview, Walk},
 };
 
 const TAG: &str = "cleanup";
@@ -58,7 +58,10 @@ impl Operation for PreviewCleanup {
 
     async fn run(self, call: &Call) -> Result<Preview, Refusal> {
         let mut transaction = call.begin_read().await?;
+        let catalogue = call.catalogue()?;
+        let rules = BoardRules::new(call.config.board, &catalogue);
         let walk = Walk::new(call.now, &call.config.sessions, &call.config.memory);
+        let walk = walk.archiving(rules);
         Ok(cleanups::preview(&mut transaction, walk).await?)
     }
 }

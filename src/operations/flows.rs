@@ -123,7 +123,7 @@ impl Operation for ListFlowTemplates {
     type Output = AllTemplates;
 
     async fn run(self, call: &Call) -> Result<AllTemplates, Refusal> {
-        Ok(AllTemplates::of(&templates(call).await?))
+        Ok(AllTemplates::of(&flow_templates(call).await?))
     }
 }
 
@@ -162,10 +162,12 @@ impl Change for StartFlow {
             campaigns::Error::UNKNOWN,
             Error::NO_TEMPLATE,
             LookupError::UNKNOWN_AGENT,
+            LookupError::UNKNOWN_NODE,
             campaigns::Error::CLOSED,
             amount::Refusal::CLASS,
             Error::BAD_TEMPLATES,
             LookupError::BROKEN_AGENT,
+            LookupError::BROKEN_NODE,
             text::Error::TOO_LONG,
             Error::INPUTS,
             Error::TOO_MANY,
@@ -177,14 +179,15 @@ impl Change for StartFlow {
     type Output = Flow;
 
     async fn reserve_queue_space(&self, call: &Call) -> Result<Option<QueueReservation>, Refusal> {
-        let templates = self.templates.get_or_try_init(|| templates(call)).await?;
-        let n_tasks = flows::n_tasks(templates.get(&self.template)?, &self.inputs)?;
+        let templates = self.templates.get_or_try_init(|| flow_templates(call)).await?;
+        let (catalogue, template) = (call.catalogue()?, templates.get(&self.template)?);
+        let n_tasks = flows::n_tasks(&catalogue, template, &self.inputs)?;
         Ok(Some(call.admit(n_tasks as u64).await?))
     }
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Flow> {
         let (catalogue, added_by) = (call.catalogue()?, call.actor.label());
-        let templates = self.templates.get_or_try_init(|| templates(call)).await?;
+        let templates = self.templates.get_or_try_init(|| flow_templates(call)).await?;
         let new = flows::New {
             campaign_id: self.id,
             template: templates.get(&self.template)?,
@@ -230,10 +233,12 @@ impl Change for RetryFlow {
             Error::UNKNOWN,
             Error::NO_STEP,
             LookupError::UNKNOWN_AGENT,
+            LookupError::UNKNOWN_NODE,
             Error::PAUSED,
             campaigns::Error::CLOSED,
             amount::Refusal::CLASS,
             LookupError::BROKEN_AGENT,
+            LookupError::BROKEN_NODE,
             BAD_VALUE,
             QUEUE_FULL,
         ]);
@@ -268,7 +273,8 @@ impl Change for CancelFlow {
     }
 }
 
-async fn templates(call: &Call) -> Result<Templates, Refusal> {
+/// Reads the flow templates of the installation.
+pub(super) async fn flow_templates(call: &Call) -> Result<Templates, Refusal> {
     let loaded = Templates::load_in_thread(&call.config.flows, call.catalogue()?).await;
     Ok(loaded.map_err(Error::from)?)
 }

@@ -74,7 +74,9 @@ struct QueuedRequest {
 impl Intake {
     /// Adds a task. If the caller disconnects, the task is still added, unless its write has not begun.
     pub(super) async fn add(&self, call: &Call, question: Question) -> Result<AddResult, Refusal> {
-        if !question.line.depends_on.is_empty() || question.node.is_some() {
+        let line = &question.line;
+        let is_plain = line.depends_on.is_empty() && line.flow_templates.is_none();
+        if !is_plain || question.node.is_some() {
             return add_alone(call, &question).await;
         }
         let (answer, answered) = oneshot::channel();
@@ -148,6 +150,7 @@ impl Question {
                 depends_on: &line.depends_on,
                 on_failure: line.on_failure,
                 only_of: self.only_of.as_deref(),
+                flow_templates: line.flow_templates.as_deref(),
                 ..Links::default()
             },
         }

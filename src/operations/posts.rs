@@ -15,7 +15,7 @@ use crate::domain::{
     campaigns,
     class::NUL_IN_TEXT,
     mentions::{self, PostResult},
-    posts::{self, Error, ListDirection, Post, Viewer},
+    posts::{self, Archive, Error, ListDirection, Post, Viewer},
     text,
 };
 
@@ -44,6 +44,19 @@ pub enum PostOrder {
     #[default]
     Newest,
     Oldest,
+}
+
+/// Shows the summary of the archived posts of a campaign: their senders, numbers and times.
+///
+/// The nightly cleanup archives posts by age and number (`board.keep_days`, `board.keep_posts`). `list_posts` still lists them; turns no longer
+/// show them.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowBoardArchive {
+    /// The campaign.
+    pub id: Uuid,
+    /// Only what this agent sees: its name; `curator_2` and `curator/2` are another instance of `curator`.
+    pub viewer: Option<String>,
 }
 
 /// Posts as the operator.
@@ -87,6 +100,24 @@ impl Operation for ListPosts {
         campaigns::get(&call.pool, self.id).await?;
         let posts = posts::list_page(&call.pool, self.id, viewer, along, limit + 1).await?;
         Ok(Listing::of(posts, limit, |post| post.seq))
+    }
+}
+
+impl Operation for ShowBoardArchive {
+    const SPEC: Spec =
+        Spec::read("show_board_archive", "/v1/campaigns/{id}/posts/archive", "board archive")
+            .tag("board")
+            .refuses(&[campaigns::Error::UNKNOWN, Error::UNKNOWN_NAMES]);
+    type Output = Archive;
+
+    async fn run(self, call: &Call) -> Result<Archive, Refusal> {
+        let catalogue = call.catalogue()?;
+        let lead = catalogue.lead().map(|lead| lead.name.as_str());
+        let named = self.viewer.map(|written| posts::reader_named(&catalogue, &written));
+        let viewer = Viewer::resolve(named.as_deref(), lead, |name| catalogue.has_agent(name))?;
+        let mut transaction = call.begin_read().await?;
+        campaigns::get(&mut *transaction, self.id).await?;
+        Ok(posts::archive_of(&mut transaction, self.id, viewer).await?)
     }
 }
 

@@ -42,6 +42,9 @@ pub struct FollowFeed {
     pub campaign_id: Option<Uuid>,
     /// Only these, with commas between them: `turn.done,turn.failed`.
     pub kinds: Option<String>,
+    pub session_id: Option<Uuid>,
+    /// An agent with all its instances, or one instance of it: `curator_2`, `curator/eu`.
+    pub agent: Option<String>,
 }
 
 impl EventStream for FollowTask {
@@ -90,10 +93,21 @@ impl EventStream for FollowFeed {
 
     async fn open(self, last_id: Option<&str>, call: &Call) -> Result<Option<Events>, Refusal> {
         let last_id = last_id.map(|last_id| read_id(last_id, last_id)).transpose()?;
+        let (agent, instance) = match self.agent.as_deref() {
+            Some(written) => {
+                let catalogue = call.catalogue()?;
+                let (agent, instance) = catalogue.parse_filter(written, None).map_err(bad_query)?;
+                (Some(agent.to_owned()), instance.map(str::to_owned))
+            }
+            None => (None, None),
+        };
         let watched = EventFilter {
             campaign_id: self.campaign_id,
             within: call.reach.clone().into_campaigns(),
             kinds: self.kinds.as_deref().map(read_kinds).transpose()?,
+            session_id: self.session_id,
+            agent,
+            instance,
         };
         let watch = Watch::begin(&call.pool, watched, last_id.or(self.after)).await?;
         let events = stream::unfold(Some(watch), async |state| {
@@ -141,11 +155,14 @@ fn read_kinds(kinds: &str) -> Result<Vec<String>, Refusal> {
     match kinds.split(',').find(|kind| !KINDS.contains(kind)) {
         Some(unknown) => {
             let known = KINDS.join("`, `");
-            let detail = format!("the feed has no events of the kind `{unknown}`: use `{known}`");
-            Err(Refusal::new(Kind::Malformed, "bad_query", detail))
+            Err(bad_query(format!("the feed has no events of the kind `{unknown}`: use `{known}`")))
         }
         None => Ok(kinds.split(',').map(str::to_owned).collect()),
     }
+}
+
+fn bad_query(error: impl ToString) -> Refusal {
+    Refusal::new(Kind::Malformed, "bad_query", error.to_string())
 }
 
 fn read_id(last_id: &str, id: &str) -> Result<i64, Refusal> {

@@ -94,7 +94,7 @@ async fn history(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
 
 fn line(post: &Post) -> serde_json::Value {
     json!({
-        "id": post.id, "seq": post.seq, "sender": post.sender, "to": post.audience, "reply_to": post.reply_to,
+        "id": post.id, "seq": post.seq, "sender": post.sender, "trust": post.trust, "to": post.audience, "reply_to": post.reply_to,
         "posted_at": post.posted_at, "text": post.text,
     })
 }

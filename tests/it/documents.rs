@@ -123,3 +123,25 @@ fn promises_and_requirements_name_tests_that_exist() {
         }
     }
 }
+
+/// Each row of a table in the requirements has the section, the module and at least one test, as its last cell.
+#[test]
+fn every_requirement_names_a_test() {
+    let text = read(&root().join("docs/reference/requirements.md"));
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| line.starts_with('|') && !line.starts_with("|---"))
+        .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+        .filter(|cells: &Vec<&str>| cells.first() != Some(&"section"))
+        .collect();
+    assert!(rows.len() > 60, "{} requirements were found", rows.len());
+    for cells in &rows {
+        let [_, module, tests] = cells.as_slice() else { panic!("not three cells: {cells:?}") };
+        assert!(!module.is_empty(), "no module: {cells:?}");
+        let tests: Vec<&str> = tests.split(", ").collect();
+        let is_test = |test: &&str| test.starts_with("`tests/it/") && test.contains(".rs::");
+        assert!(tests.iter().all(is_test), "not a list of tests: {cells:?}");
+    }
+    let sections: BTreeSet<(&str, &str)> = rows.iter().map(|cells| (cells[0], cells[2])).collect();
+    assert_eq!(sections.len(), rows.len(), "a requirement is listed twice");
+}

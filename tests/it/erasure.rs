@@ -113,6 +113,16 @@ impl Setup {
         self.post("/v1/campaigns", Some(word), words).await["id"].as_str().unwrap().to_owned()
     }
 
+    /// Archives the first post of the board. The name of its sender is the word.
+    async fn archive_post(&self, campaign: &str, word: &str) {
+        let campaign: uuid::Uuid = campaign.parse().unwrap();
+        let mark = "update dalsegno.boards set archived_seq = 1, archived_at = now() where campaign_id = $1";
+        sqlx::query(mark).bind(campaign).execute(&self.pool).await.unwrap();
+        let summary = "insert into dalsegno.board_archives (campaign_id, viewer, sender, n_posts, first_at, last_at)
+                       values ($1, 'operator', $2, 1, now(), now())";
+        sqlx::query(summary).bind(campaign).bind(word).execute(&self.pool).await.unwrap();
+    }
+
     /// Writes more audit lines of agents than one batch of the erasure reads.
     async fn call_tools(&self, campaign: &str, word: &str) {
         let lines = "insert into dalsegno.audit (at, actor_kind, actor, action, subject_kind, subject, data)
@@ -258,6 +268,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
         ];
         assert_eq!(setup.run_command(&schedule).await.0, 0);
         setup.write_reasons(campaign, &name, word).await;
+        setup.archive_post(campaign, word).await;
         setup.leave_output(campaign, word).await;
     }
     // A waiting task and a running one.

@@ -257,7 +257,7 @@ fn posts(board: Board<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Option<
         ledger.posts_not_shown(not_shown.span, not_shown.why);
     }
     let shown = &board.shown.posts;
-    if shown.is_empty() && board.shown.left_out == 0 {
+    if board.shown.is_empty() {
         return None;
     }
     let block = board.shown.element().render(&seed.fence(Scope::Entry(board.entry_id)));
@@ -268,7 +268,7 @@ fn posts(board: Board<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> Option<
         // Only the number of posts that are not shown is sent.
         [] => None,
     };
-    ledger.posts(span, &block);
+    ledger.posts(span, board.shown.count_by_trust(), &block);
     Some(block)
 }
 

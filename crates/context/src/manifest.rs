@@ -3,7 +3,7 @@
 //! Texts are identified by their digest. The tail of the transcript is one line with the chain of its entries' digests.
 //! So a manifest is as small after five hundred turns as after ten.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -79,6 +79,9 @@ pub struct Part {
     pub tokens: u64,
     pub sent: bool,
     pub why: PartReason,
+    /// Number of posts of each trust level, for the posts of the board.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_trust: BTreeMap<String, usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,6 +201,14 @@ impl Manifest {
             part.sha256 = Some(list);
         }
         self.sha256 = chain_of_sent(&self.parts);
+    }
+}
+
+impl Part {
+    /// Creates a part that is not sent.
+    pub fn new(kind: Kind, id: Option<String>, why: PartReason) -> Self {
+        let by_trust = BTreeMap::new();
+        Self { kind, id, span: None, sha256: None, tokens: 0, sent: false, why, by_trust }
     }
 }
 
@@ -359,7 +370,7 @@ impl<'a> Ledger<'a> {
         weight: Weight,
     ) {
         let sha256 = Some(sha256);
-        self.push(Part { kind, id, span: None, sha256, tokens: 0, sent: true, why }, weight);
+        self.push(Part { sha256, sent: true, ..Part::new(kind, id, why) }, weight);
     }
 
     /// Adds a part whose text is stored. `open` is the text as it is stored.
@@ -392,30 +403,31 @@ impl<'a> Ledger<'a> {
         };
         self.push(
             Part {
-                kind: Kind::Transcript,
-                id: None,
                 span: Some(span),
                 sha256: Some(Digest::chain(entries.clone().map(|entry| entry.digest))),
-                tokens: 0,
                 sent,
-                why,
+                ..Part::new(Kind::Transcript, None, why)
             },
             entries.map(|entry| entry.weight).sum(),
         );
     }
 
     /// Adds the posts. Their text is stored only if the turn does not store them as an entry.
-    pub(super) fn posts(&mut self, span: Option<Span>, text: &str) {
+    pub(super) fn posts(
+        &mut self,
+        span: Option<Span>,
+        by_trust: BTreeMap<String, usize>,
+        text: &str,
+    ) {
         let weight = Weight::of_text(text);
         self.stored(Kind::Posts, None, PartReason::SinceCursor, weight, text.to_owned());
         if let Some(part) = self.parts.last_mut() {
-            part.span = span;
+            (part.span, part.by_trust) = (span, by_trust);
         }
     }
 
     pub(super) fn posts_not_shown(&mut self, span: Span, why: PartReason) {
-        let (kind, id, sha256) = (Kind::Posts, None, None);
-        self.parts.push(Part { kind, id, span: Some(span), sha256, tokens: 0, sent: false, why });
+        self.parts.push(Part { span: Some(span), ..Part::new(Kind::Posts, None, why) });
     }
 
     /// Adds a part of which only a note or an empty element is sent, the open text.
@@ -428,22 +440,16 @@ impl<'a> Ledger<'a> {
     ) {
         let text = ContextText::of_part(kind, open);
         let sha256 = Some(text.sha256);
-        self.parts.push(Part { kind, id, span: None, sha256, tokens: 0, sent: false, why });
+        self.parts.push(Part { sha256, ..Part::new(kind, id, why) });
         self.texts.push(text);
     }
 
     /// Records the messages that the summary covers. Transcripts begin at 1.
     pub(super) fn folded(&mut self, to_seq: i64, generation: u32) {
         let span = Span { from_seq: 1, to_seq, count: None };
-        self.parts.push(Part {
-            kind: Kind::Transcript,
-            id: Some(format!("generation {generation}")),
-            span: Some(span),
-            sha256: None,
-            tokens: 0,
-            sent: false,
-            why: PartReason::Folded,
-        });
+        let id = Some(format!("generation {generation}"));
+        let part = Part::new(Kind::Transcript, id, PartReason::Folded);
+        self.parts.push(Part { span: Some(span), ..part });
     }
 
     /// Continues from the manifest of an earlier call of the turn.

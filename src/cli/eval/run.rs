@@ -225,6 +225,7 @@ impl RunningEval<'_> {
             instance: MAIN.to_owned(),
             prompt: prompt.to_owned(),
             node: None,
+            flow_templates: None,
             session: Some(SessionMode::None),
             budget: Limit::default(),
             priority: None,

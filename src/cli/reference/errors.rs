@@ -59,6 +59,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("bad_filter", "The search text of the filter is empty or too long."),
     (
+        "bad_flow_templates",
+        "The list of flow templates has a text that is not a name, or more than 100 names.",
+    ),
+    (
         "bad_forwarding",
         "`Forwarded` and `X-Forwarded-For` name different clients: let the proxy set one of them.",
     ),

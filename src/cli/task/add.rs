@@ -35,11 +35,14 @@ pub(in crate::cli) struct Add {
     ///
     /// A line: {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key": "part-1"}. If the tasks have keys, the command may be
     /// repeated after any failure. With --idempotency-key, a line without a key gets that key with the number of the line behind it.
-    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "wait", "follow", "tags", "metadata"])]
+    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "flow_templates", "wait", "follow", "tags", "metadata"])]
     file: Option<PathBuf>,
     /// Node of the work: `dalsegno agent nodes` lists them. Default: the node of the session.
     #[arg(long)]
     node: Option<String>,
+    /// Flow template that the agent may start in the task; may be repeated. Default: those of the agent's file.
+    #[arg(long = "flow-template", value_name = "NAME")]
+    flow_templates: Vec<String>,
     #[command(flatten)]
     budget: BudgetFlags,
     #[command(flatten)]
@@ -156,6 +159,7 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, F
         instance: question.instance.clone(),
         prompt: question.prompt()?,
         node: add.node.clone(),
+        flow_templates: Some(add.flow_templates.clone()).filter(|names| !names.is_empty()),
         session: question.session_mode(),
         budget: add.budget.limit(),
         priority: add.priority,

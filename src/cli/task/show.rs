@@ -52,6 +52,10 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
         list.insert(4, ("session", session.to_string()));
     }
     list.extend(node.iter().map(|node| ("node", node.clone())));
+    list.extend(detail.flow_templates.as_ref().map(|names| {
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        ("flow templates", names)
+    }));
     if let Some(added_by) = added_by {
         list.push(("added by", added_by.clone()));
     }

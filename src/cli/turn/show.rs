@@ -193,6 +193,8 @@ fn source(part: &Part) -> String {
         Some(n) => format!("{} to {} ({n})", span.from_seq, span.to_seq),
         None => format!("{} to {}", span.from_seq, span.to_seq),
     });
-    let known: Vec<_> = id.into_iter().chain(span).collect();
+    let by_trust = part.by_trust.iter().map(|(trust, n)| format!("{n} {trust}"));
+    let by_trust = (!part.by_trust.is_empty()).then(|| by_trust.collect::<Vec<_>>().join(", "));
+    let known: Vec<_> = id.into_iter().chain(span).chain(by_trust).collect();
     if known.is_empty() { "-".to_owned() } else { known.join(", ") }
 }

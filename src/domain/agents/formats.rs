@@ -199,6 +199,12 @@ const AGENT_KEYS: [KeyText; 35] = [
         "Paths of the campaign's blackboard that the agent may read and write, as JSON Pointers; `/` is the whole document.",
     )
     .with_schema(BLACKBOARD),
+    KeyText::new(
+        "flows",
+        "all",
+        "[reviewed-text]",
+        "Flow templates that the agent may start with the tool `flows_start`. A task may set another list.",
+    ),
     KeyText::new("temperature", "that of the provider", "0.8", "Ollama only: temperature of the model."),
     KeyText::new("top_p", "that of the provider", "0.9", "Ollama only: nucleus sampling of the model."),
     KeyText::new("seed", "random", "42", "Ollama only: seed of the model."),

@@ -24,6 +24,8 @@ pub struct Grants {
     /// True: the agent works in a folder that it shares with the campaign's other agents of this setting.
     pub workspace: bool,
     pub blackboard: BlackboardGrants,
+    /// Flow templates that the agent may start, if it may start any. Null: all.
+    pub flows: Option<Vec<String>>,
 }
 
 /// The treatment of calls that no rule names. No user is there to be asked.
@@ -128,6 +130,7 @@ pub(super) fn read(fields: &mut Fields<'_>, around: &ParseContext<'_>) -> Grants
         mcp_servers: servers::read(fields, around),
         workspace: fields.flag("workspace"),
         blackboard: read_blackboard(fields),
+        flows: fields.names_if_set("flows"),
     };
     check_rules(fields, "tools", &grants.tools);
     check_rules(fields, "disallowedTools", &grants.disallowed_tools);

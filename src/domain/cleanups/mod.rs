@@ -4,6 +4,8 @@
 //! some time after its closing. A [summary](super::session_summaries) of an expired session is kept for its successor. Its ledger entries,
 //! tasks, campaign and events stay.
 //!
+//! Old posts of boards are archived, not removed (`boards.rs`).
+//!
 //! Invariants: a session is never removed while it runs, while a task waits for it, or if it was used meanwhile. This is checked under the
 //! session's lock, in the transaction that removes it. The preview and the removal follow the same [`Walk`], so that the preview names what
 //! the removal removes.
@@ -11,6 +13,7 @@
 //! Races: a turn that begins has its session locked, and a cleanup skips locked sessions. A turn that comes later waits for the end of the
 //! batch, finds no session and begins a new one, as after any expiry.
 
+mod boards;
 mod preview;
 mod record;
 mod remove;
@@ -23,6 +26,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use self::remove::{limit_ids, remove_sessions};
 pub use self::{
+    boards::{BoardRules, DuePosts, archive_board, due_boards},
     preview::{Group, KeepDays, Preview, preview},
     record::{
         CleanupRun, Progress, RunRow, advance, begin, cancel, finish, last_success, list,

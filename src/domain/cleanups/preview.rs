@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{KeepReason, KeptCounts, Walk, group};
+use super::{KeepReason, KeptCounts, Walk, boards::count_due, group};
 use crate::domain::{
     StatementError, facts, feed, memory,
     messages::{self, Size},
@@ -34,6 +34,12 @@ pub struct Preview {
     pub summaries_kept: i64,
     /// Kept summaries that would be removed, because no task has used them in time.
     pub summaries_removed: i64,
+    /// Old posts of boards that would be archived.
+    #[serde(default)]
+    pub posts_archived: i64,
+    /// Old posts that would stay on their boards: an agent has not seen them or one before them, or an open task answers one.
+    #[serde(default)]
+    pub posts_held: i64,
     pub groups: Vec<Group>,
     /// Due sessions that would be kept, by reason.
     #[schema(value_type = BTreeMap<KeepReason, i64>)]
@@ -89,6 +95,8 @@ pub async fn preview(conn: &mut PgConnection, mut walk: Walk) -> Result<Preview,
     preview.events = feed::count_before(&mut *conn, walk.feed_until).await?;
     preview.summaries_removed =
         session_summaries::count_until(&mut *conn, walk.summaries_until).await?;
+    let due = count_due(&mut *conn, &walk).await?;
+    (preview.posts_archived, preview.posts_held) = (due.archived, due.held);
     preview.memory_items = memory::count_ended(&mut *conn, walk.memory_until).await?
         + facts::count_ended(conn, walk.memory_until).await?;
     preview.groups = groups.into_values().collect();

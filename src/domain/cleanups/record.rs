@@ -33,6 +33,8 @@ pub struct CleanupRun {
     pub summaries_kept: i64,
     /// Removed summaries, which no task had used in time.
     pub summaries_removed: i64,
+    /// Archived posts of boards.
+    pub posts_archived: i64,
     /// Removed sessions by provider and reason.
     pub removed: Value,
     /// Due sessions that were kept, by reason.
@@ -57,6 +59,7 @@ pub struct Progress {
     pub memory_items: i64,
     pub summaries_kept: i64,
     pub summaries_removed: i64,
+    pub posts_archived: i64,
     pub removed: Vec<RemovedCount>,
     /// Of this attempt only, because each attempt checks these sessions again.
     pub kept: KeptCounts,
@@ -111,7 +114,7 @@ pub async fn begin(
            on conflict (job_id) where job_id is not null do update
               set lease = excluded.lease, ended_at = null, outcome = null where r.lease <= excluded.lease
            returning id, sessions, messages, bytes, events, memory_items, summaries_kept, summaries_removed,
-                     removed as "removed: Json<Vec<RemovedCount>>""#,
+                     posts_archived, removed as "removed: Json<Vec<RemovedCount>>""#,
         job_id,
         lease,
         now,
@@ -130,6 +133,7 @@ pub async fn begin(
             memory_items: row.memory_items,
             summaries_kept: row.summaries_kept,
             summaries_removed: row.summaries_removed,
+            posts_archived: row.posts_archived,
             removed: row.removed.0,
             kept: KeptCounts::new(),
         },
@@ -144,7 +148,7 @@ pub async fn advance(
     let RunRow { id, lease, progress } = recorded;
     sqlx::query!(
         "update dalsegno.cleanup_runs set sessions = $3, messages = $4, bytes = $5, removed = $6, kept = $7, events = $8, memory_items = $9,
-                summaries_kept = $10, summaries_removed = $11
+                summaries_kept = $10, summaries_removed = $11, posts_archived = $12
           where id = $1 and lease = $2 and ended_at is null",
         id,
         lease,
@@ -157,6 +161,7 @@ pub async fn advance(
         progress.memory_items,
         progress.summaries_kept,
         progress.summaries_removed,
+        progress.posts_archived,
     )
     .execute(executor)
     .await
@@ -216,7 +221,7 @@ pub async fn list(
         CleanupRun,
         r#"select id, kind, job_id, host, started_at, ended_at,
                   extract(epoch from ended_at - started_at)::float8 as duration_secs, outcome, sessions, messages, bytes, folders,
-                  events, memory_items, summaries_kept, summaries_removed, removed, kept
+                  events, memory_items, summaries_kept, summaries_removed, posts_archived, removed, kept
              from dalsegno.cleanup_runs where id < coalesce($1, 9223372036854775807) order by id desc limit $2"#,
         before,
         limit,

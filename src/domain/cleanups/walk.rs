@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{KeepDays, KeepReason};
+use super::{BoardRules, KeepDays, KeepReason};
 use crate::domain::{
     StatementError, memory,
     sessions::{Config, DueReason, DueSession, due_after},
@@ -20,6 +20,8 @@ pub struct Walk {
     pub(super) memory_until: DateTime<Utc>,
     pub(super) summaries_until: DateTime<Utc>,
     pub(super) keep_days: KeepDays,
+    /// `None`: no post is archived.
+    pub(super) boards: Option<BoardRules>,
     because: Option<DueReason>,
     place: (DateTime<Utc>, Uuid),
 }
@@ -51,9 +53,15 @@ impl Walk {
                 events: config.keep_feed_days,
                 memory_items: memory.keep_days,
             },
+            boards: None,
             because: Some(DueReason::Expired),
             place: BEGINNING,
         }
+    }
+
+    /// Archives posts by these rules, too.
+    pub fn archiving(self, rules: BoardRules) -> Self {
+        Self { boards: Some(rules), ..self }
     }
 
     /// Reads the next page, of at most `limit` sessions; `None` at the end. Locks nothing.

@@ -233,6 +233,7 @@ pub async fn next_batch(
         Step::Sessions => erase_session_batch(conn, campaign_id).await,
         Step::Posts => {
             let n_posts = posts::remove_some(&mut *conn, campaign_id, ROWS).await?;
+            posts::remove_archive(&mut *conn, campaign_id).await?;
             count(conn, campaign_id, &[("posts", n_posts)]).await?;
             Ok(n_posts == ROWS)
         }

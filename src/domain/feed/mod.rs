@@ -27,6 +27,12 @@ pub struct Event {
     pub campaign_id: Option<Uuid>,
     pub task_id: Option<Uuid>,
     pub session_id: Option<Uuid>,
+    /// The agent that the event is about.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// Its instance. Null: all instances of the agent.
+    #[serde(default)]
+    pub instance: Option<String>,
     /// `task.queued`, `turn.done` and so on. Newer versions may add kinds.
     pub kind: String,
     pub data: Value,
@@ -306,7 +312,7 @@ pub async fn list(
 ) -> Result<Vec<Event>, StatementError> {
     sqlx::query_as!(
         Event,
-        "select id, created_at, campaign_id, task_id, session_id, kind, data
+        "select id, created_at, campaign_id, task_id, session_id, agent, instance, kind, data
            from dalsegno.feed
           where id > $1 and id <= $2 and ($3::uuid is null or campaign_id = $3)
           order by id limit $4",
@@ -344,7 +350,7 @@ pub async fn of_task(
 ) -> Result<Vec<Event>, StatementError> {
     sqlx::query_as!(
         Event,
-        "select id, created_at, campaign_id, task_id, session_id, kind, data
+        "select id, created_at, campaign_id, task_id, session_id, agent, instance, kind, data
            from dalsegno.feed where task_id = $1 and id > $2 and id <= $3
           order by id limit $4",
         task_id,

@@ -28,6 +28,10 @@ pub struct EventFilter {
     /// Only events of these campaigns.
     pub within: Option<Arc<[Uuid]>>,
     pub kinds: Option<Vec<String>>,
+    pub session_id: Option<Uuid>,
+    pub agent: Option<String>,
+    /// Only events about this instance of the agent, or about all of its instances.
+    pub instance: Option<String>,
 }
 
 #[derive(Debug)]
@@ -149,24 +153,16 @@ async fn now(pool: &PgPool) -> Result<(Horizon, i64), StatementError> {
     Ok((Horizon { settled: 0, waiting: Some((newest, mark)) }, newest))
 }
 
-/// Reads the next events for a reader, in order: few enough to be held for a stalled reader.
+/// Reads the next events for a reader.
 async fn page(
     executor: impl PgExecutor<'_>,
     watched: &EventFilter,
     after: i64,
     up_to: i64,
 ) -> Result<Vec<Event>, StatementError> {
-    sqlx::query_as!(
+    sqlx::query_file_as!(
         Event,
-        r#"select id as "id!", created_at as "created_at!", campaign_id, task_id, session_id, kind as "kind!", data as "data!"
-             from (select f.*, row_number() over (order by f.id) as place,
-                          sum(octet_length(f.data::text)) over (order by f.id) as bytes
-                     from (select id, created_at, campaign_id, task_id, session_id, kind, data from dalsegno.feed
-                            where id > $1 and id <= $2 and ($3::uuid is null or campaign_id = $3)
-                              and ($4::text[] is null or kind = any ($4)) and ($7::uuid[] is null or campaign_id = any ($7))
-                            order by id limit $5) as f) as p
-            where place = 1 or bytes <= $6
-            order by id"#,
+        "src/domain/feed/page.sql",
         after,
         up_to,
         watched.campaign_id,
@@ -174,6 +170,9 @@ async fn page(
         PAGE,
         PAGE_BYTES,
         watched.within.as_deref(),
+        watched.session_id,
+        watched.agent,
+        watched.instance,
     )
     .fetch_all(executor)
     .await

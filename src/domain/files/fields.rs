@@ -121,6 +121,11 @@ impl<'a> Fields<'a> {
 
     /// Reads a list of names, or names with commas between them as in Claude Code's own files.
     pub fn names(&mut self, key: &'static str) -> Vec<String> {
+        self.names_if_set(key).unwrap_or_default()
+    }
+
+    /// Does the same as [`Self::names`], and tells an empty list from a missing one.
+    pub fn names_if_set(&mut self, key: &'static str) -> Option<Vec<String>> {
         let names = self.read(key, ValueType::Names, |value| match value {
             Value::String(text) => {
                 Some(text.split(',').map(|name| name.trim().to_owned()).collect())
@@ -130,8 +135,8 @@ impl<'a> Fields<'a> {
             }
             _ => None,
         });
-        let names: Vec<String> = names.unwrap_or_default();
-        names.into_iter().filter(|name| !name.is_empty()).collect()
+        let names: Vec<String> = names?;
+        Some(names.into_iter().filter(|name| !name.is_empty()).collect())
     }
 
     /// Reads a list of rules. Commas inside of brackets belong to a rule.

@@ -27,7 +27,7 @@ Plan a series about {{topic}}. Its parts: {{parts}}
 Write part {{number}}: {{item}}
 ";
 
-const KEYS: [KeyText; 4] = [
+const KEYS: [KeyText; 5] = [
     KeyText::new(
         "name",
         "",
@@ -54,6 +54,12 @@ const KEYS: [KeyText; 4] = [
         "Steps; each waits for earlier ones only. The text after the front matter has a heading `## NAME` per step, with the prompt below it.",
     )
     .with_schema(STEPS),
+    KeyText::new(
+        "improvement",
+        "none",
+        "planner",
+        "Agent of an improvement phase after the steps. Each role looks back at its work, in its own conversation at the node `meta-analysis`; then this agent gets their results in a fresh session. The headings `## meta-analysis` and `## improvement` replace the prompts of the two.",
+    ),
 ];
 
 const STEPS: &str = r#"{
@@ -85,6 +91,7 @@ const STEPS: &str = r#"{
                 "enum": ["continue", "fresh", "none"],
                 "description": "Session mode of its tasks. Default: that of the agent's file."
             },
+            "node": { "type": "string", "description": "Node of its tasks. Default: the session stays at its node." },
             "each": {
                 "type": "string",
                 "description": "Input whose items repeat the step: one task per item, with `{{item}}` and `{{number}}` in the prompt. Default: one task."

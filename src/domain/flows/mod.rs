@@ -3,6 +3,8 @@
 //! A template is `<folder>/<name>.md`: front matter with inputs and steps, then one `## step` per prompt. It is read at each use, and one
 //! with problems is refused without the others. A flow stores only the template's name, because its tasks have the prompts.
 //!
+//! A step may name a node, and a template may ask for an improvement phase after its steps (`improvement.rs`).
+//!
 //! The state of a flow is derived from its tasks, and not stored.
 //!
 //! A pause holds the flow's waiting jobs. Other jobs are held when their turn would begin: those that were locked, put off or held by a
@@ -11,6 +13,7 @@
 mod control;
 mod error;
 mod format;
+mod improvement;
 mod retry;
 mod show;
 mod start;
@@ -26,11 +29,12 @@ pub use self::{
     control::{cancel, erase_inputs, hold_pause, pause, resume},
     error::Error,
     format::template_format,
+    improvement::Improvement,
     retry::{n_more, retry},
     show::{Filter, FlowDetail, StepTask, find, get, is_paused, list, show},
     start::{InputValue, Inputs, New, n_tasks, start},
     template::{Input, Step, Template},
-    templates::{BrokenTemplate, Problems, Templates},
+    templates::{BrokenTemplate, Problems, Templates, check_names},
 };
 use super::{feed, tasks};
 use crate::settings::Checks;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{Error, Flow, control, get, is_paused, start::error_with_step};
 use crate::domain::{
-    agents::Catalogue,
+    agents::{Catalogue, Node},
     amount::Limit,
     feed,
     files::nearest,
@@ -48,7 +48,7 @@ pub async fn retry(
             campaign_id,
             agent: catalogue.agent(&task.agent)?,
             instance: &task.instance,
-            node: None,
+            node: node_of(catalogue, task)?,
             prompt: &task.prompt,
             session_mode: Some(task.session_mode),
             budget: Limit::default(),
@@ -109,6 +109,12 @@ fn affected<'a>(all: &'a [FlowTask], step: &str) -> Result<Vec<&'a FlowTask>, Er
         }
     }
     Ok(affected)
+}
+
+/// Returns the node of a task, from the catalogue.
+fn node_of<'a>(catalogue: &'a Catalogue, task: &FlowTask) -> Result<Option<&'a Node>, Error> {
+    let node = task.node.as_deref().map(|node| catalogue.node(node)).transpose()?;
+    Ok(node.map(AsRef::as_ref))
 }
 
 /// Returns the predecessors of a task, each replaced by its new task if there is one.

@@ -37,6 +37,9 @@ pub struct StepTask {
     pub task_id: Uuid,
     pub agent: String,
     pub instance: String,
+    /// The node of the task. Null: the session stays at its node.
+    #[serde(default)]
+    pub node: Option<String>,
     pub state: tasks::State,
     /// The tasks that it waits for, or has waited for.
     pub after: Vec<Uuid>,
@@ -64,6 +67,7 @@ pub async fn show(conn: &mut PgConnection, id: Uuid) -> Result<FlowDetail, Error
         task_id: task.id,
         agent: task.agent,
         instance: task.instance,
+        node: task.node,
         state: task.state,
         after: task.after,
     };

@@ -11,10 +11,10 @@ use uuid::Uuid;
 use super::{Error, Flow, MAX_TASKS, Step, Template, get, template::placeholders};
 use crate::domain::{
     StatementError,
-    agents::Catalogue,
+    agents::{Catalogue, SessionMode as Mode},
     amount::Limit,
     feed, ids,
-    tasks::{self, BulkError, FlowStep, Links, TaskLink},
+    tasks::{self, BulkError, FlowStep, Links, OnFailure, TaskLink},
 };
 
 /// The inputs of a flow, by name.
@@ -39,21 +39,32 @@ pub struct New<'a> {
 }
 
 /// A task before it is added.
-struct Draft<'a> {
-    step: &'a Step,
-    instance: String,
-    prompt: String,
-    after: Vec<TaskLink>,
+pub(super) struct Draft<'a> {
+    pub step: &'a str,
+    pub agent: &'a str,
+    pub instance: String,
+    pub node: Option<&'a str>,
+    pub session: Option<Mode>,
+    pub on_failure: OnFailure,
+    pub prompt: String,
+    pub after: Vec<TaskLink>,
 }
 
 /// Counts the tasks that a flow would have.
-pub fn n_tasks(template: &Template, inputs: &Inputs) -> Result<usize, Error> {
+pub fn n_tasks(
+    catalogue: &Catalogue,
+    template: &Template,
+    inputs: &Inputs,
+) -> Result<usize, Error> {
     check(template, inputs)?;
     let of_step = |step: &Step| {
         let items = step.each.as_ref().and_then(|each| inputs.get(each));
         items.map_or(1, |items| items.items().len())
     };
-    let n_tasks = template.steps.iter().map(of_step).sum();
+    let mut n_tasks = template.steps.iter().map(of_step).sum();
+    if template.improvement.is_some() && n_tasks <= MAX_TASKS {
+        n_tasks = drafts(catalogue, template, inputs).len();
+    }
     if n_tasks > MAX_TASKS { Err(Error::TooMany(n_tasks)) } else { Ok(n_tasks) }
 }
 
@@ -65,19 +76,19 @@ pub async fn start(
     new: &New<'_>,
     now: DateTime<Utc>,
 ) -> Result<Flow, Error> {
-    n_tasks(new.template, new.inputs)?;
+    n_tasks(catalogue, new.template, new.inputs)?;
     let inputs = with_lists(new.template, new.inputs);
-    let drafts = drafts(new.template, &inputs);
+    let drafts = drafts(catalogue, new.template, &inputs);
     let id = ids::new_at(now);
     let mut news = Vec::with_capacity(drafts.len());
     for (place, draft) in (0..).zip(&drafts) {
         news.push(tasks::New {
             campaign_id: new.campaign_id,
-            agent: catalogue.agent(&draft.step.agent)?,
+            agent: catalogue.agent(draft.agent)?,
             instance: &draft.instance,
-            node: None,
+            node: draft.node.map(|node| catalogue.node(node)).transpose()?.map(AsRef::as_ref),
             prompt: &draft.prompt,
-            session_mode: draft.step.session,
+            session_mode: draft.session,
             budget: Limit::default(),
             idempotency_key: None,
             priority: None,
@@ -87,9 +98,9 @@ pub async fn start(
             labels: Default::default(),
             links: Links {
                 depends_on: &draft.after,
-                on_failure: draft.step.on_failure,
+                on_failure: draft.on_failure,
                 parent_id: new.parent_id,
-                flow: Some(FlowStep { flow_id: id, step: &draft.step.name, place }),
+                flow: Some(FlowStep { flow_id: id, step: draft.step, place }),
                 ..Links::default()
             },
         });
@@ -98,7 +109,7 @@ pub async fn start(
     insert(&mut *conn, id, new, &inputs, now).await?;
     let added = tasks::add_many(&mut *conn, config, new.campaign_id, &news, now).await;
     added.map_err(|error| {
-        error_with_step(error, |place| drafts.get(place).map(|draft| draft.step.name.clone()))
+        error_with_step(error, |place| drafts.get(place).map(|draft| draft.step.to_owned()))
     })?;
     let flow = get(&mut *conn, id).await?;
     let event = flow.event(feed::Kind::FlowStarted, json!({ "tasks": flow.tasks }));
@@ -182,7 +193,18 @@ fn check(template: &Template, inputs: &Inputs) -> Result<(), Error> {
     if wrong.is_empty() { Ok(()) } else { Err(Error::Inputs(wrong)) }
 }
 
-fn drafts<'a>(template: &'a Template, inputs: &Inputs) -> Vec<Draft<'a>> {
+fn drafts<'a>(catalogue: &Catalogue, template: &'a Template, inputs: &Inputs) -> Vec<Draft<'a>> {
+    let mut drafts = drafts_of_steps(template, inputs);
+    if let Some(improvement) = &template.improvement {
+        let prompts =
+            [&improvement.reflection, &improvement.prompt].map(|text| fill(text, inputs, None));
+        let more = improvement.drafts(catalogue, &drafts, prompts);
+        drafts.extend(more);
+    }
+    drafts
+}
+
+fn drafts_of_steps<'a>(template: &'a Template, inputs: &Inputs) -> Vec<Draft<'a>> {
     let mut drafts: Vec<Draft<'a>> = Vec::new();
     let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for step in &template.steps {
@@ -193,20 +215,22 @@ fn drafts<'a>(template: &'a Template, inputs: &Inputs) -> Vec<Draft<'a>> {
             .flatten()
             .map(|item| TaskLink::Item { item: *item })
             .collect();
+        let draft = |instance: String, item: Option<(usize, &str)>| Draft {
+            step: &step.name,
+            agent: &step.agent,
+            instance,
+            node: step.node.as_deref(),
+            session: step.session,
+            on_failure: step.on_failure,
+            prompt: fill(&step.prompt, inputs, item),
+            after: after.clone(),
+        };
         let items = step.each.as_ref().and_then(|each| inputs.get(each)).map(InputValue::items);
         let n_before = drafts.len();
         match items {
-            None => drafts.push(Draft {
-                step,
-                instance: step.instance.clone(),
-                prompt: fill(&step.prompt, inputs, None),
-                after,
-            }),
-            Some(items) => drafts.extend((1..).zip(items).map(|(number, item)| Draft {
-                step,
-                instance: format!("{}_{number}", step.instance),
-                prompt: fill(&step.prompt, inputs, Some((number, item))),
-                after: after.clone(),
+            None => drafts.push(draft(step.instance.clone(), None)),
+            Some(items) => drafts.extend((1..).zip(items).map(|(number, item)| {
+                draft(format!("{}_{number}", step.instance), Some((number, item)))
             })),
         }
         places.insert(&step.name, (n_before..drafts.len()).collect());

@@ -24,6 +24,7 @@ struct StepKeys {
     after: Vec<String>,
     on_failure: OnFailure,
     session: Option<Mode>,
+    node: Option<String>,
     each: Option<String>,
 }
 
@@ -53,6 +54,9 @@ pub(super) fn read_step(
         let fix = format!("lower-case letters, digits, - and _, at most {INSTANCE_MAX_BYTES}");
         keys.fail("instance", format!("`{instance}` is not a valid name"), fix);
     }
+    if let Some(node) = &step.node {
+        check_node(&mut keys, "node", node, around.agents);
+    }
     check_after(&mut keys, &step.after, before);
     check_each(&mut keys, step.each.as_deref(), around.inputs);
     let section = find_section(&mut keys, &step.name, around.sections);
@@ -66,6 +70,7 @@ pub(super) fn read_step(
         after: step.after,
         on_failure: step.on_failure,
         session: step.session,
+        node: step.node,
         each: step.each,
         prompt: section.text.clone(),
     })
@@ -79,6 +84,7 @@ fn read_keys(keys: &mut Fields<'_>) -> StepKeys {
         after: read_after(keys),
         on_failure: keys.one_of("on_failure", &ON_FAILURE).unwrap_or_default(),
         session: keys.one_of("session", &Mode::CHOICES),
+        node: keys.text("node"),
         each: keys.text("each"),
     }
 }
@@ -101,17 +107,26 @@ fn check_name(keys: &mut Fields<'_>, name: &str, before: &[&str]) {
 }
 
 fn check_agent(keys: &mut Fields<'_>, name: &str, agents: &Catalogue) {
-    if name.is_empty() {
-        return;
+    if !name.is_empty() {
+        report_lookup(keys, "agent", agents.agent(name).err());
     }
-    match agents.agent(name) {
-        Ok(_) => {}
-        Err(LookupError::Unknown { advice, .. }) => {
-            keys.fail("agent", format!("there is no agent `{name}`"), advice);
+}
+
+/// Reports a node that tasks cannot enter. `key` names it.
+pub(super) fn check_node(keys: &mut Fields<'_>, key: &'static str, name: &str, agents: &Catalogue) {
+    report_lookup(keys, key, agents.node(name).err());
+}
+
+/// Reports the name of an agent or a node that cannot be used.
+pub(super) fn report_lookup(keys: &mut Fields<'_>, key: &'static str, error: Option<LookupError>) {
+    match error {
+        None => {}
+        Some(LookupError::Unknown { noun, name, advice }) => {
+            keys.fail(key, format!("there is no {} `{name}`", noun.as_str()), advice);
         }
-        Err(LookupError::Broken { problem, .. }) => {
-            let message = format!("the file of the agent `{name}` has problems");
-            keys.fail("agent", message, format!("another agent, or fix {problem}"));
+        Some(LookupError::Broken { noun, name, problem }) => {
+            let message = format!("the file of the {} `{name}` has problems", noun.as_str());
+            keys.fail(key, message, format!("another {}, or fix {problem}", noun.as_str()));
         }
     }
 }
@@ -148,7 +163,12 @@ fn find_section<'a>(
     found
 }
 
-fn check_prompt(fields: &mut Fields<'_>, section: &Section, inputs: &[Input], is_repeated: bool) {
+pub(super) fn check_prompt(
+    fields: &mut Fields<'_>,
+    section: &Section,
+    inputs: &[Input],
+    is_repeated: bool,
+) {
     for (at, name) in placeholders(&section.text) {
         let is_known = inputs.iter().any(|input| input.name == name)
             || (is_repeated && OF_ITEM.contains(&name));

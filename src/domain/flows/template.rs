@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::steps::{StepContext, read_step};
+use super::{
+    improvement::{self, Improvement},
+    steps::{StepContext, read_step},
+};
 use crate::domain::{
     agents::{Catalogue, SessionMode as Mode},
     files::{Document, Fields, File, FrontMatter, Problem, nearest},
@@ -19,6 +22,9 @@ pub struct Template {
     pub inputs: Vec<Input>,
     /// Steps in an order in which each waits only for earlier ones.
     pub steps: Vec<Step>,
+    /// What follows the steps, if the template asks for it.
+    #[serde(default)]
+    pub improvement: Option<Improvement>,
 }
 
 /// An input that has to be given when a flow is started.
@@ -44,6 +50,9 @@ pub struct Step {
     pub on_failure: OnFailure,
     /// The session mode; null: that of the agent's file.
     pub session: Option<Mode>,
+    /// The node of its tasks; null: sessions stay at their node.
+    #[serde(default)]
+    pub node: Option<String>,
     /// The list for whose items it is repeated.
     pub each: Option<String>,
     /// The prompt with `{{input}}`, and in a repeated step `{{item}}` and `{{number}}`.
@@ -56,6 +65,7 @@ pub(super) struct FrontMatterKeys {
     description: String,
     inputs: Option<FrontMatter>,
     steps: Option<FrontMatter>,
+    improvement: Option<String>,
 }
 
 /// A prompt below its heading.
@@ -78,7 +88,7 @@ impl Template {
 /// Parses a template, or returns all its problems.
 pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Problem>> {
     let (mut fields, document) = file.open()?;
-    let FrontMatterKeys { name, description, inputs, steps: items } =
+    let FrontMatterKeys { name, description, inputs, steps: items, improvement } =
         read_keys(&mut fields, &file.name);
     fields.reject_unknown();
     let mut inputs = inputs_of(inputs);
@@ -92,7 +102,11 @@ pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Pro
         steps.extend(read_step(&mut fields, item, &names, &around));
         names.extend(item.text("step"));
     }
-    report_headings(&mut fields, &sections, &names);
+    let improvement =
+        improvement.map(|agent| improvement::read(&mut fields, agent, &name, &names, &around));
+    let own_headings = improvement.iter().flat_map(|_| improvement::STEPS);
+    let headings: Vec<&str> = names.iter().copied().chain(own_headings).collect();
+    report_headings(&mut fields, &sections, &headings);
     let each: Vec<&str> = items.iter().filter_map(|item| item.text("each")).collect();
     report_unused_inputs(&mut fields, &sections, &each, &inputs);
     if steps.is_empty() && fields.problems.is_empty() {
@@ -101,7 +115,7 @@ pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Pro
     for input in &mut inputs {
         input.is_list = steps.iter().any(|step| step.each.as_ref() == Some(&input.name));
     }
-    fields.finish(Template { name, description, inputs, steps })
+    fields.finish(Template { name, description, inputs, steps, improvement })
 }
 
 pub(super) fn read_keys(fields: &mut Fields<'_>, file_name: &str) -> FrontMatterKeys {
@@ -120,6 +134,7 @@ pub(super) fn read_keys(fields: &mut Fields<'_>, file_name: &str) -> FrontMatter
             "a list: `- step: plan`, then `agent: planner`",
             Value::is_array,
         ),
+        improvement: fields.text("improvement"),
     }
 }
 

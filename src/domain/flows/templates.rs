@@ -102,6 +102,11 @@ impl Templates {
     }
 }
 
+/// Checks that each name is that of a template that can be started.
+pub fn check_names(templates: &Templates, names: &[String]) -> Result<(), Error> {
+    names.iter().try_for_each(|name| templates.get(name).map(drop))
+}
+
 impl Problems {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

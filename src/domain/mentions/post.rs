@@ -99,7 +99,7 @@ async fn add(
     };
     let added = posts::New {
         campaign_id: new.campaign_id,
-        sender: Sender::Operator,
+        sender: Sender::Operator { author: new.added_by },
         audience: &audience(&addressees, &called, beside.as_ref())?,
         reply_to: new.reply_to,
         text: new.text,

@@ -5,7 +5,7 @@ use sqlx::{PgExecutor, error::DatabaseError};
 use uuid::Uuid;
 
 use super::{
-    Error, New, OPERATOR, Origin, Post, SYSTEM, Sender, SourceTurn, TEXT_MAX_BYTES, reader,
+    Error, New, OPERATOR, Origin, Post, SYSTEM, Sender, SourceTurn, TEXT_MAX_BYTES, Trust, reader,
 };
 use crate::domain::{StatementError, ids, text};
 
@@ -23,8 +23,10 @@ pub async fn add(
     check_text(new.text)?;
     let id = ids::new_at(now);
     let (origin, sender, task_id, said) = new.sender.columns();
-    let seq = sqlx::query_scalar!(
-        r#"select dalsegno.add_post($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) as "seq!""#,
+    let author = new.sender.author();
+    let added = sqlx::query!(
+        r#"select dalsegno.add_post($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) as "seq!",
+                  dalsegno.trust_of_post($4, $13) as "trust!: Trust""#,
         new.campaign_id,
         id,
         now,
@@ -37,15 +39,18 @@ pub async fn add(
         said.map(|said| said.session_id),
         said.map(|said| said.turn),
         said.and_then(|said| said.message_id),
+        author,
     )
     .fetch_one(executor)
     .await
     .map_err(|error| refused(error, new))?;
     Ok(Post {
         id,
-        seq,
+        seq: added.seq,
         sender,
         origin,
+        trust: added.trust,
+        author: author.map(str::to_owned),
         audience: new.audience.names().to_vec(),
         reply_to: new.reply_to,
         // Microseconds, as Postgres stores the time: later readers get the same value.
@@ -58,9 +63,16 @@ pub async fn add(
 }
 
 impl Sender<'_> {
+    fn author(&self) -> Option<&str> {
+        match *self {
+            Self::Operator { author } => Some(author),
+            Self::System { .. } | Self::Agent { .. } => None,
+        }
+    }
+
     fn columns(&self) -> (Origin, String, Option<Uuid>, Option<SourceTurn>) {
         match *self {
-            Self::Operator => (Origin::Operator, OPERATOR.to_owned(), None, None),
+            Self::Operator { .. } => (Origin::Operator, OPERATOR.to_owned(), None, None),
             Self::System { task_id } => (Origin::System, SYSTEM.to_owned(), task_id, None),
             Self::Agent { agent, instance, said } => {
                 let name = reader(agent, instance).into_owned();

@@ -4,7 +4,7 @@ use serde_json::Value;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::{Origin, Post};
+use super::{Origin, Post, Trust};
 use crate::domain::StatementError;
 
 /// An idempotency key of a campaign's post.
@@ -43,7 +43,8 @@ pub async fn find_by_key(
     key: Key<'_>,
 ) -> Result<Option<KeyedPost>, StatementError> {
     let found = sqlx::query!(
-        r#"select p.id, p.seq, p.sender, p.origin as "origin: Origin", p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id,
+        r#"select p.id, p.seq, p.sender, p.origin as "origin: Origin",
+                  dalsegno.trust_of_post(p.origin, p.author) as "trust!: Trust", p.author, p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id,
                   p.turn, p.text, k.came_of_it, k.question_sha256 = $3 as "is_same!"
              from dalsegno.post_keys as k join dalsegno.posts as p on p.campaign_id = k.campaign_id and p.id = k.post_id
             where k.campaign_id = $1 and k.key = $2"#,
@@ -60,6 +61,8 @@ pub async fn find_by_key(
             seq: row.seq,
             sender: row.sender,
             origin: row.origin,
+            trust: row.trust,
+            author: row.author,
             audience: row.audience,
             reply_to: row.reply_to,
             posted_at: row.posted_at,

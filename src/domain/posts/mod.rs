@@ -15,8 +15,10 @@
 
 mod add;
 mod answer;
+mod archive;
 mod audience;
 mod chain;
+mod config;
 mod error;
 mod key;
 mod read;
@@ -31,10 +33,15 @@ use uuid::Uuid;
 pub use self::{
     add::{add, check_text},
     answer::{EndedTask, Outcome, answer, answer_to},
+    archive::{
+        Archive, ArchivedSender, DueBoard, archive, archive_of, first_place_of,
+        first_visible_after, list_due, lock_board, remove_archive,
+    },
     audience::Audience,
     chain::{
         AnswerChain, AnswerChainQuery, RepeatedText, count_repetitions, load_ancestry, sender_of,
     },
+    config::Config,
     error::Error,
     key::{Key, KeyedPost, find_by_key, keep_key, lock_key},
     read::{ListDirection, find, list_before, list_page},
@@ -54,6 +61,9 @@ pub struct Post {
     /// `operator`, `system`, or the name of the agent: `<agent>`, or `<agent>/<instance>` for an instance other than `main`.
     pub sender: String,
     pub origin: Origin,
+    pub trust: Trust,
+    /// The person or the API key that posted, as in the audit log. Null for posts of agents and of the service, and for older ones.
+    pub author: Option<String>,
     /// Addressees: names as in `sender`, or `all`.
     pub audience: Vec<String>,
     /// The post that this one answers.
@@ -81,6 +91,24 @@ pub enum Origin {
     System,
 }
 
+/// Trust level of a post.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = PostTrust)]
+pub enum Trust {
+    /// Written by a person: at the command line, with the admin key, or without a key.
+    Operator,
+    /// Written with an API key, by a program or a person behind it.
+    Key,
+    /// Written by a model, from any input that it got.
+    Agent,
+    /// Written by the service itself.
+    System,
+}
+
 /// A post to add.
 #[derive(Debug, Clone, Copy)]
 pub struct New<'a> {
@@ -93,7 +121,10 @@ pub struct New<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub enum Sender<'a> {
-    Operator,
+    /// A person or a program; `author` is the caller as in the audit log.
+    Operator {
+        author: &'a str,
+    },
     /// The service; `task_id` is the task that the post is about.
     System {
         task_id: Option<Uuid>,
@@ -122,6 +153,17 @@ pub enum Viewer<'a> {
     All,
     /// A reader's name; see [`reader`].
     Reader(&'a str),
+}
+
+impl Trust {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Key => "key",
+            Self::Agent => "agent",
+            Self::System => "system",
+        }
+    }
 }
 
 impl Viewer<'_> {

@@ -3,7 +3,7 @@
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::{Origin, Post, Viewer};
+use super::{Origin, Post, Trust, Viewer};
 use crate::domain::{
     StatementError,
     ids::{self, PartialId},
@@ -36,7 +36,8 @@ pub async fn list_page(
              select seq from dalsegno.visible_posts_from($1, $2, $3, $5) as seq where $3::bigint is not null
              union all
              select seq from dalsegno.visible_posts($1, $2, 0, $4, $5) as seq where $4::bigint is not null)
-           select p.id, p.seq, p.sender, p.origin as "origin: Origin", p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id,
+           select p.id, p.seq, p.sender, p.origin as "origin: Origin",
+                  dalsegno.trust_of_post(p.origin, p.author) as "trust!: Trust", p.author, p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id,
                   p.turn, p.text
              from seen as s join dalsegno.posts as p on p.campaign_id = $1 and p.seq = s.seq
             order by case when $4::bigint is null then s.seq else -s.seq end"#,
@@ -66,7 +67,8 @@ pub async fn list_before(
            sized as (
              select s.seq, sum(octet_length(p.text)) over (order by s.seq desc) - octet_length(p.text) as bytes_before
                from seen as s join dalsegno.posts as p on p.campaign_id = $1 and p.seq = s.seq)
-           select p.id, p.seq, p.sender, p.origin as "origin: Origin", p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id,
+           select p.id, p.seq, p.sender, p.origin as "origin: Origin",
+                  dalsegno.trust_of_post(p.origin, p.author) as "trust!: Trust", p.author, p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id,
                   p.turn, p.text
              from sized as s join dalsegno.posts as p on p.campaign_id = $1 and p.seq = s.seq
             where s.bytes_before < $5

@@ -1,5 +1,6 @@
 //! Sessions of a campaign, for erasure and control.
 
+use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
@@ -71,4 +72,33 @@ pub async fn open_of_agents(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("list the open sessions of agents"))
+}
+
+/// A session that will show posts of the board to its agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoardReader {
+    pub agent: String,
+    pub instance: String,
+    /// The last place of the board that the session has seen.
+    pub board_cursor: i64,
+}
+
+/// Lists the open sessions of a campaign that have not seen the board up to a place. Leaves out expired ones, which no task continues.
+pub async fn list_board_readers(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    seq: i64,
+    now: DateTime<Utc>,
+) -> Result<Vec<BoardReader>, StatementError> {
+    sqlx::query_as!(
+        BoardReader,
+        "select agent_type as agent, instance, board_cursor from dalsegno.sessions
+          where campaign_id = $1 and closed_at is null and board_cursor < $2 and expires_at > $3",
+        campaign_id,
+        seq,
+        now,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the readers of a board"))
 }

@@ -29,7 +29,10 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
-    campaign_sessions::{is_any_running, lock_of_campaign, open_of_agents, running_of_agent},
+    campaign_sessions::{
+        BoardReader, is_any_running, list_board_readers, lock_of_campaign, open_of_agents,
+        running_of_agent,
+    },
     credentials::{CredentialUse, uses_by_credential},
     due::{
         DueReason, DueSession, conversations_without_open, due_after, filter_with_sessions,

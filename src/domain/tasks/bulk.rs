@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     AddResult, Config, Error, New, RunJoinedTurn, RunTurn, TaskLink,
     add::{check_new, event, job},
+    flow_templates::store_flow_templates,
     get,
     insert::{InsertRow, insert},
     keys::KeySpace,
@@ -105,6 +106,7 @@ pub async fn add_many(
         insert_labels(&mut *conn, &rows.collect::<Vec<_>>()).await.map_err(Error::from)?;
         let added: Vec<_> = created.iter().map(|(draft, _)| (draft.new, draft.id)).collect();
         store_nodes(&mut *conn, &added).await.map_err(Error::from)?;
+        store_flow_templates(&mut *conn, &added).await.map_err(Error::from)?;
         let events: Vec<feed::New> =
             created.iter().map(|(draft, _)| event(draft.new, draft.id)).collect();
         feed::append(&mut *conn, &events, now).await.map_err(Error::from)?;

@@ -18,6 +18,9 @@ pub struct Detail {
     pub task: Task,
     /// The node that the task belongs to. Null: the session stays at its node.
     pub node: Option<String>,
+    /// The flow templates that the agent may start in the task. Null: those of the agent's file.
+    #[serde(default)]
+    pub flow_templates: Option<Vec<String>>,
     /// The author, as in the audit log. Null if the task was added neither through the API nor the command line.
     pub added_by: Option<String>,
     /// The parent: the task that added this one as a child.
@@ -56,6 +59,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
     Ok(Detail {
         task,
         node: beside.node,
+        flow_templates: beside.flow_templates,
         added_by: beside.added_by,
         parent_id: beside.parent_id,
         continues_id: beside.continues_id,
@@ -86,6 +90,7 @@ async fn children(conn: &mut PgConnection, id: Uuid) -> Result<Vec<WaitedFor>, S
 /// Columns of a task that few readers need.
 pub(super) struct DetailColumns {
     node: Option<String>,
+    flow_templates: Option<Vec<String>>,
     added_by: Option<String>,
     parent_id: Option<Uuid>,
     continues_id: Option<Uuid>,
@@ -100,7 +105,7 @@ async fn load_relations(
 ) -> Result<DetailColumns, StatementError> {
     sqlx::query_as!(
         DetailColumns,
-        "select node, added_by, parent_id, continues_id, cancelled_because, flow_id, step from dalsegno.tasks where id = $1",
+        "select node, flow_templates, added_by, parent_id, continues_id, cancelled_because, flow_id, step from dalsegno.tasks where id = $1",
         id,
     )
     .fetch_one(conn)

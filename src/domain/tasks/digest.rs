@@ -17,9 +17,11 @@ pub(super) fn of(new: &New<'_>) -> String {
     let limits = format!("{} {micros} {tokens}", session(mode_of(new)));
     let links = new.links.digest_text();
     let node = new.node.map(|node| format!("node {}", node.name));
+    let flows = new.links.flow_templates.map(|names| format!("flows {}", names.join(",")));
     let parts = [&campaign, &new.agent.name, new.instance, new.prompt, &limits];
     // Left out if absent, so that keys from before links and nodes existed still match their requests.
-    of_parts(parts.into_iter().chain(links.as_deref()).chain(node.as_deref()))
+    let beside = links.as_deref().into_iter().chain(node.as_deref()).chain(flows.as_deref());
+    of_parts(parts.into_iter().chain(beside))
 }
 
 fn of_parts<'a>(parts: impl Iterator<Item = &'a str>) -> String {

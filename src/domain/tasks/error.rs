@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{
     filter::MAX_TEXT_CHARS,
-    links::{MAX_CHILDREN, MAX_PREDECESSORS},
+    links::{MAX_CHILDREN, MAX_FLOW_TEMPLATES, MAX_PREDECESSORS},
     task::State,
 };
 use crate::{
@@ -68,6 +68,10 @@ pub enum Error {
         "the idempotency key `{0}` was used for another task: use another key, or repeat the first request unchanged"
     )]
     KeyTaken(String),
+    #[error("invalid flow template `{0}`: use a name that `dalsegno flow templates` prints")]
+    FlowTemplate(String),
+    #[error("the task lists {0} flow templates: list at most {MAX_FLOW_TEMPLATES}")]
+    TooManyFlowTemplates(usize),
     #[error("invalid instance `{0}`: use lower-case letters, digits, - and _, at most 64")]
     Instance(String),
     #[error(
@@ -126,6 +130,7 @@ impl Error {
         Class { retryable: true, ..Class::of(Kind::Conflict, "task_requeued") };
     pub const NOTHING_RUNS: Class = Class::of(Kind::Conflict, "nothing_runs");
     pub const BAD_INSTANCE: Class = Class::of(Kind::Invalid, "bad_instance");
+    pub const BAD_FLOW_TEMPLATES: Class = Class::of(Kind::Invalid, "bad_flow_templates");
     pub const BAD_KEY: Class = Class::of(Kind::Invalid, "bad_idempotency_key");
     pub const KEY_TAKEN: Class = Class::of(Kind::Conflict, "idempotency_conflict");
     pub const EMPTY_BUDGET: Class = Class::of(Kind::Invalid, "empty_budget");
@@ -149,6 +154,7 @@ impl Classify for Error {
             Self::NoParent { .. } | Self::BeingCancelled(_) => Self::NO_PARENT,
             Self::NothingRuns(_) => Self::NOTHING_RUNS,
             Self::KeyTaken(_) => Self::KEY_TAKEN,
+            Self::FlowTemplate(_) | Self::TooManyFlowTemplates(_) => Self::BAD_FLOW_TEMPLATES,
             Self::Instance(_) => Self::BAD_INSTANCE,
             Self::Key { .. } => Self::BAD_KEY,
             Self::Priority(_) => Class::of(Kind::Invalid, "bad_argument"),

@@ -80,6 +80,8 @@ pub async fn fan_out(
             parent_id: None,
             continues_id: Some(parent.id),
             flow: None,
+            // A continuation has those of its task.
+            flow_templates: None,
         },
     });
     let mut placed = add_many(conn, config, parent.campaign_id, &news, now).await?;

@@ -18,6 +18,7 @@ pub struct FlowTask {
     pub state: State,
     pub prompt: String,
     pub session_mode: Mode,
+    pub node: Option<String>,
     pub on_failure: OnFailure,
     /// The tasks that it waits for or has waited for, in order.
     pub after: Vec<Uuid>,
@@ -31,7 +32,7 @@ pub async fn of_flow(
     sqlx::query_as!(
         FlowTask,
         r#"select s.task_id as "id!", s.step as "step!", s.place as "place!", s.agent as "agent!", s.instance as "instance!",
-                  s.state as "state!: State", t.prompt, t.session_mode as "session_mode: Mode",
+                  s.state as "state!: State", t.prompt, t.session_mode as "session_mode: Mode", t.node,
                   coalesce(w.on_failure, 'run') as "on_failure!: OnFailure",
                   array(select d.on_task_id from dalsegno.task_dependencies as d where d.task_id = s.task_id order by d.place) as "after!"
              from dalsegno.flow_steps as s

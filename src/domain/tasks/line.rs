@@ -31,6 +31,9 @@ pub struct Line {
     /// Node that the task belongs to: the name of the node's file. By default the session stays at its node.
     #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub node: Option<String>,
+    /// The flow templates that the agent may start in the task; an empty list: none. By default those of the agent's file.
+    #[schema(max_items = 100)]
+    pub flow_templates: Option<Vec<String>>,
     /// Session mode. The default comes from the agent's file.
     pub session: Option<Mode>,
     #[serde(default, deserialize_with = "objects::object")]
@@ -102,6 +105,7 @@ impl Line {
                 depends_on: &self.depends_on,
                 on_failure: self.on_failure,
                 only_of,
+                flow_templates: self.flow_templates.as_deref(),
                 ..Links::default()
             },
             traceparent: None,

@@ -7,12 +7,16 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Error, State};
+use crate::domain::agents::is_name;
 
 /// Maximum number of tasks that one task may wait for. Joins of this size still need one query only.
 pub const MAX_PREDECESSORS: usize = 1_000;
 
 /// Maximum number of children, which the continuation waits for.
 pub const MAX_CHILDREN: usize = MAX_PREDECESSORS;
+
+/// Maximum number of flow templates that a task may list, as in `dalsegno.are_flow_templates`.
+pub(super) const MAX_FLOW_TEMPLATES: usize = 100;
 
 /// A task that another one waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -56,6 +60,8 @@ pub struct Links<'a> {
     pub continues_id: Option<Uuid>,
     /// The flow that it belongs to.
     pub flow: Option<FlowStep<'a>>,
+    /// Flow templates that the agent may start in the task. `None`: those of the agent's file.
+    pub flow_templates: Option<&'a [String]>,
 }
 
 /// The place of a task in a flow.
@@ -73,6 +79,7 @@ impl Links<'_> {
             && self.parent_id.is_none()
             && self.continues_id.is_none()
             && self.flow.is_none()
+            && self.flow_templates.is_none()
     }
 
     pub(super) fn waits(&self) -> bool {
@@ -81,8 +88,16 @@ impl Links<'_> {
 
     pub(super) fn check(&self) -> Result<(), Error> {
         match self.depends_on.len() {
-            n if n > MAX_PREDECESSORS => Err(Error::TooManyPredecessors(n)),
-            _ => Ok(()),
+            n if n > MAX_PREDECESSORS => return Err(Error::TooManyPredecessors(n)),
+            _ => {}
+        }
+        let names = self.flow_templates.unwrap_or_default();
+        match names.iter().find(|name| !is_name(name)) {
+            Some(bad) => Err(Error::FlowTemplate(bad.clone())),
+            None if names.len() > MAX_FLOW_TEMPLATES => {
+                Err(Error::TooManyFlowTemplates(names.len()))
+            }
+            None => Ok(()),
         }
     }
 

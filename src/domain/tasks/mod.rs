@@ -17,6 +17,7 @@ mod error;
 mod fan_out;
 mod filter;
 mod flow;
+mod flow_templates;
 mod follow;
 mod insert;
 mod interrupt;
@@ -56,6 +57,7 @@ pub use self::{
     },
     filter::{TaskFilter, count_matching, list_matching},
     flow::{FlowTask, hold_of_flow, of_flow},
+    flow_templates::flow_templates,
     follow::{Follow, TaskUpdate, wait},
     interrupt::{InterruptMode, InterruptResult, interrupt, interrupt_agent, is_asked_to_stop},
     job::{RunJoinedTurn, RunTurn},
@@ -66,7 +68,7 @@ pub use self::{
         of_conversation, owner,
     },
     lost::{end_lost, list_ended_jobs, live_jobs},
-    open_tasks::{filter_awaited, open_of_conversation, queued_jobs},
+    open_tasks::{filter_awaited, list_awaiting_posts, open_of_conversation, queued_jobs},
     posted::{Tree, count_of_tree, set_post},
     recent::{TaskLine, WaitMinute, failed_since, of_jobs, waits_by_minute},
     recurring::AddTask,

@@ -76,3 +76,18 @@ pub async fn queued_jobs(
     .await
     .map_err(StatementError::to("list the jobs of an agent"))
 }
+
+/// Lists the posts that open tasks of a campaign answer.
+pub async fn list_awaiting_posts(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<Vec<Uuid>, StatementError> {
+    sqlx::query_scalar!(
+        r#"select distinct post_id as "post_id!" from dalsegno.tasks
+            where campaign_id = $1 and ended_at is null and post_id is not null"#,
+        campaign_id,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the posts of open tasks"))
+}

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::domain::{
     StatementError,
-    posts::{Origin, Post, Viewer},
+    posts::{Origin, Post, Trust, Viewer},
     sessions::SessionRow,
 };
 
@@ -39,8 +39,10 @@ pub struct UnseenPosts {
     pub posts: Vec<Post>,
     /// Places of posts that are left out, in order, with the reasons.
     pub not_shown: Vec<(i64, OmissionReason)>,
-    /// Number of still older posts that were not read, counted up to 1000.
+    /// Number of still older posts that were not read, counted up to 1000. Without archived ones.
     pub n_older: i64,
+    /// The last place of the board's archive.
+    pub archived_seq: i64,
 }
 
 /// The reason why a post is left out.
@@ -174,8 +176,16 @@ async fn page(
     let mut unseen = UnseenPosts::default();
     for row in rows.into_iter().rev() {
         (unseen.to_seq, unseen.n_older) = (row.last_seq, row.n_older);
-        let (Some(seq), Some(id), Some(sender), Some(origin), Some(audience), Some(posted_at)) =
-            (row.seq, row.id, row.sender, row.origin, row.audience, row.posted_at)
+        unseen.archived_seq = row.archived_seq;
+        let (
+            Some(seq),
+            Some(id),
+            Some(sender),
+            Some(origin),
+            Some(trust),
+            Some(audience),
+            Some(posted_at),
+        ) = (row.seq, row.id, row.sender, row.origin, row.trust, row.audience, row.posted_at)
         else {
             continue;
         };
@@ -185,6 +195,8 @@ async fn page(
                 seq,
                 sender,
                 origin,
+                trust,
+                author: row.author,
                 audience,
                 reply_to: row.reply_to,
                 posted_at,

@@ -7,9 +7,11 @@
 --
 -- Until its first answer, a session can contain posts that it took over from its predecessor; afterwards the cursor covers them. An
 -- answer that it took over may be posted later. The successor of an expired session has a summary of the conversation instead of its
--- messages.
+-- messages. Archived posts are not read.
 with seen as materialized (
-    select s.seq from dalsegno.visible_posts($1, $2, $6, $7, $8) as s (seq)
+    select s.seq from dalsegno.boards as b
+     cross join lateral dalsegno.visible_posts($1, $2, greatest($6, b.archived_seq), $7, $8) as s (seq)
+     where b.campaign_id = $1
 ), held as materialized (
     select unnest(m.posts) as seq from dalsegno.messages as m where $9 and m.session_id = $3 and m.posts is not null
 ), summarised as materialized (
@@ -17,7 +19,7 @@ with seen as materialized (
      where s.id = $3 and s.opened_because = 'expired'
        and exists (select from dalsegno.compactions as c where c.session_id = s.id and c.generation = 1 and c.cause = 'inherited')
 ), judged as materialized (
-    select p.id, p.seq, p.sender, p.origin, p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id, p.turn, p.text,
+    select p.id, p.seq, p.sender, p.origin, p.author, p.audience, p.reply_to, p.posted_at, p.task_id, p.session_id, p.turn, p.text,
            case
              when p.session_id = $3
                or p.message_id in (select m.id from dalsegno.messages as m where m.session_id = $3)
@@ -36,8 +38,10 @@ with seen as materialized (
 ), weighed as (
     select j.*, sum(octet_length(j.text)) filter (where j.why is null) over (order by j.seq desc) > $13::bigint as is_too_much from judged as j
 )
-select b.last_seq, (select count(*) from dalsegno.visible_posts($1, $2, $14, coalesce((select min(s.seq) from seen as s), 0), $11)) as "n_older!",
-       w.id as "id?", w.seq as "seq?", w.sender as "sender?", w.origin as "origin?: Origin", w.audience as "audience?", w.reply_to,
+select b.last_seq, b.archived_seq,
+       (select count(*) from dalsegno.visible_posts($1, $2, greatest($14, b.archived_seq), coalesce((select min(s.seq) from seen as s), 0), $11)) as "n_older!",
+       w.id as "id?", w.seq as "seq?", w.sender as "sender?", w.origin as "origin?: Origin",
+       dalsegno.trust_of_post(w.origin, w.author) as "trust?: Trust", w.author, w.audience as "audience?", w.reply_to,
        w.posted_at as "posted_at?", w.task_id, w.session_id, w.turn,
        case when w.why is null and w.is_too_much then 'full' else w.why end as "why: OmissionReason",
        case when w.why is null and not w.is_too_much then w.text end as text

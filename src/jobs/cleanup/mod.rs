@@ -1,4 +1,4 @@
-//! Handler of the nightly cleanup: removes expired rows in batches, sessions first.
+//! Handler of the nightly cleanup: removes expired rows in batches, sessions first, and archives old posts.
 //!
 //! Each batch is a short transaction, so a run can be stopped between any two and continued later: removed rows are not
 //! due any more. Between batches it keeps only its place.
@@ -11,14 +11,16 @@ mod metrics;
 use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
+use uuid::Uuid;
 
 use super::Services;
 pub use crate::domain::cleanups::Cleanup;
 use crate::{
     domain::{
         StatementError, audit, campaigns,
-        cleanups::{self, Page, RunRow, Walk},
+        cleanups::{self, BoardRules, Page, RunRow, Walk},
         operation_keys,
+        posts::DueBoard,
         sessions::DueSession,
         transaction::{begin, commit},
         webhooks,
@@ -94,7 +96,9 @@ async fn record(run: &Run, services: &Services) -> Result<RunRow, JobError> {
 
 async fn remove_all(run: &Run, services: &Services, recorded: &mut RunRow) -> Result<(), Error> {
     let config = &services.sessions;
-    let mut walk = Walk::new(services.clock.now(), config, &services.memory);
+    let rules = BoardRules::new(services.board, &services.library.current());
+    let walk = Walk::new(services.clock.now(), config, &services.memory);
+    let mut walk = walk.archiving(rules);
     while let Some(Page { going, kept }) =
         page(run, &mut walk, config.cleanup_batch_sessions).await?
     {
@@ -118,7 +122,51 @@ async fn remove_all(run: &Run, services: &Services, recorded: &mut RunRow) -> Re
     while remove_old_memory(run, &walk, recorded).await? {
         pause(run, services).await;
     }
-    Ok(())
+    archive_old_posts(run, services, &walk, recorded).await
+}
+
+/// Archives the old posts of all boards, board by board.
+async fn archive_old_posts(
+    run: &Run,
+    services: &Services,
+    walk: &Walk,
+    recorded: &mut RunRow,
+) -> Result<(), Error> {
+    let mut after = Uuid::nil();
+    loop {
+        let mut tx = begin(run.pool()).await?;
+        let boards = cleanups::due_boards(&mut tx, walk, after).await?;
+        commit(tx).await?;
+        let Some(last) = boards.last() else { return Ok(()) };
+        after = last.campaign_id;
+        for board in &boards {
+            while archive_posts(run, walk, board, recorded).await? {
+                pause(run, services).await;
+            }
+        }
+    }
+}
+
+/// Archives a batch of a board's old posts. Returns true if there may be more.
+async fn archive_posts(
+    run: &Run,
+    walk: &Walk,
+    board: &DueBoard,
+    recorded: &mut RunRow,
+) -> Result<bool, Error> {
+    if run.cancel().is_cancelled() {
+        return Err(Error::Stopped);
+    }
+    let mut tx = begin(run.pool()).await?;
+    let n_posts = cleanups::archive_board(&mut tx, walk, board).await?;
+    let mut next = recorded.clone();
+    next.progress.posts_archived += n_posts;
+    if !cleanups::advance(&mut *tx, &next).await? {
+        return Err(Error::Overtaken);
+    }
+    commit(tx).await?;
+    *recorded = next;
+    Ok(n_posts > 0)
 }
 
 /// Leaves the database to others between two batches.
@@ -300,6 +348,7 @@ async fn finish(run: &Run, services: &Services, recorded: &RunRow) -> Result<End
         memory_items = progress.memory_items,
         summaries_kept = progress.summaries_kept,
         summaries_removed = progress.summaries_removed,
+        posts_archived = progress.posts_archived,
         kept = progress.kept.values().sum::<i64>(),
         "the cleanup is complete"
     );

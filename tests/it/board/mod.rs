@@ -1,10 +1,12 @@
 //! The board of a campaign: visibility of posts, and the posts that a model is shown.
 
+mod archive;
 mod posting;
 mod posts_in_turns;
 mod random;
 pub mod setup;
 mod task_author;
+mod trust;
 mod visibility;
 
 use chrono::{DateTime, Utc};
@@ -19,7 +21,13 @@ pub fn to(names: &[&str]) -> Audience {
 }
 
 pub fn by_operator<'a>(campaign_id: Uuid, audience: &'a Audience, text: &'a str) -> New<'a> {
-    New { campaign_id, sender: Sender::Operator, audience, reply_to: None, text }
+    New {
+        campaign_id,
+        sender: Sender::Operator { author: "cli:ann@host" },
+        audience,
+        reply_to: None,
+        text,
+    }
 }
 
 pub async fn post(world: &World, new: &New<'_>) -> Post {

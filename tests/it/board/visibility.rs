@@ -47,7 +47,7 @@ async fn a_post_is_hidden_from_agents_whose_name_only_resembles_its_audience() {
                     SourceTurn { task_id, session_id, turn: 1, message_id: Some(Uuid::new_v4()) };
                 (Sender::Agent { agent, instance, said }, Some(who))
             }
-            _ => (Sender::Operator, None),
+            _ => (Sender::Operator { author: "cli:ann@host" }, None),
         };
         let (audience, text) = (to(&names), format!("{number} to {names:?}"));
         post(&world, &New { sender, ..by_operator(id, &audience, &text) }).await;

@@ -34,6 +34,12 @@ pub struct Worker {
 
 impl Worker {
     pub fn start(pool: &PgPool, pause_ms: u32) -> Self {
+        Self::with(pool, pause_ms, &[])
+    }
+
+    /// Starts a worker with more settings.
+    pub fn with(pool: &PgPool, pause_ms: u32, more: &[(&str, &str)]) -> Self {
+        let more = more.iter().map(|(key, value)| (*key, (*value).to_owned()));
         let set = [
             ("queue.poll_busy_ms", "50".to_owned()),
             ("queue.poll_idle_ms", "100".to_owned()),
@@ -43,7 +49,8 @@ impl Worker {
             ("sessions.keep_campaign_versions_days", "30".to_owned()),
             ("sessions.cleanup_pause_ms", pause_ms.to_string()),
         ];
-        let set = set.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let set = set.into_iter().chain(more);
+        let set = set.map(|(key, value)| (key.to_owned(), value)).collect();
         let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
         let clock = Arc::new(ManualClock::at(after_expiry()));
         let program = env!("CARGO_BIN_EXE_dalsegno").into();

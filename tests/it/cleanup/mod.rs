@@ -1,5 +1,6 @@
 //! The nightly cleanup: removed and kept rows, and its surroundings.
 
+mod boards;
 mod expiry;
 mod folders;
 mod interfaces;

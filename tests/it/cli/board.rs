@@ -92,3 +92,21 @@ async fn a_tail_prints_the_last_posts_and_each_new_one_as_a_line() {
         .await;
     assert!(output.code == 0 && output.has("Four.") && !output.has("Not hers."), "{output:?}");
 }
+
+#[tokio::test]
+async fn the_archive_of_a_board_is_printed_by_sender() {
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
+    let archive = ["board", "archive", "--campaign", &campaign];
+    assert!(fixture.run(&archive).await.has("no posts are archived"));
+    for words in ["One.", "Two."] {
+        fixture.json(&["board", "post", "--campaign", &campaign, words, "--to", "all"]).await;
+    }
+    let (id, now) = (fixture.world.campaign.id, crate::app::noon());
+    dalsegno::domain::posts::archive(&fixture.world.pool, id, (0, 1), now).await.unwrap();
+    let output = fixture.run(&archive).await;
+    assert!(output.has("SENDER") && output.has("1 post is archived"), "{output:?}");
+    assert!(output.has("board history --before 2"), "{output:?}");
+    let older = ["board", "history", "--campaign", &campaign, "--before", "2"];
+    assert!(fixture.run(&older).await.has("One."));
+}

@@ -363,3 +363,16 @@ async fn a_change_with_an_idempotency_key_needs_an_absolute_time() {
     }
     assert_eq!(fixture.json(&["bulk", "ls"]).await.as_array().unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn a_task_shows_the_flow_templates_that_were_set_for_it() {
+    let fixture = Fixture::new().await;
+    let set = ["--flow-template", "reviewed-text", "--flow-template", "article-series"];
+    let task = fixture.add("Plan.", &set).await;
+    let shown = fixture.run(&["task", "show", text(&task["id"])]).await;
+    assert!(shown.has("reviewed-text, article-series"), "{shown:?}");
+    let campaign = fixture.campaign();
+    let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "Plan."];
+    let refused = fixture.run(&[&add[..], &["--flow-template", "nothing"]].concat()).await;
+    assert!(refused.code != 0 && refused.has("there is no flow template `nothing`"), "{refused:?}");
+}

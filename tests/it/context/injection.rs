@@ -68,11 +68,12 @@ fn posts(text: &str) -> Posts<'_> {
         seq: 4,
         sender: text.into(),
         to: text.into(),
+        trust: Some(text.into()),
         posted_at: "2031-01-01T00:00:00Z".into(),
         reply_to: Some(Uuid::from_u128(3)),
         text: text.into(),
     };
-    Posts { left_out: 2, posts: vec![post] }
+    Posts { left_out: 2, posts: vec![post], archived: None }
 }
 
 fn send(text: &str) -> ParsedRequest {
@@ -186,6 +187,7 @@ fn check(text: &str) {
         let post = &shown.children[0];
         assert_eq!((post.text.as_str(), post.attribute("sender")), (text, Some(text)));
         assert_eq!(post.attribute("to"), Some(text));
+        assert_eq!(post.attribute("trust"), Some(text));
     }
     assert_eq!(last[4].children[0].attribute("agent"), Some(text));
     assert_eq!((last[5].text.as_str(), last[5].attribute("version")), (text, Some("7")));

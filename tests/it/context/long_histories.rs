@@ -54,11 +54,12 @@ fn a_window_of_fifty_posts_behind_five_hundred_messages_is_assembled() {
         seq,
         sender: "ann".into(),
         to: "all".into(),
+        trust: None,
         posted_at: "2031-01-01T00:00:00Z".into(),
         reply_to: None,
         text: prose(seq as usize, 40).into(),
     };
-    let shown = Posts { left_out: 7, posts: (1..=50).map(post).collect() };
+    let shown = Posts { left_out: 7, posts: (1..=50).map(post).collect(), archived: None };
     let board = Board { entry_id: Uuid::from_u128(1), shown: &shown, not_shown: &[] };
     let view = View::of(&entries, &[], 0).unwrap();
     let parts = Parts { board: Some(board), ..parts(view, "go on") };

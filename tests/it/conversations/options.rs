@@ -138,6 +138,7 @@ async fn a_retried_task_keeps_every_option() {
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
         labels: Labels { tags: &tags, metadata: metadata.as_object() },
     };
+    let templates = ["reviewed-text".to_owned()];
     let linked = New {
         idempotency_key: Some("order-2"),
         node: world.catalogue.nodes().next().map(|node| &**node),
@@ -148,6 +149,7 @@ async fn a_retried_task_keeps_every_option() {
             parent_id: Some(first.id),
             continues_id: Some(first.id),
             flow: Some(FlowStep { flow_id, step: "draft", place: 4 }),
+            flow_templates: Some(&templates),
         },
         ..plain
     };

@@ -1,6 +1,7 @@
 //! Facts about the users for whom campaigns work.
 
 mod extraction;
+mod injection;
 mod loops;
 mod providers;
 pub mod setup;

@@ -1,6 +1,7 @@
 //! Flows from templates: problems of files, starts and control.
 
 mod control;
+mod improvement;
 mod start;
 mod templates;
 

@@ -264,3 +264,49 @@ async fn all_invalid_inputs_are_reported_together() {
     assert!(words.contains("1003 tasks"), "{words}");
     assert_eq!(fixture.count("select count(*) from dalsegno.flows").await, 0);
 }
+
+#[test]
+fn problems_of_nodes_and_of_the_improvement_phase_are_reported() {
+    let bad = "---
+name: bad
+description: Bad
+improvement: planer
+steps:
+  - step: improvement
+    agent: planner
+    node: meta-analysys
+---
+## improvement
+
+Plan.
+
+## meta-analysis
+
+Look at {{topic}}.
+";
+    let plain = "---
+name: plain
+description: Plain
+steps:
+  - step: plan
+    agent: planner
+---
+## plan
+
+Plan.
+
+## meta-analysis
+
+No improvement phase has this heading.
+";
+    let words = load(&[("bad.md", bad), ("plain.md", plain)]).unwrap_err();
+    for expected in [
+        "bad.md:4: improvement: there is no agent `planer`",
+        "bad.md:4: improvement: adds a step `improvement`, which the template has already",
+        "bad.md:8: node: there is no node `meta-analysys`",
+        "bad.md:16: meta-analysis: `{{topic}}` is not an input",
+        "plain.md:12: ## meta-analysis: is a prompt without a step",
+    ] {
+        assert!(words.contains(expected), "{expected}\n in:\n{words}");
+    }
+}

@@ -1,16 +1,22 @@
 //! `/v1/feed`: in order, without gaps or repetitions, for readers that reconnect and for slow ones.
 
-use dalsegno::domain::feed::{self, EventFilter, FeedItem, Kind, Watch};
+use dalsegno::domain::{
+    feed::{self, EventFilter, FeedItem, Kind, Watch},
+    tasks,
+};
 use serde_json::{Value, json};
-use sqlx::PgExecutor;
+use sqlx::{Connection as _, PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Fixture, Stream, client::ReceivedEvent};
 use crate::{
     app::{SOON, noon},
-    conversations::world::World,
+    conversations::world::{TurnSettings, World},
     service::Service,
 };
+
+/// The statement that reads the next events for a reader.
+const PAGE: &str = include_str!("../../../src/domain/feed/page.sql");
 
 fn new(campaign_id: Option<Uuid>, kind: Kind, n: usize, text: &str) -> feed::New {
     let data = json!({ "n": n, "text": text });
@@ -63,6 +69,93 @@ async fn a_feed_reader_gets_the_requested_events() {
     let failed = new(None, Kind::TurnFailed, 5, "");
     feed::append(&fixture.world.pool, &[failed], noon()).await.unwrap();
     assert_eq!(n(&stream.next().await.unwrap()), 5);
+}
+
+#[tokio::test]
+async fn a_feed_reader_follows_one_agent_or_one_session_and_resumes() {
+    let fixture = Fixture::new().await;
+    let world = &fixture.world;
+    let task = world.add("Write.").await;
+    let other = tasks::New { instance: "2", ..world.ask("Write.") };
+    let other = world.add_new(&other).await.unwrap().task;
+    let planner = world.catalogue.agent("planner").unwrap();
+    let planned = tasks::New { agent: planner, ..world.ask("Plan.") };
+    let planned = world.add_new(&planned).await.unwrap().task;
+    let session = world.begin(&task, world.lease(), TurnSettings::default()).await.0.session.id;
+    let of_task =
+        |n, task_id| feed::New { task_id: Some(task_id), ..new(None, Kind::TurnDone, n, "") };
+    let events = [
+        feed::New { session_id: Some(session), ..of_task(1, task.id) },
+        of_task(2, other.id),
+        of_task(3, planned.id),
+        feed::New { session_id: Some(session), ..new(None, Kind::TurnDone, 4, "") },
+        feed::New { data: json!({ "n": 5, "agent": "copywriter/2" }), ..of_task(5, planned.id) },
+        feed::New {
+            data: json!({ "n": 6, "agent": "copywriter" }),
+            ..new(None, Kind::TurnDone, 6, "")
+        },
+        new(None, Kind::TurnDone, 7, ""),
+    ];
+    feed::append(&world.pool, &events, noon()).await.unwrap();
+    let told = async |query: &str, last: Option<&str>, n_events: usize| {
+        let query = format!("?after=0&kinds=turn.done&{query}");
+        let mut stream = fixture.feed(&query, last).await;
+        let mut told = Vec::new();
+        for _ in 0..n_events {
+            told.push(stream.next().await.unwrap());
+        }
+        told
+    };
+    let numbers = |told: &[ReceivedEvent]| told.iter().map(n).collect::<Vec<_>>();
+    let of_agent = told("agent=copywriter", None, 5).await;
+    assert_eq!(numbers(&of_agent), [1, 2, 4, 5, 6]);
+    // An event without an instance concerns all of them.
+    assert_eq!(numbers(&told("agent=copywriter_2", None, 3).await), [2, 5, 6]);
+    assert_eq!(numbers(&told("agent=planner", None, 1).await), [3]);
+    let of_session = format!("session_id={session}");
+    assert_eq!(numbers(&told(&of_session, None, 2).await), [1, 4]);
+    let both = format!("{of_session}&agent=copywriter");
+    assert_eq!(numbers(&told(&both, None, 2).await), [1, 4]);
+    // A reader that reconnects goes on behind the last event that it received.
+    assert_eq!(numbers(&told("agent=copywriter", Some(&of_agent[1].id), 3).await), [4, 5, 6]);
+    let second = told(&of_session, Some(&of_agent[0].id), 1).await;
+    assert_eq!(numbers(&second), [4]);
+    let event: Value = serde_json::from_str(&second[0].data).unwrap();
+    assert_eq!((&event["agent"], &event["instance"]), (&json!("copywriter"), &json!("main")));
+    fixture.get("/v1/feed?agent=a/b/c").await.problem(400, "bad_query");
+    fixture.get("/v1/feed?session_id=one").await.problem(400, "bad_query");
+}
+
+#[tokio::test]
+async fn a_feed_of_one_agent_or_session_reads_few_rows_of_a_large_feed() {
+    let world = World::new().await;
+    let (session, campaign) = (Uuid::from_u128(7), world.campaign.id);
+    let fill = "insert into dalsegno.feed (created_at, campaign_id, session_id, kind, data)
+                select $1, $2, case when n % 4000 = 0 then $3 else gen_random_uuid() end, 'turn.progress',
+                       jsonb_build_object('agent', case when n % 4000 = 0 then 'rare' else 'a' || n % 100 end)
+                  from generate_series(1, 40000) as n";
+    let fill = sqlx::query(fill).bind(noon()).bind(campaign).bind(session);
+    fill.execute(&world.pool).await.unwrap();
+    let mut conn = PgConnection::connect(&world.url()).await.unwrap();
+    sqlx::query("vacuum analyze dalsegno.feed").execute(&mut conn).await.unwrap();
+    // With the generic plan that a prepared statement gets after some calls.
+    sqlx::query("set plan_cache_mode = force_generic_plan").execute(&mut conn).await.unwrap();
+    let types = "bigint, bigint, uuid, text[], bigint, bigint, uuid[], uuid, text, text";
+    let prepare = format!("prepare page ({types}) as {PAGE}");
+    sqlx::raw_sql(sqlx::AssertSqlSafe(prepare)).execute(&mut conn).await.unwrap();
+    let of_session = format!("'{session}', null, null");
+    for filter in ["null, 'rare', null", of_session.as_str()] {
+        let mut tx = conn.begin().await.unwrap();
+        let page =
+            format!("execute page (0, 1000000, '{campaign}', null, 100, 100000, null, {filter})");
+        let page = sqlx::raw_sql(sqlx::AssertSqlSafe(page)).fetch_all(&mut *tx).await.unwrap();
+        assert_eq!(page.len(), 10, "{filter}");
+        let read = "select coalesce(seq_scan, 0)::bigint, coalesce(idx_tup_fetch, 0)::bigint
+                      from pg_stat_xact_user_tables where schemaname = 'dalsegno' and relname = 'feed'";
+        let read: (i64, i64) = sqlx::query_as(read).fetch_one(&mut *tx).await.unwrap();
+        assert!(read.0 == 0 && read.1 <= 20, "{filter}: {read:?}");
+        tx.rollback().await.unwrap();
+    }
 }
 
 #[tokio::test]

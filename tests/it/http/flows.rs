@@ -113,3 +113,42 @@ async fn a_broken_flow_template_is_refused_alone() {
     write("agents/writer.md", writer);
     fixture.post(&fixture.tasks(), &ask("writer")).await.expect(201);
 }
+
+#[tokio::test]
+async fn a_task_lists_the_flow_templates_that_its_agent_may_start() {
+    let fixture = Fixture::new().await;
+    let task = |names: serde_json::Value| json!({ "agent": "planner", "prompt": "Plan.", "flow_templates": names });
+    let key = [("Idempotency-Key", "plan-1")];
+    let added = fixture.post_with(&fixture.tasks(), &task(json!(["reviewed-text"])), &key).await;
+    let added = added.expect(201);
+    let id = added["id"].as_str().unwrap();
+    let shown = fixture.get(&format!("/v1/tasks/{id}")).await.expect(200);
+    assert_eq!(shown["flow_templates"], json!(["reviewed-text"]));
+    // The list belongs to the request that the key stands for.
+    let again = fixture.post_with(&fixture.tasks(), &task(json!(["reviewed-text"])), &key).await;
+    assert_eq!(again.expect(200)["id"], added["id"]);
+    for other in [json!([]), json!(["article-series"]), json!(null)] {
+        let other = fixture.post_with(&fixture.tasks(), &task(other), &key).await;
+        other.problem(409, "idempotency_conflict");
+    }
+    let in_sql = "select task_id, created from dalsegno.add_task($1, 'planner', 'Plan.', idempotency_key => 'plan-1',
+                         flow_templates => '{reviewed-text}')";
+    let in_sql = sqlx::query_as(in_sql).bind(fixture.world.campaign.id);
+    let found: (uuid::Uuid, bool) = in_sql.fetch_one(&fixture.world.pool).await.unwrap();
+    assert_eq!((found.0.to_string().as_str(), found.1), (id, false));
+    let plain = fixture.post(&fixture.tasks(), &task(json!(null))).await.expect(201);
+    let plain = fixture.get(&format!("/v1/tasks/{}", plain["id"].as_str().unwrap())).await;
+    assert!(plain.expect(200)["flow_templates"].is_null());
+
+    let misspelt = fixture.post(&fixture.tasks(), &task(json!(["reviewed-txt"]))).await;
+    assert!(misspelt.problem(404, "unknown_template").contains("did you mean `reviewed-text`?"));
+    let bulk = format!("{}/bulk", fixture.tasks());
+    let refused = fixture.post(&bulk, &json!([task(json!([])), task(json!(["nothing"]))])).await;
+    let refused = refused.expect(422);
+    assert_eq!(refused["errors"][0]["pointer"], "/1/flow_templates");
+    let in_sql =
+        "select dalsegno.add_task($1, 'planner', 'Plan.', flow_templates => '{Not a name}')";
+    let refused = sqlx::query(in_sql).bind(fixture.world.campaign.id).execute(&fixture.world.pool);
+    let refused = refused.await.unwrap_err().to_string();
+    assert!(refused.contains("flow_templates are not names of flow templates"), "{refused}");
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Fixture, client::Reply};
+use super::{Fixture, client::Reply, key_setup::KeySetup};
 
 fn texts(page: &Value) -> Vec<&str> {
     page["items"].as_array().unwrap().iter().map(|post| post["text"].as_str().unwrap()).collect()
@@ -135,4 +135,44 @@ async fn concurrent_repetitions_of_a_post_create_one() {
     assert!(said.iter().all(|one| place(one) == (said[0]["id"].clone(), json!(1))), "{said:?}");
     assert_eq!(count(&fixture, "select count(*) from dalsegno.posts").await, 1);
     assert_eq!(count(&fixture, "select count(*) from dalsegno.tasks").await, 2);
+}
+
+#[tokio::test]
+async fn a_post_names_its_author_and_how_far_it_is_trusted() {
+    let setup = KeySetup::new().await;
+    let path = format!("/v1/campaigns/{}/posts", setup.fixture.world.campaign.id);
+    let (_, key) = setup.create_key("crm", &["write"]).await;
+    let post = json!({ "audience": ["copywriter"], "text": "One." });
+    let by_key = setup.ask(Some(&key), "POST", &path, &post).await.expect(201);
+    assert_eq!((&by_key["sender"], &by_key["trust"]), (&json!("operator"), &json!("key")));
+    assert!(by_key["author"].as_str().unwrap().starts_with("key:crm:"), "{by_key}");
+    let by_admin = setup.admin("POST", &path, &post).await.expect(201);
+    assert_eq!(
+        (&by_admin["trust"], &by_admin["author"]),
+        (&json!("operator"), &json!("admin_key"))
+    );
+    let listed = setup.admin("GET", &path, &Value::Null).await.expect(200);
+    assert_eq!(listed["items"][1]["trust"], "key");
+}
+
+#[tokio::test]
+async fn the_archive_of_a_board_is_summarised_for_its_viewer_and_stays_readable() {
+    let fixture = Fixture::new().await;
+    let path = format!("/v1/campaigns/{}/posts", fixture.world.campaign.id);
+    let empty = fixture.get(&format!("{path}/archive")).await.expect(200);
+    assert_eq!((&empty["posts"], &empty["archived_seq"]), (&json!(0), &json!(0)));
+    for name in ["copywriter", "all", "reviewer"] {
+        fixture.post(&path, &json!({ "audience": [name], "text": "Hello." })).await.expect(201);
+    }
+    let mut conn = fixture.app.pool.acquire().await.unwrap();
+    let (id, now) = (fixture.world.campaign.id, crate::app::noon());
+    dalsegno::domain::posts::archive(&mut *conn, id, (0, 2), now).await.unwrap();
+    let all = fixture.get(&format!("{path}/archive")).await.expect(200);
+    assert_eq!((&all["posts"], &all["archived_seq"]), (&json!(2), &json!(2)));
+    assert_eq!(all["senders"][0]["sender"], "operator");
+    let seen = fixture.get(&format!("{path}/archive?viewer=reviewer")).await.expect(200);
+    assert_eq!(seen["posts"], 1);
+    fixture.get(&format!("{path}/archive?viewer=stranger")).await.problem(422, "unknown_names");
+    let listed = fixture.get(&path).await.expect(200);
+    assert_eq!(listed["items"].as_array().unwrap().len(), 3, "people still read all posts");
 }

@@ -6,6 +6,7 @@ mod claude;
 mod contexts;
 mod data_access;
 mod endpoint;
+mod flow_grants;
 mod hostile;
 mod idempotency;
 mod matrix;

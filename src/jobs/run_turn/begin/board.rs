@@ -11,7 +11,7 @@ use crate::{
         Calibration, Weight, fixed_weight,
         manifest::{PartReason, Span},
         parts::{self, NotShown},
-        posts::{Post, Posts},
+        posts::{ArchiveSummary, ArchivedSender, Post, Posts},
     },
     domain::{
         ids, messages,
@@ -69,8 +69,28 @@ pub async fn load_board(
     let max_bytes = i64::try_from(room_tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(i64::MAX);
     let window = i64::from(agent.history_window);
     let look = UnseenQuery { session, task_id: assignment.task.id, viewer, window, max_bytes };
-    let unseen = turn_phases::find_unseen_posts(conn, &look).await?;
-    Ok(Some(Board::of(unseen, calibration.weight_within(room_tokens), now)))
+    let unseen = turn_phases::find_unseen_posts(&mut *conn, &look).await?;
+    let archived = match is_new && unseen.archived_seq > 0 {
+        true => archive_summary(posts::archive_of(conn, session.campaign_id, viewer).await?),
+        false => None,
+    };
+    let mut board = Board::of(unseen, calibration.weight_within(room_tokens), now);
+    board.weight = board.weight + archived.iter().map(ArchiveSummary::weight).sum::<Weight>();
+    board.shown.archived = archived;
+    Ok(Some(board))
+}
+
+/// Returns the summary of an archive for a conversation that begins. `None`: the agent may see none of its posts.
+fn archive_summary(archive: posts::Archive) -> Option<ArchiveSummary> {
+    let time = |at: DateTime<Utc>| at.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let senders = archive.senders.into_iter().map(|one| ArchivedSender {
+        sender: one.sender,
+        posts: one.posts,
+        first_at: time(one.first_at),
+        last_at: time(one.last_at),
+    });
+    let senders: Vec<ArchivedSender> = senders.collect();
+    (!senders.is_empty()).then_some(ArchiveSummary { up_to: archive.archived_seq, senders })
 }
 
 /// Returns the tokens that the posts of a turn may take.
@@ -102,16 +122,16 @@ impl Board {
         Self {
             entry_id: ids::new_at(now),
             cursor: unseen.to_seq,
-            shown: Posts { left_out, posts },
+            shown: Posts { left_out, posts, archived: None },
             seqs,
             not_shown,
             weight,
         }
     }
 
-    /// Returns true if there are posts to show, or a number of posts that are left out.
+    /// Returns true if there are posts to show, a number of posts that are left out, or a summary of archived ones.
     pub fn shows_posts(&self) -> bool {
-        !self.seqs.is_empty() || self.shown.left_out > 0
+        !self.shown.is_empty()
     }
 
     pub fn part(&self) -> parts::Board<'_> {
@@ -193,6 +213,7 @@ fn as_sent(post: posts::Post) -> Post<'static> {
         seq: post.seq,
         sender: post.sender.into(),
         to: post.audience.join(" ").into(),
+        trust: Some(post.trust.as_str().into()),
         posted_at: post.posted_at.to_rfc3339_opts(SecondsFormat::Secs, true).into(),
         reply_to: post.reply_to,
         text: post.text.into(),
@@ -209,6 +230,8 @@ mod tests {
             seq,
             sender: "ann".to_owned(),
             origin: posts::Origin::Agent,
+            trust: posts::Trust::Agent,
+            author: None,
             audience: vec!["all".to_owned()],
             reply_to: None,
             posted_at: DateTime::UNIX_EPOCH,
@@ -225,7 +248,8 @@ mod tests {
         let posts = vec![post(3, "a"), post(4, "b"), post(7, &long), post(9, "c"), post(10, "d")];
         let not_shown =
             vec![(5, OmissionReason::Own), (6, OmissionReason::Task), (8, OmissionReason::Own)];
-        let unseen = UnseenPosts { to_seq: 11, posts, not_shown, n_older: 2 };
+        let unseen =
+            UnseenPosts { to_seq: 11, posts, not_shown, n_older: 2, ..UnseenPosts::default() };
         let shown = [post(4, "b"), post(9, "c"), post(10, "d")];
         let room: Weight = shown.into_iter().map(|post| as_sent(post).weight()).sum();
         let board = Board::of(unseen, room, DateTime::UNIX_EPOCH);

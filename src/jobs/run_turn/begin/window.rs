@@ -104,15 +104,8 @@ mod tests {
 
     #[test]
     fn only_settings_of_parts_that_are_sent_are_suggested() {
-        let part = |kind, sent| Part {
-            kind,
-            id: None,
-            span: None,
-            sha256: None,
-            tokens: 100,
-            sent,
-            why: PartReason::EveryCall,
-        };
+        let part =
+            |kind, sent| Part { tokens: 100, sent, ..Part::new(kind, None, PartReason::EveryCall) };
         let mut manifest = Manifest::new(Vec::new(), 0);
         manifest.parts = vec![part(Kind::Posts, false)];
         assert!(!suggest_settings(&manifest).contains("history_window"));

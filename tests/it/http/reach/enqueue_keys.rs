@@ -31,6 +31,7 @@ const TASK_FIELDS: &[&str] = &[
     "budget.micros",
     "budget.tokens",
     "depends_on[].item",
+    "flow_templates[]",
     "instance",
     "metadata",
     "node",

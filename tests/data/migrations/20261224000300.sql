@@ -1,0 +1,1 @@
+insert into dalsegno.feed (created_at, kind, data) values (now(), 'agent.paused', '{"agent": "curator"}');
