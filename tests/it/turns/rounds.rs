@@ -416,7 +416,7 @@ async fn a_turn_that_would_exceed_a_budget_waits_between_two_calls_and_continues
         let budget = fixture.budget().await;
         assert_eq!((budget.spent.tokens, budget.reserved.tokens), (waiting.spent_tokens, 0));
         check_groups(&fixture.messages(task.session_id.or(waiting.session_id).unwrap()).await);
-        let tokens = Some(Some(100_000));
+        let tokens = Some(Some(1_000_000));
         match of_campaign {
             true => fixture.change_limit(LimitChange { tokens, ..Default::default() }).await,
             false => {

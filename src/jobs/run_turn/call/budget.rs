@@ -15,7 +15,7 @@ use crate::{
     causes::causes,
     domain::{
         Amount,
-        amount::Refusal,
+        amount::{OnLimit, Refusal},
         budgets::ReserveError,
         ids, messages, tasks,
         turn_phases::{self, StartedTurn},
@@ -63,15 +63,18 @@ pub async fn reserve_for_call(
     }
 }
 
-/// Builds the error of a turn that stops. Its end finds the refusal in it, if the task waits for its budget.
+/// Builds the error of a turn that stops. Its end finds the refusal in it, if the task waits for its budget: also for a call that needs
+/// more than the whole limit, because the calls before it are paid.
 fn refused(refusal: Refusal) -> providers::Error {
     let snooze = |after| Class::Snooze { after, scope: Scope::Host };
-    let error = match (refusal.waits(), refusal.may_pass_later()) {
-        (true, _) => providers::Error::new(BUDGET_CODE, snooze(Duration::ZERO), refusal),
-        (false, true) => {
+    let error = match (refusal.on_limit, refusal.may_pass_later()) {
+        (OnLimit::Wait, _) => providers::Error::new(BUDGET_CODE, snooze(Duration::ZERO), refusal),
+        (OnLimit::Fail, true) => {
             providers::Error::new(BUDGET_CODE, snooze(BUDGET_PAUSE), refusal.describe_delay())
         }
-        (false, false) => providers::Error::new(BUDGET_CODE, Class::Fail, refusal.to_string()),
+        (OnLimit::Fail, false) => {
+            providers::Error::new(BUDGET_CODE, Class::Fail, refusal.to_string())
+        }
     };
     error.of(Origin::Budget).before_call()
 }
