@@ -49,7 +49,7 @@ impl Operation for ShowOverview {
             attention,
             running: tasks::of_jobs(&mut *transaction, &jobs).await?,
             runs: admin::runs_by_minute(&mut *transaction, TURNS).await?,
-            waits: tasks::waits_by_minute(&mut *transaction, call.now).await?,
+            waits: tasks::waits_by_minute(&mut *transaction).await?,
         })
     }
 }

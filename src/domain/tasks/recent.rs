@@ -78,16 +78,14 @@ pub async fn of_jobs(
 /// Returns the longest waits for a start, by the minute in which the tasks were added. Reads the newest tasks only.
 pub async fn waits_by_minute(
     executor: impl PgExecutor<'_>,
-    now: DateTime<Utc>,
 ) -> Result<Vec<WaitMinute>, StatementError> {
     sqlx::query_as!(
         WaitMinute,
-        r#"select floor(extract(epoch from $1::timestamptz - t.created_at) / 60)::integer as "minutes_ago!",
+        r#"select floor(extract(epoch from clock_timestamp() - t.created_at) / 60)::integer as "minutes_ago!",
                   max(extract(epoch from t.started_at - t.created_at))::double precision as "longest_secs!"
-             from (select created_at, started_at from dalsegno.tasks order by id desc limit $2) as t
-            where t.started_at is not null and t.created_at > $1::timestamptz - interval '1 hour' and t.created_at <= $1::timestamptz
+             from (select created_at, started_at from dalsegno.tasks order by id desc limit $1) as t
+            where t.started_at is not null and t.created_at > clock_timestamp() - interval '1 hour' and t.created_at <= clock_timestamp()
             group by 1 order by 1"#,
-        now,
         MAX_READ,
     )
     .fetch_all(executor)
