@@ -17,6 +17,7 @@ mod database;
 mod demo;
 mod doctor;
 mod erasure;
+mod estimate;
 mod eval;
 mod execution_target;
 mod exit;
