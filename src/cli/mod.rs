@@ -18,6 +18,7 @@ mod database;
 mod demo;
 mod doctor;
 mod erasure;
+mod estimate;
 mod eval;
 mod execution_target;
 mod exit;

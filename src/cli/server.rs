@@ -105,15 +105,22 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
 
 /// Builds the previews of a command, which runs no turns: their services are set up with the first preview.
 fn previews(config: &Config) -> Previews {
-    let config = config.clone();
-    Previews::new(move |subject, begin| {
+    let (config, other) = (config.clone(), config.clone());
+    let set_up = |config: &Config| {
         let clock = Arc::new(SystemClock);
-        let services = Services::build_quietly(&config, clock, jobs::program(), Traces::default());
-        Box::pin(async move {
-            let services = services.map_err(|error| Error::NotSetUp(causes(&error)))?;
-            jobs::previews(services).draft(subject, begin).await
-        })
-    })
+        let services = Services::build_quietly(config, clock, jobs::program(), Traces::default());
+        services.map(jobs::previews).map_err(|error| Error::NotSetUp(causes(&error)))
+    };
+    Previews::new(
+        move |subject, begin| {
+            let previews = set_up(&config);
+            Box::pin(async move { previews?.draft(subject, begin).await })
+        },
+        move |subject, begin| {
+            let previews = set_up(&other);
+            Box::pin(async move { previews?.estimate(subject, begin).await })
+        },
+    )
 }
 
 /// Builds the routes of reruns of a command, in the same way.

@@ -12,6 +12,7 @@ mod database;
 mod embeddings;
 mod finding;
 mod ollama;
+mod prices;
 mod queue;
 mod rights;
 mod webhooks;
@@ -47,6 +48,7 @@ pub async fn examine(
     findings.extend(agents::examine(&config));
     findings.extend(claude::examine(&config).await);
     findings.extend(ollama::examine(&config).await);
+    findings.push(prices::examine(&config));
     findings.push(rights::key(&config));
     findings.extend(database::examine(&config, clock, stop).await);
     findings

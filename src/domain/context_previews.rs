@@ -1,4 +1,5 @@
-//! Contexts that would be sent now. The turn's own code drafts them; it is above the domain, so operations get it as a function.
+//! Turns that would begin now: their contexts and their costs. The turn's own code drafts them; it is above the domain, so operations get it
+//! as functions.
 
 use std::{fmt, sync::Arc};
 
@@ -9,9 +10,10 @@ use uuid::Uuid;
 
 use super::{
     StatementError,
-    agents::LookupError,
+    agents::{LookupError, SessionMode},
     class::{self, Class, Classify, Kind},
     contexts::ProviderRequest,
+    estimates::Estimate,
     flows,
     manifests::Part,
     tasks,
@@ -51,20 +53,32 @@ pub enum PreviewSubject {
     /// The next turn of a task that has not ended.
     Task(Uuid),
     /// The turn of a task that is not added.
-    Agent { campaign_id: Uuid, agent: String, instance: String, prompt: Option<String> },
+    Agent {
+        campaign_id: Uuid,
+        agent: String,
+        instance: String,
+        prompt: Option<String>,
+        node: Option<String>,
+        session: Option<SessionMode>,
+    },
 }
 
 /// Begins a transaction. A preview takes several, one after the other, and rolls all of them back.
 pub type BeginTransaction = dyn Fn() -> BoxFuture<'static, Result<Transaction<'static, Postgres>, StatementError>>
     + Send
     + Sync;
-type Draft = dyn Fn(PreviewSubject, Arc<BeginTransaction>) -> BoxFuture<'static, Result<ContextPreview, Error>>
+type Draft<T> = dyn Fn(PreviewSubject, Arc<BeginTransaction>) -> BoxFuture<'static, Result<T, Error>>
     + Send
     + Sync;
 
-/// Drafts previews. Cheap to clone.
+/// Drafts previews and estimates. Cheap to clone.
 #[derive(Clone)]
-pub struct Previews(Arc<Draft>);
+pub struct Previews(Arc<Drafts>);
+
+struct Drafts {
+    draft: Box<Draft<ContextPreview>>,
+    estimate: Box<Draft<Estimate>>,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -95,17 +109,21 @@ pub enum Error {
 }
 
 impl Previews {
-    pub fn new<F>(draft: F) -> Self
+    pub fn new<D, E>(draft: D, estimate: E) -> Self
     where
-        F: Fn(
+        D: Fn(
                 PreviewSubject,
                 Arc<BeginTransaction>,
             ) -> BoxFuture<'static, Result<ContextPreview, Error>>
             + Send
             + Sync
             + 'static,
+        E: Fn(PreviewSubject, Arc<BeginTransaction>) -> BoxFuture<'static, Result<Estimate, Error>>
+            + Send
+            + Sync
+            + 'static,
     {
-        Self(Arc::new(draft))
+        Self(Arc::new(Drafts { draft: Box::new(draft), estimate: Box::new(estimate) }))
     }
 
     /// Drafts the turn and its request. Changes nothing.
@@ -114,7 +132,16 @@ impl Previews {
         subject: PreviewSubject,
         begin: Arc<BeginTransaction>,
     ) -> Result<ContextPreview, Error> {
-        (self.0)(subject, begin).await
+        (self.0.draft)(subject, begin).await
+    }
+
+    /// Estimates the charge of the turn. Changes nothing.
+    pub async fn estimate(
+        &self,
+        subject: PreviewSubject,
+        begin: Arc<BeginTransaction>,
+    ) -> Result<Estimate, Error> {
+        (self.0.estimate)(subject, begin).await
     }
 }
 

@@ -268,6 +268,34 @@ pub async fn stored_of_turn(
     .map_err(StatementError::to("read the manifests of a turn"))
 }
 
+/// The provider's count of a turn's first call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstCount {
+    pub session_id: Uuid,
+    pub turn: i32,
+    pub counted_tokens: i64,
+}
+
+/// Lists the counts of the first calls of these turns, as far as they were counted. The lists belong together.
+pub async fn first_counts(
+    executor: impl PgExecutor<'_>,
+    session_ids: &[Uuid],
+    turns: &[i32],
+) -> Result<Vec<FirstCount>, StatementError> {
+    sqlx::query_as!(
+        FirstCount,
+        r#"select m.session_id, m.turn, m.real_tokens as "counted_tokens!"
+             from unnest($1::uuid[], $2::integer[]) as t (session_id, turn)
+             join dalsegno.manifests as m on m.session_id = t.session_id and m.turn = t.turn
+            where m.call = 0 and m.real_tokens > 0"#,
+        session_ids,
+        turns,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("read the counts of first calls"))
+}
+
 /// Lists the contexts of a turn's calls, in order.
 pub async fn of_turn(
     executor: impl PgExecutor<'_>,

@@ -29,6 +29,7 @@ pub mod costs;
 pub mod credentials;
 pub mod embeddings;
 pub mod erasures;
+pub mod estimates;
 pub mod evals;
 pub mod explanations;
 pub mod facts;

@@ -94,17 +94,29 @@ impl Operation for PreviewAgentContext {
 
     async fn run(self, call: &Call) -> Result<ContextPreview, Refusal> {
         let Self { id: campaign_id, agent, instance, prompt } = self;
-        draft(PreviewSubject::Agent { campaign_id, agent, instance, prompt }, call).await
+        let subject = PreviewSubject::Agent {
+            campaign_id,
+            agent,
+            instance,
+            prompt,
+            node: None,
+            session: None,
+        };
+        draft(subject, call).await
     }
 }
 
 async fn draft(subject: PreviewSubject, call: &Call) -> Result<ContextPreview, Refusal> {
+    Ok(call.previews.draft(subject, rolled_back(call).await?).await?)
+}
+
+/// Returns a source of transactions, all of which a preview rolls back.
+pub(super) async fn rolled_back(call: &Call) -> Result<Arc<BeginTransaction>, Refusal> {
     let transactions = Arc::new(call.begin_several().await?);
-    let begin: Arc<BeginTransaction> = Arc::new(move || {
+    Ok(Arc::new(move || {
         let transactions = Arc::clone(&transactions);
         Box::pin(async move { transactions.begin().await })
-    });
-    Ok(call.previews.draft(subject, begin).await?)
+    }))
 }
 
 fn main() -> String {

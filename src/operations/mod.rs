@@ -34,6 +34,7 @@ mod contexts;
 mod costs;
 mod credentials;
 mod deliveries;
+mod estimates;
 mod event_stream;
 mod facts;
 mod fidelity;
@@ -110,6 +111,7 @@ pub use self::{
     costs::ReportCosts,
     credentials::{ListCredentials, ResumeCredential},
     deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
+    estimates::{EstimateSession, EstimateTask},
     event_stream::{EventStream, Events, StreamEvent},
     facts::{
         EditFact, ForgetUser, ListExtractions, ListFacts, RevokeFact, SearchFacts, ShowFact,
@@ -264,6 +266,8 @@ pub const ALL: &[Entry] = &[
     entry::<CompareContexts>(),
     entry::<PreviewTaskContext>(),
     entry::<PreviewAgentContext>(),
+    entry::<EstimateTask>(),
+    entry::<EstimateSession>(),
     entry::<ResetSession>(),
     entry::<CompactSession>(),
     entry::<ShowCompaction>(),

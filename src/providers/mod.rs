@@ -23,7 +23,7 @@ mod outcome;
 mod problem;
 mod request;
 
-use std::pin::Pin;
+use std::{pin::Pin, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
@@ -112,6 +112,12 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
     /// Returns true if the provider reports the cost of a call, so that a model needs no configured price.
     fn reports_costs(&self) -> bool {
         false
+    }
+
+    /// Returns the time after its last call for which a conversation stays in a prompt cache whose reads are cheaper. `None`: the provider
+    /// bills no such cache.
+    fn prompt_cache(&self) -> Option<Duration> {
+        None
     }
 
     /// Returns true if the name that was asked for and the one in the answer are of one model.

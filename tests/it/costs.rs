@@ -31,8 +31,6 @@ const SEED: u64 = 21;
 
 /// The values of one or two dimensions.
 type Values = (Option<String>, Option<String>);
-/// Calls, cost and input tokens.
-type Sums = (i64, i64, i64);
 
 /// A row of the ledger.
 #[derive(Debug, Clone)]
@@ -44,7 +42,8 @@ struct LedgerRow {
     provider: &'static str,
     purpose: &'static str,
     cost_micros: i64,
-    input_tokens: Option<i64>,
+    /// Input, output, read from the cache, written to it.
+    tokens: [Option<i64>; 4],
 }
 
 struct Ledger {
@@ -61,7 +60,8 @@ fn pick<T: Copy>(random: &mut StdRng, all: &[T]) -> T {
 /// Makes a call within about two months around the end of summer time.
 fn random_row(random: &mut StdRng) -> LedgerRow {
     let begin: DateTime<Utc> = "2026-10-01T00:00:00Z".parse().unwrap();
-    let has_count = random.random_bool(0.9);
+    let mut count = || random.random_bool(0.9).then(|| random.random_range(0..100_000));
+    let tokens = [count(), count(), count(), count()];
     LedgerRow {
         called_at: begin + TimeDelta::seconds(random.random_range(0..5_000_000)),
         campaign: random.random_range(0..4),
@@ -70,7 +70,7 @@ fn random_row(random: &mut StdRng) -> LedgerRow {
         provider: pick(random, &["ollama", "claude"]),
         purpose: pick(random, &["turn", "summary", "facts", "rerun"]),
         cost_micros: random.random_range(0..2_000_000),
-        input_tokens: has_count.then(|| random.random_range(0..100_000)),
+        tokens,
     }
 }
 
@@ -110,11 +110,14 @@ impl Ledger {
         let column = |text: fn(&LedgerRow) -> &str| -> Vec<String> {
             self.rows.iter().map(|row| text(row).to_owned()).collect()
         };
+        let tokens = |at: usize| self.rows.iter().map(|row| row.tokens[at]).collect::<Vec<_>>();
         let campaigns: Vec<Uuid> =
             self.rows.iter().map(|row| self.campaigns[row.campaign].0).collect();
         sqlx::query(
-            "insert into dalsegno.usage (called_at, campaign_id, agent, model, provider, purpose, cost_micros, input_tokens, outcome)
-             select *, 'done' from unnest($1::timestamptz[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[])",
+            "insert into dalsegno.usage (called_at, campaign_id, agent, model, provider, purpose, cost_micros, input_tokens, output_tokens,
+                                         cache_read_tokens, cache_creation_tokens, outcome)
+             select *, 'done' from unnest($1::timestamptz[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[],
+                                          $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])",
         )
         .bind(self.rows.iter().map(|row| row.called_at).collect::<Vec<_>>())
         .bind(campaigns)
@@ -123,7 +126,10 @@ impl Ledger {
         .bind(column(|row| row.provider))
         .bind(column(|row| row.purpose))
         .bind(self.rows.iter().map(|row| row.cost_micros).collect::<Vec<_>>())
-        .bind(self.rows.iter().map(|row| row.input_tokens).collect::<Vec<_>>())
+        .bind(tokens(0))
+        .bind(tokens(1))
+        .bind(tokens(2))
+        .bind(tokens(3))
         .execute(&self.pool)
         .await
         .unwrap();
@@ -143,12 +149,18 @@ impl Ledger {
     }
 
     /// Adds up rows in a way of its own.
-    fn sums(&self, by: Dimension, and: Option<Dimension>) -> BTreeMap<Values, Sums> {
+    fn sums(&self, by: Dimension, and: Option<Dimension>) -> BTreeMap<Values, Costs> {
         let mut sums = BTreeMap::new();
         for row in &self.rows {
             let key = (self.value(row, by), and.and_then(|and| self.value(row, and)));
-            let sum = sums.entry(key).or_insert((0, 0, 0));
-            *sum = (sum.0 + 1, sum.1 + row.cost_micros, sum.2 + row.input_tokens.unwrap_or(0));
+            let sum: &mut Costs = sums.entry(key).or_default();
+            let [input, output, read, written] = row.tokens.map(|count| count.unwrap_or(0));
+            sum.calls += 1;
+            sum.cost_micros += row.cost_micros;
+            sum.input_tokens += input;
+            sum.output_tokens += output;
+            sum.cache_read_tokens += read;
+            sum.cache_creation_tokens += written;
         }
         sums
     }
@@ -170,6 +182,9 @@ fn add(lines: &[CostLine]) -> Costs {
         sum.calls += costs.calls;
         sum.cost_micros += costs.cost_micros;
         sum.input_tokens += costs.input_tokens;
+        sum.output_tokens += costs.output_tokens;
+        sum.cache_read_tokens += costs.cache_read_tokens;
+        sum.cache_creation_tokens += costs.cache_creation_tokens;
     }
     sum
 }
@@ -177,12 +192,19 @@ fn add(lines: &[CostLine]) -> Costs {
 #[tokio::test]
 async fn every_dimension_and_pair_adds_up_to_the_ledger() {
     let ledger = Ledger::new(N_CALLS).await;
-    let all =
-        "select count(*), sum(cost_micros)::bigint, sum(input_tokens)::bigint from dalsegno.usage";
-    let (calls, cost_micros, input_tokens): (i64, i64, i64) =
+    let all = "select count(*), sum(cost_micros)::bigint, sum(input_tokens)::bigint, sum(output_tokens)::bigint,
+                      sum(cache_read_tokens)::bigint, sum(cache_creation_tokens)::bigint from dalsegno.usage";
+    let (calls, cost_micros, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens) =
         sqlx::query_as(all).fetch_one(&ledger.pool).await.unwrap();
     assert_eq!(calls, N_CALLS as i64);
-    let total = Costs { calls, cost_micros, input_tokens, ..Costs::default() };
+    let total = Costs {
+        calls,
+        cost_micros,
+        input_tokens,
+        output_tokens,
+        cache_read_tokens,
+        cache_creation_tokens,
+    };
     let seconds = || DIMENSIONS.into_iter().map(Some).chain([None]);
     let pairs = DIMENSIONS.into_iter().flat_map(|by| seconds().map(move |and| (by, and)));
     for (by, and) in pairs.filter(|(by, and)| *and != Some(*by)) {
@@ -191,10 +213,7 @@ async fn every_dimension_and_pair_adds_up_to_the_ledger() {
         let told: BTreeMap<_, _> = report
             .lines
             .iter()
-            .map(|CostLine { value, second, costs }| {
-                let sums = (costs.calls, costs.cost_micros, costs.input_tokens);
-                ((value.clone(), second.clone()), sums)
-            })
+            .map(|CostLine { value, second, costs }| ((value.clone(), second.clone()), *costs))
             .collect();
         assert_eq!(told, ledger.sums(by, and), "{by:?} {and:?}");
         assert_eq!(told.len(), report.lines.len(), "{by:?} {and:?}: a line is there twice");

@@ -340,6 +340,37 @@ async fn paused_or_readable_credentials_and_missing_prices_are_warnings() {
 }
 
 #[tokio::test]
+async fn models_without_a_price_are_named_with_their_agents() {
+    let setup = DoctorSetup::new().await;
+    let prices = async |setup: &DoctorSetup| {
+        let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+        let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
+        found.into_iter().find(|found| found.check == "prices").unwrap()
+    };
+    assert_eq!(prices(&setup).await.status, Status::Ok, "the simulation is free, Sonnet is listed");
+    let agent = "---\nname: other\ndescription: d\nprovider: claude\nmodel: claude-haiku-5-5\nsummariser: opus\n---\nYou write.\n";
+    std::fs::write(setup.folder.path().join("agents/other.md"), agent).unwrap();
+    let found = prices(&setup).await;
+    assert_eq!(found.status, Status::Warn);
+    assert_eq!(found.what, "1 model has no price: claude-haiku-5-5 on claude (other)");
+    assert!(found.fix.contains("prices.models"));
+    // Published prices are in dollars.
+    let setup = setup.with("prices.currency", "EUR");
+    let found = prices(&setup).await;
+    assert!(
+        found.what.contains("3 models")
+            && found.what.contains("claude-sonnet-5 on claude (writer)"),
+        "{found:?}"
+    );
+    let price = |model: &str| {
+        format!("{{ provider = \"claude\", model = \"{model}\", input = 1, output = 1 }}")
+    };
+    let all = ["haiku", "sonnet", "opus"].map(price).join(", ");
+    let setup = setup.with("prices.models", &format!("[{all}]"));
+    assert_eq!(prices(&setup).await.status, Status::Ok);
+}
+
+#[tokio::test]
 async fn a_test_call_is_made_on_each_credential_only_on_request() {
     let Some(cli) = Cli::real() else { return };
     let api = Api::start().await;

@@ -30,6 +30,7 @@ mod documents;
 mod embedded;
 mod erased_files;
 mod erasure;
+mod estimates;
 mod facts;
 mod flows;
 mod forged_receipts;

@@ -15,16 +15,18 @@ use super::{
     Context, Exit, Failure,
     agent_filter::note_unknown_agent,
     args::{Id, InCampaign, Paging},
+    estimate::format_estimate,
     output::Output,
     server::{Server, with_server},
+    words::read_text,
 };
 use crate::{
     domain::{compactions::OpenedArchive, tasks::InterruptMode},
     operations::{
-        AcceptedCompaction, CompactSession, CompactionAnswer, CompareCompaction, ExplainSession,
-        ForkSession, InterruptSession, ListArchives, ListSessions, MAX_LIMIT, Noun, ReadArchive,
-        ReadTranscript, ResetSession, SessionView, ShowCompaction, ShowSession, UncompactSession,
-        ViewSession,
+        AcceptedCompaction, CompactSession, CompactionAnswer, CompareCompaction, EstimateSession,
+        ExplainSession, ForkSession, InterruptSession, ListArchives, ListSessions, MAX_LIMIT, Noun,
+        ReadArchive, ReadTranscript, ResetSession, SessionView, ShowCompaction, ShowSession,
+        UncompactSession, ViewSession,
     },
 };
 
@@ -40,6 +42,8 @@ pub(super) enum SessionCommand {
     Show(Id),
     /// Explains the state of a session: the reason, and what happens next.
     Explain(Id),
+    /// Prints the low, likely and high cost of the next turn: resumed, after a compaction, and in a new session.
+    Estimate(EstimateArgs),
     /// Prints the messages of a session, in order.
     Transcript(Transcript),
     /// Lists the archives of compactions, or prints one of them with its summary.
@@ -72,6 +76,15 @@ pub(super) struct List {
     open: bool,
     #[command(flatten)]
     paging: Paging,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EstimateArgs {
+    #[command(flatten)]
+    id: Id,
+    /// Prompt of the turn; `-` reads it from the standard input. Default: `…` stands for it.
+    #[arg(long)]
+    prompt: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -165,6 +178,12 @@ async fn run_on_server(
             let id = server.id(Noun::Session, id).await?;
             let explanation = server.call(ExplainSession { id }).await?;
             output.print_data(&explanation, || show::format_explanation(&explanation));
+        }
+        SessionCommand::Estimate(EstimateArgs { id, prompt }) => {
+            let id = server.id(Noun::Session, &id.id).await?;
+            let prompt = read_text(prompt.as_deref(), None)?;
+            let estimate = server.call(EstimateSession { id, prompt }).await?;
+            output.print_data(&estimate, || format_estimate(&estimate));
         }
         SessionCommand::Transcript(transcript) => read(transcript, server, output).await?,
         SessionCommand::Archives(archives) => self::archives(archives, server, output).await?,

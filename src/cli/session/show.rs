@@ -11,6 +11,7 @@ use crate::{
     },
     domain::{
         agents::Catalogue,
+        amount::format_money,
         compactions::{self, Compaction, KeptPrompts},
         conversations::Detail,
         explanations::SessionExplanation,
@@ -32,10 +33,12 @@ pub(in crate::cli) fn format_sessions(sessions: &[Session], catalogue: &Catalogu
             session.model.clone(),
             session.turns.to_string(),
             session.context_tokens.to_string(),
+            format_money(session.cost_micros),
             time(session.used_at),
         ]
     };
-    let head = ["ID", "STATE", "AGENT", "PROVIDER", "MODEL", "TURNS", "CONTEXT", "USED (UTC)"];
+    let head =
+        ["ID", "STATE", "AGENT", "PROVIDER", "MODEL", "TURNS", "CONTEXT", "COST", "USED (UTC)"];
     format_table(&head, sessions.iter().map(row))
 }
 
@@ -58,6 +61,7 @@ pub(super) fn format_session(detail: &Detail, catalogue: &Catalogue) -> String {
             "used",
             format!("{} tokens in all, last at {}", session.token_count, time(session.used_at)),
         ),
+        ("cost", format_money(session.cost_micros)),
         ("expires", time(session.expires_at)),
         (
             "opened",

@@ -12,6 +12,7 @@ use crate::{
     cli::{
         Context, Exit, Failure,
         args::{LabelFlags, Question},
+        estimate::format_estimate,
         follow::{data_of, until_interrupted, with_task_hint},
         server::Server,
         words::{BudgetFlags, parse_period},
@@ -23,7 +24,7 @@ use crate::{
         tasks::{Detail, OnFailure, State, Task, TaskLink},
         timestamp,
     },
-    operations::{AddTask, AddedTask, END, FollowTask, Noun, ShowCampaign, ShowTask},
+    operations::{AddTask, AddedTask, END, EstimateTask, FollowTask, Noun, ShowCampaign, ShowTask},
 };
 
 #[derive(Debug, Args)]
@@ -61,6 +62,9 @@ pub(in crate::cli) struct Add {
     /// Action if one of the --after tasks fails or is cancelled.
     #[arg(long, value_enum, default_value = "run", requires = "after")]
     on_failure: FailureMode,
+    /// Prints the low, likely and high cost of the task's turn, and adds nothing.
+    #[arg(long, conflicts_with_all = ["file", "after", "wait", "follow"])]
+    estimate: bool,
     /// Waits for the end of the task and prints its result.
     #[arg(long)]
     wait: bool,
@@ -83,6 +87,11 @@ enum FailureMode {
 pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result<Exit, Failure> {
     if let Some(file) = &add.file {
         return add_file::run(add, file, context, server).await;
+    }
+    if add.estimate {
+        let estimate = server.call(estimate(add, context, server).await?).await?;
+        context.output.print_data(&estimate, || format_estimate(&estimate));
+        return Ok(Exit::Ok);
     }
     let new = new(add, context, server).await?;
     let added = server.call(new).await?;
@@ -168,6 +177,18 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, F
         on_failure: add.on_failure.into(),
         tags: add.labels.tags.clone(),
         metadata: add.labels.metadata(),
+    })
+}
+
+async fn estimate(add: &Add, context: &Context, server: &Server) -> Result<EstimateTask, Failure> {
+    let question = &add.question;
+    Ok(EstimateTask {
+        id: question.campaign.id(context, server).await?,
+        agent: question.agent().to_owned(),
+        instance: question.instance.clone(),
+        prompt: Some(question.prompt()?),
+        node: add.node.clone(),
+        session: question.session_mode(),
     })
 }
 

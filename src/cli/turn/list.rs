@@ -77,7 +77,7 @@ pub(in crate::cli) fn format_count(n: i64) -> String {
 }
 
 /// Formats a cost in at most six characters, up to 999 units of the currency.
-pub(super) fn format_cost(micros: i64) -> String {
+pub(in crate::cli) fn format_cost(micros: i64) -> String {
     match micros {
         ..1 => "0.00".to_owned(),
         1..100 => "<.0001".to_owned(),

@@ -34,6 +34,9 @@ pub struct Session {
     pub forked_at_turn: Option<i32>,
     pub turns: i32,
     pub token_count: i64,
+    /// Cost of all calls of the session, also for summaries, facts and reruns, as the ledger records it. In millionths of the currency.
+    #[serde(default)]
+    pub cost_micros: i64,
     pub context_tokens: i64,
     pub generation: i32,
     /// Turns whose messages are not sent again. The provider has rejected their prompt, or a later prompt before it had answered
@@ -83,7 +86,8 @@ macro_rules! sessions {
                       closed_because as "closed_because: Reason",
                       (select b.id from dalsegno.sessions as b where b.id = s.predecessor_id) as predecessor_id,
                       (select a.id from dalsegno.sessions as a where a.id = s.successor_id) as successor_id, forked_from_session, forked_at_turn,
-                      turn_count as turns, token_count, context_tokens, generation, rejected_turns, created_at, used_at, expires_at, closed_at
+                      turn_count as turns, token_count, context_tokens, generation, rejected_turns, created_at, used_at, expires_at, closed_at,
+                      dalsegno.session_cost(s.campaign_id, s.id) as "cost_micros!"
                  from dalsegno.sessions as s "# + $rest,
             $($argument),+
         )

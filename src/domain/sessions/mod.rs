@@ -9,6 +9,7 @@
 //! Race: a worker that was declared lost may still write. Leases only grow, and every change of a running session names one. A run that
 //! begins a turn puts a larger lease on the row; the older run then finds no row and stops.
 
+mod alike;
 mod campaign_sessions;
 mod credentials;
 mod due;
@@ -29,6 +30,7 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::{
+    alike::{AlikeQuery, AlikeSession, alike, newest_calibration},
     campaign_sessions::{
         BoardReader, is_any_running, list_board_readers, lock_of_campaign, open_of_agents,
         running_of_agent,

@@ -7,6 +7,7 @@
 //!                                     or by the next one after a crash; cancel: the same, and the task ends
 //! ```
 
+mod charges;
 mod detail;
 mod error;
 mod history_check;
@@ -19,6 +20,7 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 pub use self::{
+    charges::{TurnCharge, charges},
     detail::{Detail, ListedTurn, detail, list},
     error::Error,
     history_check::HistoryCheck,

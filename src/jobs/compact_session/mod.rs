@@ -26,6 +26,7 @@ mod fold;
 mod foldable;
 pub(super) mod job;
 mod node_context;
+mod outline;
 mod prepare;
 pub(super) mod setup;
 mod store;
@@ -35,7 +36,15 @@ use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub use self::{claim::Claimant, error::Error, job::compact, prepare::prepare, view::LoadedView};
+pub use self::{
+    claim::Claimant,
+    error::Error,
+    job::compact,
+    node_context::NodeReader,
+    outline::{Outline, OutlineParams, outline},
+    prepare::prepare,
+    view::LoadedView,
+};
 pub use crate::domain::compactions::{Cause, CompactSession, ShowOutcome};
 use crate::{
     clock::Clock,

@@ -3,15 +3,17 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use sqlx::PgConnection;
 
-use super::{Error, Folder};
+use super::Error;
 use crate::{
     context::compaction::{
         View,
         flow::{Flow, HANDOFFS_MAX, Handoff, OpenError, TASKS_MAX},
     },
     domain::{
+        agents::Catalogue,
         nodes::{self, NodeVisit},
         sessions::{SessionRow, State},
+        tasks::Task,
     },
     transcript::Role,
 };
@@ -24,10 +26,19 @@ pub(super) struct NodeContext {
     pub(super) entry_seq: Option<i64>,
 }
 
+/// Source of the names of roles, and the task whose turn waits for the summary.
+#[derive(Clone, Copy)]
+pub struct NodeReader<'a> {
+    pub catalogue: &'a Catalogue,
+    pub waiting: Option<&'a Task>,
+    /// The node of the waiting task, if it names one.
+    pub waiting_node: Option<&'a str>,
+}
+
 /// Reads the session's node. `None` for a session without one.
 pub(super) async fn of(
     conn: &mut PgConnection,
-    folder: &Folder<'_>,
+    reader: &NodeReader<'_>,
     session: &SessionRow,
     view: View<'_>,
 ) -> Result<Option<NodeContext>, Error> {
@@ -41,14 +52,14 @@ pub(super) async fn of(
     let flow = Flow {
         campaign_id: session.campaign_id,
         session_id: session.id,
-        role: folder.catalogue.format_name(&session.agent, &session.instance),
+        role: reader.catalogue.format_name(&session.agent, &session.instance),
         node: stay.node.clone(),
         entered_at: time(stay.entered_at),
         first_seq: stay.first_seq,
         entry: entry.map(|entry| entry.message.text.clone()).or_else(|| before?.entry.clone()),
         tasks: tasks(&stay, view, before),
-        handoffs: handoffs.iter().map(|stay| handoff(folder, stay)).collect(),
-        unresolved: unresolved(folder, session, &stay, view),
+        handoffs: handoffs.iter().map(|stay| handoff(reader, stay)).collect(),
+        unresolved: unresolved(reader, session, &stay, view),
     };
     let entry_seq = entry.map(|entry| entry.seq);
     Ok(Some(NodeContext { flow, is_continued: before.is_some(), entry_seq }))
@@ -64,10 +75,10 @@ fn tasks(stay: &NodeVisit, view: View<'_>, before: Option<&Flow>) -> Vec<uuid::U
     tasks
 }
 
-fn handoff(folder: &Folder<'_>, stay: &NodeVisit) -> Handoff {
+fn handoff(reader: &NodeReader<'_>, stay: &NodeVisit) -> Handoff {
     Handoff {
         node: stay.node.clone(),
-        role: folder.catalogue.format_name(&stay.agent, &stay.instance),
+        role: reader.catalogue.format_name(&stay.agent, &stay.instance),
         task_id: stay.task_id,
         entered_at: time(stay.entered_at),
         left_at: stay.left_at.map(time),
@@ -77,13 +88,13 @@ fn handoff(folder: &Folder<'_>, stay: &NodeVisit) -> Handoff {
 /// Returns the open request at the node: the waiting task, or else the last prompt if it has no answer. A task that is
 /// about to enter another node is not open here.
 fn unresolved(
-    folder: &Folder<'_>,
+    reader: &NodeReader<'_>,
     session: &SessionRow,
     stay: &NodeVisit,
     view: View<'_>,
 ) -> Option<OpenError> {
-    if let Some(waiting) = folder.waiting {
-        let is_here = folder.waiting_node.is_none_or(|node| node == stay.node);
+    if let Some(waiting) = reader.waiting {
+        let is_here = reader.waiting_node.is_none_or(|node| node == stay.node);
         return is_here.then(|| OpenError { task_id: waiting.id, text: waiting.prompt.clone() });
     }
     let is_unanswered = matches!(session.state, State::Interrupted | State::Error);

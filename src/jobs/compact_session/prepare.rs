@@ -1,12 +1,13 @@
 //! The preparation of a compaction, from the session's row to a stored result.
 
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
     Cause, Error, Folder, PreparedCompaction, attempts, claim,
     fold::{FoldResult, Summariser, run_cpu_bound},
     foldable,
-    node_context::{self, NodeContext},
+    node_context::{self, NodeContext, NodeReader},
     store::Store,
     view::LoadedView,
 };
@@ -70,7 +71,15 @@ async fn prepare_claimed(
         return Err(open(&breaker, &session));
     }
     let ladder = CompactionSteps::new(attempts_left, folder.alternate_model.is_some());
-    let (loaded, place) = load(folder, &session).await?;
+    let reader = NodeReader {
+        catalogue: folder.catalogue,
+        waiting: folder.waiting,
+        waiting_node: folder.waiting_node,
+    };
+    let (loaded, place) = {
+        let mut conn = folder.pool.acquire().await.map_err(Error::Connection)?;
+        load(&mut conn, &reader, &session).await?
+    };
     let calibration = calibration(folder, &session)?;
     let scene =
         CompactionInput { node: place.as_ref().map(node), ..scene(folder, &loaded, &calibration)? };
@@ -125,18 +134,19 @@ fn open(breaker: &Breaker, session: &SessionRow) -> Error {
     }
 }
 
-async fn load(
-    folder: &Folder<'_>,
+/// Reads the view to summarise, and the session's node.
+pub(super) async fn load(
+    conn: &mut PgConnection,
+    reader: &NodeReader<'_>,
     session: &SessionRow,
 ) -> Result<(LoadedView, Option<NodeContext>), Error> {
-    let mut conn = folder.pool.acquire().await.map_err(Error::Connection)?;
-    let mut loaded = LoadedView::read_unsummarised(&mut conn, session).await?;
+    let mut loaded = LoadedView::read_unsummarised(&mut *conn, session).await?;
     loaded.mark_as_by_agents(&tasks::added_by_agents(&mut *conn, &loaded.prompt_tasks()).await?);
-    let place = node_context::of(&mut conn, folder, session, loaded.view()?).await?;
+    let place = node_context::of(conn, reader, session, loaded.view()?).await?;
     Ok((loaded, place))
 }
 
-fn node(place: &NodeContext) -> Node<'_> {
+pub(super) fn node(place: &NodeContext) -> Node<'_> {
     let NodeContext { flow, is_continued, entry_seq } = place;
     let (is_continued, entry_seq) = (*is_continued, *entry_seq);
     Node { first_seq: flow.first_seq, is_continued, flow, entry_seq }
@@ -171,7 +181,7 @@ fn scene<'a>(
     })
 }
 
-fn seed(session: &SessionRow) -> Result<FenceSeed, Error> {
+pub(super) fn seed(session: &SessionRow) -> Result<FenceSeed, Error> {
     let bytes = session.fence_seed.as_slice().try_into();
     bytes.map(FenceSeed::from_bytes).map_err(|_| Error::FenceSeed(session.id))
 }

@@ -40,6 +40,15 @@ fn start_percent(route: &Route<'_>) -> u64 {
     if route.rotates { route.thresholds.apply_percent() / 2 } else { 100 }
 }
 
+/// Returns the policy of a conversation on this route.
+pub fn policy(services: &Services, route: &Route<'_>) -> Policy {
+    Policy {
+        keep_prompts_percent: services.compaction.keep_prompts_percent,
+        start_percent: start_percent(route),
+        ..Policy::default()
+    }
+}
+
 pub fn build_folder<'a>(
     run: &'a Run,
     services: &'a Services,
@@ -64,11 +73,7 @@ pub fn build_folder<'a>(
         summariser_window_tokens,
         system_weight: around.system,
         upcoming_weight: around.upcoming,
-        policy: Policy {
-            keep_prompts_percent: services.compaction.keep_prompts_percent,
-            start_percent: start_percent(route),
-            ..Policy::default()
-        },
+        policy: policy(services, route),
         timeouts: Timeouts::default(),
         calibration: services.calibrations.of(&route.provider_name, &route.model),
         cost,

@@ -31,9 +31,12 @@ pub mod preview;
 mod begin;
 mod call;
 mod commit;
+mod estimate;
 mod gate;
 mod load;
 mod notices;
+mod prompt_cache;
+mod sketch;
 
 use std::sync::Arc;
 

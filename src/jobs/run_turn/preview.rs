@@ -17,13 +17,14 @@ use super::{
     },
     call::conversation::outline_conversation,
     error::Error as TurnError,
+    estimate::estimate,
     load::assignment::{self, Assignment, TaskRecord},
 };
 use crate::{
     causes::causes,
     context::Digest,
     domain::{
-        agents::AgentInstance,
+        agents::{AgentInstance, SessionMode},
         amount::Limit,
         context_previews::{BeginTransaction, ContextPreview, Error, PreviewSubject, Previews},
         contexts::ProviderRequest,
@@ -37,16 +38,23 @@ use crate::{
 };
 
 /// Lease of a preview: above that of every run, and rolled back with the rest.
-const LEASE: i64 = i64::MAX;
+pub(super) const LEASE: i64 = i64::MAX;
 /// Stands for the prompt of a preview without one.
 const NO_PROMPT: &str = "…";
 
 /// Builds the previews of a process.
 pub fn previews(services: Arc<Services>) -> Previews {
-    Previews::new(move |subject, begin| {
-        let services = Arc::clone(&services);
-        Box::pin(async move { preview(&services, subject, &*begin).await })
-    })
+    let others = Arc::clone(&services);
+    Previews::new(
+        move |subject, begin| {
+            let services = Arc::clone(&services);
+            Box::pin(async move { preview(&services, subject, &*begin).await })
+        },
+        move |subject, begin| {
+            let services = Arc::clone(&others);
+            Box::pin(async move { estimate(&services, subject, &*begin).await })
+        },
+    )
 }
 
 /// Drafts a turn and its request, without sending it.
@@ -56,14 +64,8 @@ async fn preview(
     begin: &BeginTransaction,
 ) -> Result<ContextPreview, Error> {
     let is_of_task = matches!(subject, PreviewSubject::Task(_));
-    let has_prompt = !matches!(subject, PreviewSubject::Agent { prompt: None, .. });
-    let mut transaction = begin().await.map_err(undone)?;
-    let read = read(&mut transaction, services, subject).await;
-    transaction.rollback().await.map_err(undone)?;
-    let read = read?;
-    check_may_begin(&read)?;
-    let assigned = Assignment::of(services, read, &CancellationToken::new()).await;
-    let assignment = assigned.map_err(|(_, refused)| Error::Refused(refused.why))?;
+    let prompt_note = prompt_note(&subject);
+    let assignment = assign(services, subject, begin).await?;
     let mut transaction = begin().await.map_err(undone)?;
     let drafted = draft(&mut transaction, services, &assignment).await;
     transaction.rollback().await.map_err(undone)?;
@@ -71,10 +73,29 @@ async fn preview(
     if !is_of_task {
         shown.task_id = None;
     }
-    if !has_prompt {
-        shown.notes.push(format!("no prompt was given, so `{NO_PROMPT}` stands for it"));
-    }
+    shown.notes.extend(prompt_note);
     Ok(shown)
+}
+
+/// Says that a preview has no prompt.
+pub(super) fn prompt_note(subject: &PreviewSubject) -> Option<String> {
+    matches!(subject, PreviewSubject::Agent { prompt: None, .. })
+        .then(|| format!("no prompt was given, so `{NO_PROMPT}` stands for it"))
+}
+
+/// Reads the task, or adds one that is rolled back, and builds its assignment. Refuses a turn that may not begin.
+pub(super) async fn assign<'a>(
+    services: &'a Services,
+    subject: PreviewSubject,
+    begin: &BeginTransaction,
+) -> Result<Assignment<'a>, Error> {
+    let mut transaction = begin().await.map_err(undone)?;
+    let read = read(&mut transaction, services, subject).await;
+    transaction.rollback().await.map_err(undone)?;
+    let read = read?;
+    check_may_begin(&read)?;
+    let assigned = Assignment::of(services, read, &CancellationToken::new()).await;
+    assigned.map_err(|(_, refused)| Error::Refused(refused.why))
 }
 
 /// Reads a task. One that does not exist is added, and rolled back by the caller.
@@ -85,9 +106,10 @@ async fn read(
 ) -> Result<TaskRecord, Error> {
     let task = match subject {
         PreviewSubject::Task(id) => tasks::get(&mut *conn, id).await?,
-        PreviewSubject::Agent { campaign_id, agent, instance, prompt } => {
+        PreviewSubject::Agent { campaign_id, agent, instance, prompt, node, session } => {
             let role = (agent.as_str(), instance.as_str());
-            add(&mut *conn, services, campaign_id, role, prompt.as_deref()).await?
+            let how = (node.as_deref(), session);
+            add(&mut *conn, services, campaign_id, role, prompt.as_deref(), how).await?
         }
     };
     check_open(&task)?;
@@ -100,16 +122,18 @@ async fn add(
     campaign_id: Uuid,
     (agent, instance): (&str, &str),
     prompt: Option<&str>,
+    (node, session_mode): (Option<&str>, Option<SessionMode>),
 ) -> Result<Task, Error> {
     let catalogue = services.library.current();
     let AgentInstance { agent, instance } = catalogue.resolve_addressee(agent, instance)?;
+    let node = node.map(|node| catalogue.node(node)).transpose()?;
     let new = tasks::New {
         campaign_id,
         agent,
         instance,
         prompt: prompt.unwrap_or(NO_PROMPT),
-        node: None,
-        session_mode: None,
+        node: node.map(AsRef::as_ref),
+        session_mode,
         budget: Limit::default(),
         idempotency_key: None,
         priority: None,
@@ -186,7 +210,7 @@ async fn draft<'a>(
 }
 
 /// Refuses a preview during a turn of the conversation: the begin of a real turn would take that turn for one of a lost worker.
-async fn check_idle(conn: &mut PgConnection, task: &Task) -> Result<(), Error> {
+pub(super) async fn check_idle(conn: &mut PgConnection, task: &Task) -> Result<(), Error> {
     let of = (task.campaign_id, task.agent.as_str(), task.instance.as_str());
     let open = conversations::find_current(conn, of, task.session_mode, task.id).await;
     match open.map_err(undone)?.is_some_and(|open| open.state == State::Running) {
@@ -280,7 +304,7 @@ fn provider_request(
     Ok(ProviderRequest { url: envelope.url().map(str::to_owned), sha256, body })
 }
 
-fn turn_error(error: TurnError) -> Error {
+pub(super) fn turn_error(error: TurnError) -> Error {
     match error {
         TurnError::Refused(refused) => Error::Refused(refused.why),
         // Another run has begun or ended a turn meanwhile.
@@ -290,6 +314,6 @@ fn turn_error(error: TurnError) -> Error {
     }
 }
 
-fn undone(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+pub(super) fn undone(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     Error::Undone(error.into())
 }

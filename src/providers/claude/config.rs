@@ -25,6 +25,8 @@ pub struct Config {
     /// Percentage of the window at which a conversation continues in a new session.
     pub rollover_percent: u32,
     pub witness: HistoryCheck,
+    /// Lifetime of the API's prompt cache after its last use.
+    pub prompt_cache_secs: u64,
     /// Retries by the CLI itself, within one attempt of the service.
     pub max_retries: u32,
     /// Timeout for one request of the CLI to the API.
@@ -177,6 +179,7 @@ impl Default for Config {
             window_tokens: 200_000,
             rollover_percent: 60,
             witness: HistoryCheck::Rebuild,
+            prompt_cache_secs: 300,
             max_retries: 2,
             api_timeout_secs: 600,
             mcp_timeout_secs: 15,

@@ -42,7 +42,7 @@ mod turn;
 mod verdict;
 mod windows;
 
-use std::{ffi::OsString, future::ready, path::PathBuf, sync::Arc};
+use std::{ffi::OsString, future::ready, path::PathBuf, sync::Arc, time::Duration};
 
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -180,6 +180,10 @@ impl Provider for Claude {
 
     fn reports_costs(&self) -> bool {
         true
+    }
+
+    fn prompt_cache(&self) -> Option<Duration> {
+        Some(Duration::from_secs(self.config.prompt_cache_secs))
     }
 
     fn is_same_model(&self, asked: &str, told: &str) -> bool {

@@ -41,6 +41,15 @@ impl BoardSetup {
     }
 
     pub async fn with_window(agents: &[&str], fields: &str, window_tokens: u64) -> Self {
+        Self::with_settings(agents, fields, window_tokens, &[]).await
+    }
+
+    pub async fn with_settings(
+        agents: &[&str],
+        fields: &str,
+        window_tokens: u64,
+        more: &[(&str, &str)],
+    ) -> Self {
         let fake = FakeOllama::start().await;
         fake.state.shown.lock().unwrap()["model_info"]["qwen3.context_length"] =
             window_tokens.into();
@@ -52,6 +61,7 @@ impl BoardSetup {
             ("ollama.breaker_open_secs", "1"),
             ("ollama.breaker_failures", "1000"),
         ];
+        let settings = [&settings[..], more].concat();
         let board_setup = Self { fixture: Fixture::new(&settings).await, fake };
         for agent in agents {
             board_setup.write(agent, fields, "");

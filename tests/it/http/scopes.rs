@@ -17,7 +17,9 @@ fn allowed_scopes(method: &str, path: &str) -> &'static [&'static str] {
         _ if is_admins => &["admin"],
         _ if path.starts_with("/mcp/") => &["mcp", "admin"],
         // They show texts of campaigns, and change nothing.
-        _ if path.ends_with("/preview") => &["read", "operate", "admin"],
+        _ if path.ends_with("/preview") || path.ends_with("/estimate") => {
+            &["read", "operate", "admin"]
+        }
         // Addresses of receivers may contain tokens.
         "GET" if path.starts_with("/v1/webhooks") => &["operate", "admin"],
         "GET" if path == "/v1/ids" || path.starts_with("/v1/tasks/{id}") => {

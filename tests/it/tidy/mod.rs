@@ -260,7 +260,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "tasks",
         ],
     ),
-    ("phases", &["context_previews", "turn_phases"]),
+    ("phases", &["context_previews", "estimates", "turn_phases"]),
     ("retention", &["cleanups", "erasures"]),
 ];
 

@@ -56,6 +56,8 @@ fn for_agent(fixture: &Fixture, agent: &str, prompt: Option<&str>) -> PreviewSub
         agent: agent.to_owned(),
         instance: "main".to_owned(),
         prompt: prompt.map(str::to_owned),
+        node: None,
+        session: None,
     }
 }
 
@@ -216,6 +218,8 @@ async fn a_conversation_has_no_preview_during_its_turn() {
         campaign_id: fixture.campaign.id,
         agent: "writer".to_owned(),
         instance: "second".to_owned(),
+        node: None,
+        session: None,
         prompt: None,
     };
     let shown = preview(&fixture, other).await.unwrap();

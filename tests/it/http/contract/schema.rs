@@ -1,6 +1,6 @@
 //! Validation against JSON Schema, as far as the API document uses it. Unknown keywords are errors.
 
-use chrono::DateTime;
+use chrono::{DateTime, NaiveDate};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -130,6 +130,7 @@ fn has_format(rule: &Value, value: &Value) -> bool {
     match (rule.as_str().unwrap(), value) {
         (_, Value::Null) => true,
         ("uuid", Value::String(text)) => text.parse::<Uuid>().is_ok(),
+        ("date", Value::String(text)) => text.parse::<NaiveDate>().is_ok(),
         ("date-time", Value::String(text)) => DateTime::parse_from_rfc3339(text).is_ok(),
         ("int32", number) => number.as_i64().is_some_and(|n| i32::try_from(n).is_ok()),
         ("int64", number) => number.is_i64() || number.is_u64(),

@@ -1,8 +1,11 @@
 //! Prices of models: a list in the configuration, from which each call gets its cost when it is recorded.
 
+mod list;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::list::{ListPrice, list_price};
 use super::{Amount, usage::Tokens};
 use crate::settings::Checks;
 
@@ -84,6 +87,13 @@ impl Price {
             .map(|(n, price)| i128::from(n.unwrap_or(0)) * i128::from(price))
             .sum();
         i64::try_from((sum + MILLION - 1) / MILLION).unwrap_or(i64::MAX)
+    }
+
+    pub fn is_free(&self) -> bool {
+        let Self { input, output, cache_read, cache_creation, .. } = self;
+        *input == 0
+            && *output == 0
+            && [cache_read, cache_creation].iter().all(|it| it.unwrap_or(0) == 0)
     }
 
     /// Returns the highest possible cost of a call of these sizes.
