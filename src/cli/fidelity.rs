@@ -105,7 +105,7 @@ fn format_report(report: &FidelityReport) -> String {
         ("seen", format!("{}: the count proves that the model saw the history", turns.seen)),
         ("not seen", format!("{}: answered without the history", turns.not_seen)),
         ("not provable", format!("{}: the count fits both, or there is none", turns.not_provable)),
-        ("no history", format!("{}: the first turn of a conversation", turns.no_history)),
+        ("no history", format!("{}: nothing came before the turn", turns.no_history)),
         (
             "not checked",
             format!("{}: without an answer, or of an earlier version", turns.not_checked),
@@ -147,6 +147,9 @@ fn format_estimates(estimates: &EstimateErrors) -> String {
 fn format_rejected(rejected: &RejectedSummaries) -> String {
     let RejectedSummaries { session_id, generation, turn, created_at, .. } = rejected;
     let end = match rejected.was_accepted_later {
+        true if rejected.is_extract => {
+            "no attempt was accepted: an extract without a model stands in"
+        }
         true => "a later attempt was accepted",
         false => "no attempt was accepted",
     };

@@ -22,8 +22,13 @@ const LOST_MAX: usize = 30;
 
 pub(super) fn format_comparison(compared: &CompactionComparison) -> String {
     let mut text = format_wrapped_fields(&fields(compared));
+    let noun = if compared.is_extract() { "extract" } else { "summary" };
     if !compared.messages.is_empty() {
-        text.push_str(&format!("\n{}", format_messages(&compared.messages)));
+        text.push_str(&format!("\n{}", format_messages(&compared.messages, noun)));
+        let note = format!(
+            "A message that the {noun} covers may not be repeated in it. Values are exact strings, such as names and amounts, that are still sent word for word."
+        );
+        text.push_str(&format_wrapped("", &note));
     }
     if !compared.values.is_empty() {
         text.push_str(&format!("\n{}", format_values(compared)));
@@ -34,7 +39,10 @@ pub(super) fn format_comparison(compared: &CompactionComparison) -> String {
     }
     for (title, summary) in [
         ("Summary before", &compared.earlier_summary),
-        ("Summary after", &compared.compaction.summary),
+        (
+            if noun == "extract" { "Extract after" } else { "Summary after" },
+            &compared.compaction.summary,
+        ),
     ] {
         let summary = summary.iter().map(|summary| format!("\n{title}:\n{}\n", summary.trim()));
         text.extend(summary);
@@ -54,7 +62,10 @@ fn fields(compared: &CompactionComparison) -> Vec<(&'static str, String)> {
     let tokens_after = compaction.tokens_after.map(|after| format!(", {after} after"));
     let tokens = format!("{} before{}", compaction.tokens_before, tokens_after.unwrap_or_default());
     fields.push(("tokens", tokens));
-    fields.extend(compaction.model.iter().map(|model| ("model", model.clone())));
+    match compared.is_extract() {
+        true => fields.push(("made by", "rules, without a model: an extract".to_owned())),
+        false => fields.extend(compaction.model.iter().map(|model| ("model", model.clone()))),
+    }
     fields.extend(compaction.node.iter().map(|node| ("node", node.clone())));
     if *is_current {
         fields.push(("undo", format!("dalsegno session uncompact {session_id}")));
@@ -79,14 +90,14 @@ fn state(compared: &CompactionComparison) -> String {
     }
 }
 
-fn format_messages(messages: &[ReplacedMessage]) -> String {
+fn format_messages(messages: &[ReplacedMessage], noun: &str) -> String {
     let row = |message: &ReplacedMessage| {
-        let ReplacedMessage { seq, role, beginning, place } = message;
+        let ReplacedMessage { seq, role, beginning, .. } = message;
         [
             format!("#{seq}"),
             serialised_name(role),
             one_line(beginning),
-            message_place(*place).to_owned(),
+            message_place(message, noun),
         ]
     };
     format_table(&["PLACE", "FROM", "BEFORE", "AFTER"], messages.iter().map(row))
@@ -101,13 +112,17 @@ fn one_line(text: &str) -> String {
     }
 }
 
-fn message_place(place: MessagePlace) -> &'static str {
+fn message_place(message: &ReplacedMessage, noun: &str) -> String {
+    let ReplacedMessage { place, values, values_shown, .. } = message;
     match place {
-        MessagePlace::Kept => "kept word for word",
-        MessagePlace::Shortened => "kept, shortened",
-        MessagePlace::Sentences => "sentences, summary",
-        MessagePlace::Summary => "summary",
-        MessagePlace::Archive => "archive only",
+        MessagePlace::Kept => "kept word for word".to_owned(),
+        MessagePlace::Shortened => "kept, shortened".to_owned(),
+        MessagePlace::Sentences => format!("sentences, {noun}"),
+        MessagePlace::Summary if *values == 0 => format!("covered by the {noun}"),
+        MessagePlace::Summary => {
+            format!("{noun}, {values_shown} of {}", count(*values, "value", "values"))
+        }
+        MessagePlace::Archive => "archive only".to_owned(),
     }
 }
 
@@ -120,9 +135,10 @@ fn format_values(compared: &CompactionComparison) -> String {
         n => format!("; {n} less important ones were not looked up"),
     };
     let head = format!(
-        "{}, such as names and amounts: {} in the summary, {} in kept texts, {} only in the archive{more}",
+        "{}, such as names and amounts: {} in the {}, {} in kept texts, {} only in the archive{more}",
         count(values.len(), "exact value", "exact values"),
         n(ValuePlace::Summary),
+        if compared.is_extract() { "extract" } else { "summary" },
         n(ValuePlace::KeptText),
         n(ValuePlace::Archive),
     );

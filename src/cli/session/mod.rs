@@ -21,7 +21,10 @@ use super::{
     words::read_text,
 };
 use crate::{
-    domain::{compactions::OpenedArchive, tasks::InterruptMode},
+    domain::{
+        compactions::{self, OpenedArchive},
+        tasks::InterruptMode,
+    },
     operations::{
         AcceptedCompaction, CompactSession, CompactionAnswer, CompareCompaction, EstimateSession,
         ExplainSession, ForkSession, InterruptSession, ListArchives, ListSessions, MAX_LIMIT, Noun,
@@ -200,6 +203,9 @@ async fn run_on_server(
             let answer = wait_for_answer(&accepted, server).await?;
             let words = || show::format_compaction(id, answer.job_id, answer.answer.as_ref());
             output.print_data(&answer, words);
+            if let Some(compactions::Answer::Failed { .. }) = answer.answer {
+                return Ok(Exit::Conflict);
+            }
         }
         SessionCommand::Compaction(given) => compare(given, server, output).await?,
         SessionCommand::Uncompact(Id { id }) => {

@@ -20,6 +20,7 @@ use crate::{
         nodes::NodeVisit,
         sessions::Session,
         tasks::{CancelOutcome, InterruptResult},
+        text::count,
     },
 };
 
@@ -132,9 +133,11 @@ pub(super) fn format_fork(fork: &Session) -> String {
 /// Describes how many prompts of the folded turns the compaction keeps.
 fn format_kept_prompts(prompts: KeptPrompts, generation: i32) -> String {
     let KeptPrompts { kept, shortened, archived, sentences } = prompts;
+    let kept = count(kept, "prompt", "prompts");
+    let sentences = count(sentences, "sentence stays", "sentences stay");
     format!(
-        "compaction {generation} keeps {kept} prompts word for word ({shortened} of them shortened); {archived} moved to the archive, of \
-         which {sentences} sentences stay"
+        "compaction {generation} keeps {kept} word for word ({shortened} of them shortened); {archived} moved to the archive, of \
+         which {sentences}"
     )
 }
 

@@ -16,12 +16,13 @@ use crate::{
             prompts::Prompts,
         },
         entry::Entry,
+        posts::Posts,
     },
     domain::{
         messages::{Span, StoredMessage},
         sessions,
     },
-    transcript::Role,
+    transcript::{Message, Role},
 };
 
 /// Length of the beginnings of messages.
@@ -54,6 +55,12 @@ pub struct ReplacedMessage {
     /// The first 200 characters.
     pub beginning: String,
     pub place: MessagePlace,
+    /// Number of its exact values, such as names and amounts.
+    #[serde(default)]
+    pub values: usize,
+    /// Number of those that the new context has word for word, in the summary or in kept texts.
+    #[serde(default)]
+    pub values_shown: usize,
 }
 
 /// The place of a replaced message in the new context. All of them are in the archive, too.
@@ -66,7 +73,7 @@ pub enum MessagePlace {
     Shortened,
     /// Sentences of it are kept word for word, and the summary covers the rest.
     Sentences,
-    /// The summary covers it.
+    /// The summary covers it. It may repeat nothing of it: `values_shown` counts what can be shown.
     Summary,
     /// Only in the archive.
     Archive,
@@ -189,47 +196,84 @@ impl ReplacedTexts {
 impl Replacement {
     fn places(&self) -> Vec<ReplacedMessage> {
         let kept_texts = KeptTexts::of(&self.compaction);
+        let shown = ShownValues::of(&self.compaction);
         let earlier = self.earlier.iter().filter_map(|earlier| earlier.shown_prompts());
-        let earlier = earlier.flat_map(|prompts| &prompts.kept).map(|prompt| ReplacedMessage {
-            seq: prompt.seq,
-            role: Role::User,
-            beginning: beginning(&prompt.text),
-            place: kept_texts.place(prompt.seq).unwrap_or(MessagePlace::Summary),
-        });
-        let replaced = self.messages.iter().map(|stored| ReplacedMessage {
-            seq: stored.seq,
-            role: stored.message.role,
-            beginning: beginning(&stored.message.text),
-            place: kept_texts.place(stored.seq).unwrap_or(MessagePlace::Summary),
+        let message = |seq, role, text: &str| {
+            let (values, values_shown) = shown.count(&[text.to_owned()]);
+            let place = kept_texts.place(seq).unwrap_or(MessagePlace::Summary);
+            ReplacedMessage { seq, role, beginning: beginning(text), place, values, values_shown }
+        };
+        let earlier = earlier.flat_map(|prompts| &prompts.kept);
+        let earlier = earlier.map(|prompt| message(prompt.seq, Role::User, &prompt.text));
+        let replaced = self.messages.iter().map(|stored| {
+            let Message { role, text, .. } = &stored.message;
+            let (values, values_shown) = shown.count(&texts_of(&stored.message));
+            ReplacedMessage { values, values_shown, ..message(stored.seq, *role, text) }
         });
         earlier.chain(replaced).collect()
     }
 
     fn into_values(self, agent_tasks: &HashSet<Uuid>) -> Vec<ExactValue> {
         let Self { compaction, earlier, messages } = self;
+        let posts = messages.iter().filter(|stored| stored.message.role == Role::Posts);
+        let posts: Vec<String> = posts.flat_map(|stored| texts_of(&stored.message)).collect();
         let mut entries: Vec<Entry> = messages.into_iter().map(StoredMessage::into_entry).collect();
         let by_agents = entries.iter_mut().filter(|entry| agent_tasks.contains(&entry.id));
         by_agents.for_each(Entry::mark_as_by_agent);
         let carried = earlier.as_ref().map_or(&[][..], |earlier| &earlier.pins);
         let mut candidates = pins::collect(carried, &entries);
+        posts.iter().for_each(|text| candidates.read_agent(text));
         let earlier_prompts = earlier.as_ref().and_then(|earlier| earlier.shown_prompts());
         for prompt in earlier_prompts.into_iter().flat_map(|prompts| &prompts.kept) {
             candidates.read_person(&prompt.text);
         }
         let pinned: HashSet<&str> = compaction.pins.iter().map(|pin| pin.text.as_str()).collect();
-        let summary = Haystack::of(&compaction.summary);
-        let kept = Haystack::of(&kept_text(&compaction));
+        let shown = ShownValues::of(&compaction);
         let value = |pin: Pin| ExactValue {
             kind: pin.kind,
             is_pinned: pinned.contains(pin.text.as_str()),
-            place: match (summary.contains_pin(&pin), kept.contains_pin(&pin)) {
-                (true, _) => ValuePlace::Summary,
-                (false, true) => ValuePlace::KeptText,
-                (false, false) => ValuePlace::Archive,
-            },
+            place: shown.place(&pin),
             text: pin.text,
         };
         candidates.by_importance().into_iter().map(value).collect()
+    }
+}
+
+/// The texts of the new context in which exact values are looked up.
+struct ShownValues {
+    summary: Haystack,
+    kept: Haystack,
+}
+
+impl ShownValues {
+    fn of(compaction: &context::compaction::Compaction) -> Self {
+        let (summary, kept) = (&compaction.summary, kept_text(compaction));
+        Self { summary: Haystack::of(summary), kept: Haystack::of(&kept) }
+    }
+
+    fn place(&self, pin: &Pin) -> ValuePlace {
+        match (self.summary.contains_pin(pin), self.kept.contains_pin(pin)) {
+            (true, _) => ValuePlace::Summary,
+            (false, true) => ValuePlace::KeptText,
+            (false, false) => ValuePlace::Archive,
+        }
+    }
+
+    /// Counts the exact values of texts, and those of them that the new context has.
+    fn count(&self, texts: &[String]) -> (usize, usize) {
+        let mut candidates = pins::Candidates::default();
+        texts.iter().for_each(|text| candidates.read_agent(text));
+        let values = candidates.by_importance();
+        let shown = values.iter().filter(|pin| self.place(pin) != ValuePlace::Archive);
+        (values.len(), shown.count())
+    }
+}
+
+/// Returns the text of a message, or the texts of the posts that it holds.
+fn texts_of(message: &Message) -> Vec<String> {
+    match Posts::of_entry(&message.text).filter(|_| message.role == Role::Posts) {
+        Some(posts) => posts.posts.into_iter().map(|post| post.text.into_owned()).collect(),
+        None => vec![message.text.clone()],
     }
 }
 
@@ -286,5 +330,10 @@ impl CompactionComparison {
     /// Returns true if the session shows the replacement, or has shown it.
     pub fn was_applied(&self) -> bool {
         self.compaction.outcome == Outcome::Applied
+    }
+
+    /// Returns true if no model made the summary: it is an extract of headings, pins and sentences.
+    pub fn is_extract(&self) -> bool {
+        self.compaction.rung.as_deref() == Some("extract")
     }
 }

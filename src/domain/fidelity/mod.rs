@@ -69,6 +69,9 @@ pub struct RejectedSummaries {
     pub created_at: DateTime<Utc>,
     /// True if a later attempt passed the checks.
     pub was_accepted_later: bool,
+    /// True if what passed is an extract, without a model.
+    #[serde(default)]
+    pub is_extract: bool,
     pub attempts: Vec<RejectedAttempt>,
 }
 
@@ -117,6 +120,7 @@ pub async fn report(
             turn: row.turn,
             created_at: row.created_at,
             was_accepted_later: row.was_accepted_later,
+            is_extract: row.is_extract,
             attempts: row.attempts.0.iter().map(RejectedAttempt::of).collect(),
         })
         .fetch_all(conn)
