@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub(super) const HELP: &str = "Exit codes: 0 ok, 1 failed, 2 usage or configuration, 3 not found, \
-4 authentication, 5 conflict, 6 wait timed out, 7 unavailable (try again), 8 doctor found problems, \
+4 authentication, 5 conflict, 6 wait timed out, 7 unavailable (try again), 8 doctor, eval, context or another check found problems, \
 9 the task that was waited for was cancelled, 130 interrupted";
 
 const CHECK_SERVER: &str =

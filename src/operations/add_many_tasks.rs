@@ -19,6 +19,7 @@ use crate::domain::{
     flows::{self, Templates},
     keys::Scope,
     tasks::{self, BAD_ITEMS, BadLine, BulkError, BulkTask, Error, Line, MAX_TASKS, New},
+    text::count,
 };
 
 /// Longest key of a request: [`keyed_calls::MAX_KEY_CHARS`] less `/10000`, which its items add.
@@ -232,8 +233,8 @@ fn of_item(error: &impl Classify, pointer: String) -> FieldError {
 }
 
 fn bad_items(mut wrong: Vec<FieldError>) -> Refusal {
-    let detail =
-        format!("{} of the tasks are invalid, so none was added: `errors` names them", wrong.len());
+    let tasks = count(wrong.len(), "of the tasks is", "of the tasks are");
+    let detail = format!("{tasks} invalid, so none was added: `errors` names them");
     wrong.truncate(MAX_WRONG);
     Refusal { wrong, ..Refusal::new(BAD_ITEMS.kind, BAD_ITEMS.code, detail) }
 }

@@ -36,7 +36,7 @@ pub(in crate::cli) struct RerunFlags {
     /// An agent file: its prompt, skills, tools, model and options replace those of the call. `-` is the standard input.
     #[arg(long, value_name = "FILE")]
     agent: Option<PathBuf>,
-    /// The temperature, from 0 to 2. Claude Code has no such option.
+    /// The temperature, from 0 to 2. Only Ollama has this option.
     #[arg(long)]
     temperature: Option<f32>,
     /// Number of reruns, up to 20.

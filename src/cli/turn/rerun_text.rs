@@ -26,7 +26,7 @@ pub(super) fn format_reruns(listed: &TurnReruns) -> String {
     let said = answer_text(original.answer.as_deref().unwrap_or_default(), &original.tool_calls);
     text.push_str(&format!("\nAnswer of the turn:\n{}\n", shown_or(&said, "not stored")));
     for rerun in reruns {
-        text.push_str(&format!("\n{}", format_answer(rerun, &said)));
+        text.push_str(&format!("\n{}", format_answer(rerun, original, &said)));
     }
     if reruns.is_empty() {
         text.push_str("\nThe call was not rerun: `dalsegno turn rerun` does it.\n");
@@ -64,10 +64,15 @@ fn row(rerun: &Rerun, original: &OriginalCall) -> [String; 7] {
 }
 
 /// Formats the answer of a rerun with its changes to that of the turn.
-fn format_answer(rerun: &Rerun, said: &str) -> String {
+fn format_answer(rerun: &Rerun, original: &OriginalCall, said: &str) -> String {
     let mut changes: Vec<String> = Vec::new();
+    let has_other_model = (&rerun.provider, &rerun.model) != (&original.provider, &original.model);
+    changes.extend(has_other_model.then(|| format!("{} on {}", rerun.model, rerun.provider)));
     changes.extend(rerun.temperature.map(|value| format!("temperature {value}")));
-    changes.extend(rerun.agent_file.as_ref().map(|_| "with an agent file".to_owned()));
+    changes.extend(rerun.agent_file.as_deref().map(|file| match agent_name(file) {
+        Some(name) => format!("with the agent file of `{name}`"),
+        None => "with an agent file".to_owned(),
+    }));
     let same = rerun.is_same_request == Some(true);
     changes.extend(same.then(|| "the same request, byte for byte".to_owned()));
     let title = match changes.is_empty() {
@@ -90,6 +95,12 @@ fn format_answer(rerun: &Rerun, said: &str) -> String {
         text.push_str("  The answer broke off at the limit for its length.\n");
     }
     text
+}
+
+/// Returns the name in the front matter of an agent file.
+fn agent_name(file: &str) -> Option<&str> {
+    let line = file.lines().skip(1).take_while(|line| line.trim_end() != "---");
+    line.filter_map(|line| line.strip_prefix("name:")).map(str::trim).next()
 }
 
 /// Returns an answer with its tool calls, which were not executed.

@@ -15,7 +15,7 @@ use crate::{
         amount::format_money,
         ids::short,
         manifests::{CallContext, Part},
-        turns::{Detail, ListedTurn, State},
+        turns::{Detail, HistoryCheck, ListedTurn, State},
         usage::{LedgerCall, Purpose},
     },
 };
@@ -87,9 +87,21 @@ fn fields(detail: &Detail, catalogue: &Catalogue) -> Vec<(&'static str, String)>
         ),
         ("cost", format_money(turn.cost_micros)),
     ];
+    fields.extend(turn.history_check.map(|check| ("history", history(check).to_owned())));
     fields.extend(turn.flags.iter().map(|flag| ("note", flag.clone())));
     fields.extend(turn.error.iter().map(|error| ("error", error.clone())));
     fields
+}
+
+fn history(check: HistoryCheck) -> &'static str {
+    match check {
+        HistoryCheck::Seen => "seen: the provider's count of the prompt proves it",
+        HistoryCheck::NotSeen => "not seen: the count is too low for a prompt with the history",
+        HistoryCheck::NotProvable => {
+            "not provable: the count fits with and without the history, or there is none"
+        }
+        HistoryCheck::NoHistory => "none: nothing came before the turn",
+    }
 }
 
 /// Formats counts of tokens. Those that the provider does not report are left out.

@@ -26,7 +26,9 @@ pub enum Error {
     NoTemperature { provider: String, reason: &'static str },
     #[error("the temperature {0} is not between 0 and 2")]
     Temperature(f32),
-    #[error("a turn is rerun 1 to {MAX_TIMES} times at once, not {0}: repeat the command for more")]
+    #[error(
+        "cannot rerun a turn {0} times: 1 to {MAX_TIMES} at once are possible; repeat the command for more"
+    )]
     Times(i32),
     #[error(
         "turn {turn} of session {session_id} has {n} reruns, and {times} more exceed the limit of {MAX_OF_TURN} for each turn: fork the session, and rerun the turn of a new task"

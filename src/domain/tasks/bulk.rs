@@ -23,6 +23,7 @@ use crate::domain::{
     StatementError,
     class::{Class, Kind},
     feed, ids,
+    text::count,
 };
 use crate::queue::{self, EnqueueResult};
 
@@ -45,7 +46,7 @@ pub struct BulkTask {
 #[derive(Debug, thiserror::Error)]
 pub enum BulkError {
     /// Errors of single tasks, each with its index from 0.
-    #[error("{} of the tasks are invalid, so none was added: correct them, then try again", .0.len())]
+    #[error("{} invalid, so none was added: correct them, then try again", count(.0.len(), "of the tasks is", "of the tasks are"))]
     Items(Vec<(usize, Error)>),
     #[error(transparent)]
     All(#[from] Error),

@@ -72,6 +72,8 @@ async fn preview(
     let mut shown = drafted?.into_preview(&assignment);
     if !is_of_task {
         shown.task_id = None;
+        let note = "the task does not exist yet: its id, and the random mark around its text, differ with each preview";
+        shown.notes.push(note.to_owned());
     }
     shown.notes.extend(prompt_note);
     Ok(shown)

@@ -185,6 +185,10 @@ impl Provider for Sim {
         })
     }
 
+    fn fixed_temperature_reason(&self) -> Option<&'static str> {
+        Some("the simulation has none")
+    }
+
     /// Returns the same window for every model.
     fn window_tokens<'a>(
         &'a self,

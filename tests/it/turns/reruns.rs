@@ -143,7 +143,7 @@ async fn options_change_only_what_they_name() {
     assert_eq!(bodies[3], other);
     for (options, words) in [
         (["--temperature", "3"], "not between 0 and 2"),
-        (["--times", "21"], "1 to 20 times"),
+        (["--times", "21"], "1 to 20 at once"),
         (["--model", ""], "model"),
     ] {
         let output = rerun(&fixture, session, &[&["--turn", "2"], &options[..]].concat()).await;
@@ -199,9 +199,14 @@ async fn an_agent_file_replaces_the_texts_tools_and_options_of_the_agent() {
     refused(&output, 2, "there is no skill `rymes`");
     let on_claude =
         WRITER.replace("provider: ollama", "provider: claude").replace("qwen3:8b", "sonnet");
-    std::fs::write(&file, on_claude).unwrap();
+    let on_sim = WRITER.replace("provider: ollama", "provider: sim").replace("qwen3:8b", "sim-1");
     let options = ["--turn", "2", "--agent", &path, "--temperature", "1"];
-    refused(&rerun(&fixture, session, &options).await, 2, "Claude Code CLI has no option");
+    for (text, words) in
+        [(on_claude, "Claude Code CLI has no option"), (on_sim, "the simulation has none")]
+    {
+        std::fs::write(&file, text).unwrap();
+        refused(&rerun(&fixture, session, &options).await, 2, words);
+    }
     worker.stop().await;
 }
 

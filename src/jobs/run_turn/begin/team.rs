@@ -32,7 +32,12 @@ pub async fn read_statuses(
     let statuses = statuses.await.map_err(Error::undone)?;
     Ok(statuses
         .iter()
-        .map(|status| ColleagueStatus { name: status.name(catalogue), state: status.state })
+        .map(|status| {
+            // Before the turn begins, as for a preview, its own task still waits.
+            let is_own = (&status.agent, &status.instance) == (&task.agent, &task.instance);
+            let state = if is_own { statuses::State::Working } else { status.state };
+            ColleagueStatus { name: status.name(catalogue), state }
+        })
         .collect())
 }
 
