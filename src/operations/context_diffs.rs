@@ -16,6 +16,7 @@ use crate::domain::{
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompareContexts {
+    /// The session. Others of the same conversation are searched for the turns, too: the numbers continue from session to session.
     pub id: Uuid,
     pub from: i32,
     pub to: i32,
@@ -32,7 +33,9 @@ impl Operation for CompareContexts {
 
     async fn run(self, call: &Call) -> Result<ContextDiff, Refusal> {
         let mut transaction = call.begin_read().await?;
-        let to = (self.to_session.unwrap_or(self.id), self.to);
-        Ok(contexts::compare(&mut transaction, (self.id, self.from), to).await?)
+        let to_session = self.to_session.unwrap_or(self.id);
+        let from = turns::find_session(&mut transaction, self.id, self.from).await?;
+        let to = turns::find_session(&mut transaction, to_session, self.to).await?;
+        Ok(contexts::compare(&mut transaction, (from, self.from), (to, self.to)).await?)
     }
 }

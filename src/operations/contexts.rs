@@ -28,6 +28,7 @@ const MAX_TURNS: i64 = 20;
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowContext {
+    /// The session. Another one of the same conversation is searched for the turn, too: the numbers continue from session to session.
     pub id: Uuid,
     /// Number of the turn. Without it, the newest turn with a stored context.
     pub turn: Option<i32>,
@@ -133,7 +134,11 @@ impl Operation for ShowContext {
     async fn run(self, call: &Call) -> Result<SentContext, Refusal> {
         let mut transaction = call.begin_read().await?;
         let number = self.call.unwrap_or(1);
-        let stored = contexts::find(&mut transaction, self.id, self.turn, number).await?;
+        let id = match self.turn {
+            Some(turn) => turns::find_session(&mut transaction, self.id, turn).await?,
+            None => self.id,
+        };
+        let stored = contexts::find(&mut transaction, id, self.turn, number).await?;
         Ok(SentContext::of(stored)?)
     }
 }

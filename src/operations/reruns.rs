@@ -100,6 +100,7 @@ impl Change for RerunTurn {
         let Self { id, number, call: of_turn, times, model, temperature, agent_file, metadata } =
             self;
         let (of_turn, times) = (of_turn.unwrap_or(1), times.unwrap_or(1));
+        let id = turns::find_session(&mut *conn, id, number).await?;
         let data = json!({
             "turn": number,
             "call": of_turn,
@@ -133,6 +134,7 @@ impl Operation for ListReruns {
     async fn run(self, call: &Call) -> Result<TurnReruns, Refusal> {
         let Self { id, number, call: of_turn } = self;
         let mut transaction = call.begin_read().await?;
+        let id = turns::find_session(&mut transaction, id, number).await?;
         let all = reruns::list(&mut transaction, id, number).await?;
         let of_turn = of_turn.or_else(|| all.last().map(|rerun| rerun.call)).unwrap_or(1);
         let original = reruns::find_original(&mut transaction, (id, number), of_turn).await?;

@@ -28,6 +28,7 @@ pub struct ListTurns {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowTurn {
+    /// The session. Another one of the same conversation is searched for the turn, too: the numbers continue from session to session.
     pub id: Uuid,
     pub number: i32,
 }
@@ -54,6 +55,7 @@ impl Operation for ShowTurn {
 
     async fn run(self, call: &Call) -> Result<Detail, Refusal> {
         let mut transaction = call.begin_read().await?;
-        Ok(turns::detail(&mut transaction, self.id, self.number).await?)
+        let id = turns::find_session(&mut transaction, self.id, self.number).await?;
+        Ok(turns::detail(&mut transaction, id, self.number).await?)
     }
 }

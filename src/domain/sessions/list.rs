@@ -21,6 +21,9 @@ pub struct Session {
     pub provider: String,
     pub model: String,
     pub external_session_id: Option<String>,
+    /// SHA-256 of the prompt of the agent's file, for the lead together with the roster. Another one opens another session.
+    #[serde(default)]
+    pub prompt_hash: String,
     pub state: State,
     pub ephemeral: bool,
     pub opened_because: Reason,
@@ -81,7 +84,7 @@ macro_rules! sessions {
     ($rest:literal, $($argument:expr),+ $(,)?) => {
         sqlx::query_as!(
             Session,
-            r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, state as "state: State",
+            r#"select id, campaign_id, agent_type as agent, instance, provider, model, external_session_id, prompt_hash, state as "state: State",
                       ephemeral, opened_because as "opened_because: Reason", rebuild_because as "rebuild_because: Reason",
                       closed_because as "closed_because: Reason",
                       (select b.id from dalsegno.sessions as b where b.id = s.predecessor_id) as predecessor_id,
@@ -181,6 +184,24 @@ pub async fn lineage(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("find the predecessor of a session"))
+}
+
+/// Lists the sessions that continue a session, up to the open one.
+pub async fn successors(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+) -> Result<Vec<Uuid>, StatementError> {
+    sqlx::query_scalar!(
+        r#"with recursive later as (
+               select successor_id as id from dalsegno.sessions where id = $1
+               union all
+               select s.successor_id from later as l join dalsegno.sessions as s on s.id = l.id)
+           select id as "id!" from later where id is not null"#,
+        id,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find the successors of a session"))
 }
 
 /// Lists the turns of these sessions whose messages are not sent again because the provider has rejected the prompt.

@@ -44,7 +44,7 @@ pub use self::{
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
     list::{
         Filter, Session, find, get, history, lineage, list, of_conversation, rejected_turns,
-        with_credential,
+        successors, with_credential,
     },
     open::{NewSession, ask_rebuild},
     people::{expire, reset, reset_some},

@@ -11,9 +11,14 @@ use crate::domain::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "session {session_id} has no turn {number}: `dalsegno turn ls {session_id}` lists its turns"
+        "neither session {session_id} nor another one of its conversation has a turn {number}: `dalsegno turn ls {session_id}` lists the turns, and `dalsegno session show {session_id}` the sessions before and after it"
     )]
     Unknown { session_id: Uuid, number: i32 },
+    #[error(
+        "session {session_id} has no turn {number}, and several of its conversation have one, because it began again without its memory: name one of the sessions {}",
+        format_list(sessions)
+    )]
+    Ambiguous { session_id: Uuid, number: i32, sessions: Vec<Uuid> },
     #[error(transparent)]
     Session(#[from] sessions::Error),
     #[error(transparent)]
@@ -27,9 +32,13 @@ impl Error {
 impl Classify for Error {
     fn class(&self) -> Class {
         match self {
-            Self::Unknown { .. } => Self::UNKNOWN,
+            Self::Unknown { .. } | Self::Ambiguous { .. } => Self::UNKNOWN,
             Self::Session(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }
+}
+
+fn format_list(sessions: &[Uuid]) -> String {
+    sessions.iter().map(Uuid::to_string).collect::<Vec<_>>().join(", ")
 }

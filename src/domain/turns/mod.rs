@@ -13,6 +13,7 @@ mod error;
 mod history_check;
 mod lost;
 mod partial_output;
+mod place;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,7 @@ pub use self::{
     history_check::HistoryCheck,
     lost::{TaskWithoutTurn, clean_up, interrupt_leftover, interrupt_lost, left_running},
     partial_output::{MAX_BYTES as PARTIAL_OUTPUT_MAX_BYTES, store as store_partial_output},
+    place::find_session,
 };
 use super::StatementError;
 

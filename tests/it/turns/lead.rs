@@ -7,14 +7,17 @@ use dalsegno::{
     domain::{
         agents::Library,
         amount::Limit,
+        contexts,
         sessions::Reason,
         statuses,
         tasks::{State, Task},
+        turns,
     },
     queue::admin,
 };
 use serde_json::json;
 use sqlx::PgPool;
+use uuid::Uuid;
 
 use super::{Fixture, fixture::WRITER};
 use crate::{app::eventually, providers::fake_ollama::FakeOllama};
@@ -174,6 +177,51 @@ async fn another_instance_of_the_lead_is_listed_like_any_agent() {
     let later = fixture.done(&fixture.add_for("planner", "2", "Go on.").await).await;
     assert_eq!(later.session_id, task.session_id);
     worker.stop().await;
+}
+
+/// Returns the texts of all messages that a turn was sent.
+async fn messages_sent(fixture: &Fixture, session_id: Uuid, turn: i32) -> String {
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    let context = contexts::find(&mut conn, session_id, Some(turn), 1).await.unwrap();
+    let messages = context.replayed.unwrap().messages;
+    messages.iter().map(|message| message.text.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+/// A new agent changes the roster. The lead's next session begins with the whole conversation, of which a summary replaces what would press.
+#[tokio::test]
+async fn a_changed_roster_loses_nothing_of_the_lead_s_conversation() {
+    for window in ["3000", "6000"] {
+        let fixture = Fixture::new(&[("sim.window_tokens", window)]).await;
+        fixture
+            .write_agent("planner", &LEAD.replace("lead: true", "lead: true\nreserve_tokens: 600"));
+        let worker = fixture.start_worker().await;
+        let ask = async |prompt: &str| {
+            fixture.done(&fixture.add_for("planner", "main", prompt).await).await
+        };
+        let first = ask("Must: keep INV-2291 and HX-77 in all plans. [[sim: words 100]]").await;
+        let n_turns = if window == "3000" { 6 } else { 20 };
+        for number in 2..=n_turns {
+            ask(&format!("Plan part {number} of the harbour. [[sim: words 120]]")).await;
+        }
+        fixture.write_agent("editor", &sim("editor"));
+        let task = ask("What must you keep? [[sim: words 5]]").await;
+        worker.stop().await;
+        let session = fixture.session(&task).await;
+        assert_eq!(session.opened_because, Reason::PromptChanged);
+        let sent = messages_sent(&fixture, session.id, task.turn.unwrap()).await;
+        assert!(sent.contains("INV-2291") && sent.contains("HX-77"), "{window}: {sent}");
+        assert!(!sent.contains("too long to keep"), "{window}: {sent}");
+
+        // The numbers of turns go on, so the turns before are found by way of the successor, and the other way round.
+        let mut conn = fixture.pool.acquire().await.unwrap();
+        let find = turns::find_session(&mut conn, session.id, 1).await;
+        assert_eq!(find.unwrap(), first.session_id.unwrap());
+        let find =
+            turns::find_session(&mut conn, first.session_id.unwrap(), task.turn.unwrap()).await;
+        assert_eq!(find.unwrap(), session.id);
+        let unknown = turns::find_session(&mut conn, session.id, 99).await.unwrap_err().to_string();
+        assert!(unknown.contains("another one of its conversation has a turn 99"), "{unknown}");
+    }
 }
 
 #[tokio::test]
