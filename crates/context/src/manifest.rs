@@ -151,6 +151,8 @@ pub enum PartReason {
     WaitedFor,
     /// Covered by the summary.
     Folded,
+    /// In an earlier session of the conversation, and too long for this one. A notice says so.
+    NotInherited,
     /// A tool result whose call is not in the view, or was answered before.
     OrphanedResult,
     /// The system part is not taken from the history.
@@ -193,6 +195,16 @@ impl Manifest {
     pub fn generation(&self) -> Option<i32> {
         let summary = self.parts.iter().find(|part| part.kind == Kind::Summary)?;
         summary.id.as_deref()?.rsplit(' ').next()?.parse().ok()
+    }
+
+    /// Records the messages of the session before that this one has not taken over.
+    pub fn add_not_inherited(&mut self, span: Span) {
+        let is_tail = |part: &Part| part.kind == Kind::Transcript && part.sent;
+        let at = self.parts.iter().position(is_tail).unwrap_or(self.parts.len());
+        let (kind, why) = (Kind::Transcript, PartReason::NotInherited);
+        let part =
+            Part { kind, id: None, span: Some(span), sha256: None, tokens: 0, sent: false, why };
+        self.parts.insert(at, part);
     }
 
     /// Names the text under which the rounds are stored, where the transcript does not have them as they were sent.
@@ -318,6 +330,9 @@ impl PartReason {
             Self::ThisTurn => "belongs to this turn",
             Self::WaitedFor => "results of the tasks that the task waited for",
             Self::Folded => "covered by the summary",
+            Self::NotInherited => {
+                "too long to be taken over from the session before; a notice says so"
+            }
             Self::OrphanedResult => "tool result without its call",
             Self::SystemInHistory => "system message, which each call has of its own",
             Self::Empty => "has no text",

@@ -299,7 +299,8 @@ pub fn own_entries(manifest: &Manifest) -> Vec<Uuid> {
 }
 
 fn is_of_tail(part: &Part) -> bool {
-    part.kind == Kind::Transcript && part.why != PartReason::Folded
+    part.kind == Kind::Transcript
+        && !matches!(part.why, PartReason::Folded | PartReason::NotInherited)
 }
 
 fn check(part: &Part, digest: Digest) -> Result<(), Error> {

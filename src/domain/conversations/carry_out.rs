@@ -11,7 +11,9 @@ use super::{
 };
 use crate::domain::{
     agents::SessionMode as Mode,
-    facts, ids, messages, session_summaries,
+    facts, ids,
+    messages::{self, MaxWeight},
+    session_summaries,
     sessions::{self, Continuation, Error, Origin, Position, Reason, SessionRow, State},
     turns,
 };
@@ -90,7 +92,12 @@ pub async fn resolve(
             expiry::replace_expired(conn, &open, opening, lease, inheritance).await
         }
         (Decision::Rebuild(reason), Some(open)) => {
-            open_successor(conn, (&open, reason), opening, lease, inheritance.max_weight).await
+            let max_weight = match reason {
+                // All of it was too much.
+                Reason::ContextFull => MaxWeight::of_newest(inheritance.max_weight.newest),
+                _ => inheritance.max_weight,
+            };
+            open_successor(conn, (&open, reason), opening, lease, max_weight).await
         }
         (_, _) if wanted.mode == Mode::Continue => {
             expiry::create(conn, opening, lease, inheritance).await
@@ -125,7 +132,7 @@ pub async fn open_successor(
     (open, reason): (&SessionRow, Reason),
     opening: &NewSession<'_>,
     lease: i64,
-    inherit_max_weight: i64,
+    inherit_max_weight: MaxWeight,
 ) -> Result<ResolvedSession, Error> {
     let id = ids::new_at(opening.now);
     let part = inherit(open, reason);

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{Decision, NewSession, ResolvedSession};
 use crate::domain::{
     compactions, facts, ids,
-    messages::InheritResult,
+    messages::{InheritResult, MaxWeight},
     session_summaries::{self, SessionSummary, SummaryText},
     sessions::{self, Continuation, Error, Origin, Position, Reason, SessionRow},
 };
@@ -15,8 +15,8 @@ use crate::domain::{
 /// Rules for what a successor takes over.
 #[derive(Clone, Copy)]
 pub struct Inheritance<'a> {
-    /// Maximum weight of recent turns that the successor of an unexpired session takes over.
-    pub max_weight: i64,
+    /// Maximum weight of the messages that the successor of an unexpired session takes over.
+    pub max_weight: MaxWeight,
     /// Summaries of sessions that expired until this moment are not used any more.
     pub forgotten_until: DateTime<Utc>,
     /// Renders the kept summary of an expired session. Pure: the result is the same if a cleanup or a turn has stored it.

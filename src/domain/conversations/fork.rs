@@ -20,7 +20,9 @@ use crate::{
         agents::{Agent, Catalogue, LookupError},
         campaigns,
         class::{Class, Classify, Kind},
-        compactions, feed, ids, manifests, messages, session_summaries,
+        compactions, feed, ids, manifests,
+        messages::{self, MaxWeight},
+        session_summaries,
         sessions::{
             self, Config, Continuation, ForkPoint, NewSession, Origin, Position, Session,
             SessionRow,
@@ -133,7 +135,7 @@ pub async fn fork(
         generation: context.generation,
         up_to_turn: turn.number,
         up_to_seq: last_seq,
-        max_weight: i64::MAX,
+        max_weight: MaxWeight::UNLIMITED,
         text_only: false,
     };
     let inherited = memory::inherit(&mut *conn, &parent, id, part, now).await?;

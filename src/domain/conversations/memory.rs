@@ -5,7 +5,9 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use crate::domain::{
-    compactions, facts, messages, nodes,
+    compactions, facts,
+    messages::{self, MaxWeight},
+    nodes,
     sessions::{Error, SessionRow},
 };
 
@@ -17,15 +19,15 @@ pub(super) struct InheritedMemory {
     /// The last turn, and the last place of its messages.
     pub up_to_turn: i32,
     pub up_to_seq: i64,
-    /// Maximum weight of the messages after the summary. The newest whole turns within it are taken.
-    pub max_weight: i64,
+    /// Maximum weight of the messages after the summary.
+    pub max_weight: MaxWeight,
     /// Leaves out tool calls and their results.
     pub text_only: bool,
 }
 
 impl InheritedMemory {
     /// Returns the memory of a session as it is now.
-    pub fn of_successor(session: &SessionRow, max_weight: i64) -> Self {
+    pub fn of_successor(session: &SessionRow, max_weight: MaxWeight) -> Self {
         let generation = session.generation;
         let (up_to_turn, up_to_seq) = (i32::MAX, i64::MAX);
         Self { generation, up_to_turn, up_to_seq, max_weight, text_only: false }

@@ -13,12 +13,20 @@ pub struct InheritLimits<'a> {
     pub after_seq: i64,
     /// Messages of later turns are left out.
     pub up_to_turn: i32,
-    /// Maximum weight. The newest whole turns within it are inherited.
-    pub max_weight: i64,
+    pub max_weight: MaxWeight,
     /// Leaves out tool calls and their results.
     pub text_only: bool,
     /// Turns left out because the provider has rejected the prompts of their tasks.
     pub without_turns: &'a [i32],
+}
+
+/// Limits of the weight that is inherited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MaxWeight {
+    /// All turns are inherited up to this weight.
+    pub whole: i64,
+    /// Of heavier transcripts, the newest whole turns within this weight are inherited.
+    pub newest: i64,
 }
 
 /// The inherited and the omitted part of a transcript.
@@ -55,6 +63,15 @@ pub async fn last_seq_of_turn(
     .map_err(StatementError::to("find the end of a turn in a transcript"))
 }
 
+impl MaxWeight {
+    pub const UNLIMITED: Self = Self::of_newest(i64::MAX);
+
+    /// Returns the limit under which only the newest turns are inherited.
+    pub const fn of_newest(newest: i64) -> Self {
+        Self { whole: 0, newest }
+    }
+}
+
 /// Copies the recent turns of `from` to `to`, at the same places.
 ///
 /// Copies whole turns only, because providers reject a tool call without its result.
@@ -71,7 +88,7 @@ pub async fn inherit(
                 and (not $5 or role in ('user', 'notice') or (role = 'assistant' and tool_calls is null))
               group by turn
          ), summed as (
-             select turn, n, last_seq, sum(weight) over (order by turn desc)::bigint <= $4 as is_kept from shown
+             select turn, n, last_seq, sum(weight) over ()::bigint <= $8 or sum(weight) over (order by turn desc)::bigint <= $4 as is_kept from shown
          ), taken as (
              insert into dalsegno.messages
                     (session_id, seq, turn, created_at, id, role, text, weight, digest, partial, tool_calls, tool_call_id, tool_name, posts)
@@ -88,10 +105,11 @@ pub async fn inherit(
         from,
         to,
         part.after_seq,
-        part.max_weight,
+        part.max_weight.newest,
         part.text_only,
         part.without_turns,
         part.up_to_turn,
+        part.max_weight.whole,
     )
     .fetch_one(executor)
     .await

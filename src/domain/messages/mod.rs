@@ -18,7 +18,7 @@ use uuid::Uuid;
 pub(super) use self::append::InsertRow;
 pub use self::{
     append::{New, append, make_storable, others_asked_since},
-    inherit::{InheritLimits, InheritResult, LeftOut, inherit, last_seq_of_turn},
+    inherit::{InheritLimits, InheritResult, LeftOut, MaxWeight, inherit, last_seq_of_turn},
     interrupted_output::{LeftByTurn, read_turn_output},
     prompt_place::{PromptPlace, find_prompt, list_prompts_after},
     remove::{Size, count, measure, remove_all},

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::{
-    context::compaction::View,
+    context::{compaction::View, manifest::Span},
     domain::{
         messages::{self, LeftByTurn, LeftOut},
         sessions::{Reason, SessionRow},
@@ -95,6 +95,13 @@ pub(super) fn repeated_prompt_notice(
 fn left_out_id(session_id: Uuid) -> Uuid {
     const LEFT_OUT: u128 = 0x6c65_6674_206f_7574_6c65_6674_206f_7574;
     Uuid::from_u128(session_id.as_u128() ^ LEFT_OUT)
+}
+
+/// Finds the messages of the session before that a successor could not take over: a notice stands at their last place.
+pub(super) fn find_left_out(session_id: Uuid, view: &View<'_>) -> Option<Span> {
+    let notice = view.tail.iter().find(|entry| entry.id == left_out_id(session_id))?;
+    let from_seq = view.compaction.map_or(0, |compaction| compaction.to_seq) + 1;
+    Some(Span { from_seq, to_seq: notice.seq, count: None })
 }
 
 /// Builds the notice for a successor that could not take over all messages of its predecessor.

@@ -16,7 +16,8 @@ use dalsegno::{
         budgets::{self, Payers, Spender},
         campaigns::{self, Campaign},
         conversations::{Inheritance, NewSession, ResolvedSession, SessionRequest, resolve},
-        messages, sessions,
+        messages::{self, MaxWeight},
+        sessions,
         tasks::{self, Task, TaskFilter},
         turn_phases,
         turn_phases::{AnsweredTurn, Begin, StartedTurn, TurnEnd},
@@ -326,7 +327,7 @@ pub fn wanted(task: &Task, now: TurnSettings) -> SessionRequest<'static> {
 /// Returns an inheritance with summaries of sessions that expired within 180 days.
 pub fn inheritance(max_weight: i64, now: DateTime<Utc>) -> Inheritance<'static> {
     Inheritance {
-        max_weight,
+        max_weight: MaxWeight::of_newest(max_weight),
         forgotten_until: now - TimeDelta::days(180),
         render: &|kept| expired_session::render(kept, 8192, &context::Calibration::cold()),
     }

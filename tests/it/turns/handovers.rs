@@ -3,6 +3,7 @@
 use std::os::unix::process::ExitStatusExt as _;
 
 use dalsegno::domain::{
+    contexts,
     sessions::{Reason, State as SessionState},
     tasks::{State, Task},
     turns,
@@ -153,18 +154,25 @@ async fn the_notice_of_a_rebuilt_session_names_the_inherited_messages() {
     assert!(!said.contains("may be missing") && !said.contains("Do not invent"), "{said}");
 
     fixture.write_agent("writer", WRITER);
-    for number in 3..9 {
+    for number in 3..16 {
         let prompt = format!("Part {number}. [[sim: say {}]]", "The mole is long. ".repeat(150));
         fixture.done(&fixture.add(&prompt).await).await;
     }
     fixture.write_agent("writer", &elsewhere);
-    fixture.done(&fixture.add("Part nine.").await).await;
+    let task = fixture.done(&fixture.add("Part sixteen.").await).await;
     let said = last_call();
     assert!(!said.contains("Part one."), "{said}");
-    let (notice, kept) = (said.find("that were too long to keep"), said.find("Part 8."));
+    let (notice, kept) = (said.find("that were too long to keep"), said.find("Part 15."));
     assert!(notice.is_some() && notice < kept, "{said}");
     let words =
         "Its most recent messages came along; a notice in front of them says which are missing.";
     assert!(said.contains(words) && said.contains("Do not invent"), "{said}");
+    // The context of the turn lists the missing messages with the reason.
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    let context = contexts::find(&mut conn, task.session_id.unwrap(), task.turn, 1).await.unwrap();
+    let missing = context.parts.iter().find(|part| part.why == "not_inherited").unwrap();
+    let span = missing.span.unwrap();
+    assert!(!missing.sent && span.from_seq == 1 && span.to_seq > 10, "{missing:?}");
+    assert!(context.replayed.is_ok(), "{:?}", context.replayed);
     worker.stop().await;
 }

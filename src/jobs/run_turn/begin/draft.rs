@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     context::{Calibration, Pressure},
-    domain::{compactions::ShowOutcome, conversations::ResolvedSession},
+    domain::{compactions::ShowOutcome, conversations::ResolvedSession, messages::MaxWeight},
     jobs::{
         Services, compact_session,
         run_turn::{crash_points::CrashPoint, error::Error, load::assignment::Assignment},
@@ -106,7 +106,7 @@ impl<'a> Draft<'a> {
         let has_answered = session.context_tokens > 0;
         if setting.assignment.route.rotates && has_answered {
             // The compaction was made so that all later messages fit.
-            return self.into_new_session(conn, setting, i64::MAX).await;
+            return self.into_new_session(conn, setting, MaxWeight::UNLIMITED).await;
         }
         self.outlook = outlook(conn, setting, &self.resolved, &self.entries).await?;
         Ok(self)
@@ -117,7 +117,7 @@ impl<'a> Draft<'a> {
         self,
         conn: &mut PgConnection,
         setting: &DraftParams<'a>,
-        max_weight: i64,
+        max_weight: MaxWeight,
     ) -> Result<Self, Error> {
         let DraftParams { services, assignment, lease, .. } = *setting;
         let before = (&self.resolved, max_weight);

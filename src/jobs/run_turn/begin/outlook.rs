@@ -74,7 +74,11 @@ pub fn build_outlook(
     let calibration = given.calibration;
     let view = loaded.view().map_err(Error::undone)?;
     let has_history = notices::has_history(&view, &assignment.own_entries());
+    let left_out = notices::find_left_out(session.id, &view);
     let mut assembled = assemble_call(assignment, session, view, given)?;
+    if let Some(span) = left_out {
+        assembled.manifest.add_not_inherited(span);
+    }
     assembled.manifest.without_turns.clone_from(&session.rejected_turns);
     let system_tokens = calibration.tokens(assembled.system_weight);
     Budget::new(route.model_window_tokens, route.reserve_tokens, system_tokens)

@@ -11,7 +11,8 @@ use crate::{
             Decision, Inheritance, NewSession, ResolvedSession, SessionRequest, open_successor,
             resolve,
         },
-        feed, messages,
+        feed,
+        messages::{self, MaxWeight},
         session_summaries::SessionSummary,
         sessions::{Reason, SessionRow},
     },
@@ -21,7 +22,10 @@ use crate::{
     },
 };
 
-/// Divisor of a window without its reserve: a successor inherits this part, so that it does not begin under pressure.
+/// Windows without their reserve that a successor inherits whole. What presses is summarised before the call, as in any session. A
+/// heavier history, of a model with a much larger window, would take many calls.
+const INHERIT_WHOLE_WINDOWS: u64 = 2;
+/// Divisor of a window without its reserve: of a heavier history a successor inherits this part, so that it does not begin under pressure.
 const INHERIT_DIVISOR: u64 = 2;
 
 pub async fn find_session(
@@ -56,7 +60,7 @@ pub async fn start_new_session(
     services: &Services,
     assignment: &Assignment<'_>,
     lease: i64,
-    (resolved, max_weight): (&ResolvedSession, i64),
+    (resolved, max_weight): (&ResolvedSession, MaxWeight),
 ) -> Result<ResolvedSession, Error> {
     let opening = opening(services, assignment);
     let full = Reason::ContextFull;
@@ -92,12 +96,16 @@ fn opening<'a>(services: &Services, assignment: &'a Assignment<'_>) -> NewSessio
     }
 }
 
-pub fn inherit_max_weight(services: &Services, assignment: &Assignment<'_>) -> i64 {
+pub fn inherit_max_weight(services: &Services, assignment: &Assignment<'_>) -> MaxWeight {
     let route = &assignment.route;
-    let room_tokens = route.window_tokens.saturating_sub(route.reserve_tokens) / INHERIT_DIVISOR;
+    let room_tokens = route.window_tokens.saturating_sub(route.reserve_tokens);
     let known = services.calibrations.of(&route.provider_name, &route.model);
-    let max_weight = known.weight_within(room_tokens).millitokens();
-    i64::try_from(max_weight).unwrap_or(i64::MAX)
+    let weight =
+        |tokens| i64::try_from(known.weight_within(tokens).millitokens()).unwrap_or(i64::MAX);
+    MaxWeight {
+        whole: weight(room_tokens.saturating_mul(INHERIT_WHOLE_WINDOWS)),
+        newest: weight(room_tokens / INHERIT_DIVISOR),
+    }
 }
 
 /// Builds the feed event of a new session.

@@ -9,6 +9,7 @@ use crate::{
     domain::{
         conversations::ResolvedSession,
         facts, feed,
+        messages::MaxWeight,
         sessions::{ProviderSession, SessionRow},
         turn_phases::{self, Begin},
     },
@@ -75,7 +76,8 @@ async fn write(
     let has_head = draft.resolved.session.head.is_some();
     if is_too_full && assignment.route.provider.holds_session() && has_head {
         // No summary could be made. The successor takes over less, and a notice tells it so.
-        let max_weight = inherit_max_weight(services, assignment);
+        let max_weight = inherit_max_weight(services, assignment).newest;
+        let max_weight = MaxWeight::of_newest(max_weight);
         draft = draft.into_new_session(&mut *conn, &setting, max_weight).await?;
     }
     check_space(assignment, &draft.outlook, &setting.calibration)?;
