@@ -139,14 +139,16 @@ async fn a_task_cancelled_during_a_compaction_ends_with_its_job() {
 
 #[tokio::test]
 async fn a_successor_is_notified_of_a_turn_too_long_to_inherit() {
-    let fixture = Fixture::new(&SMALL_WINDOW).await;
+    let fixture = Fixture::new(&[("sim.window_tokens", "10000")]).await;
     fixture.write_agent("writer", &writer());
     let worker = fixture.start_worker().await;
     fixture.done(&fixture.add("Write part one.").await).await;
-    // More than half of the window, and still within it.
-    let long = format!("Write part two. {} [[sim: say Two.]]", FILLER.repeat(42));
+    // More than two of the windows that follow.
+    let long = format!("Write part two. {} [[sim: say Two.]]", FILLER.repeat(230));
     let long = fixture.done(&fixture.add(&long).await).await;
     let id = long.session_id.unwrap();
+    let small = writer().replace("reserve_tokens", "window_tokens: 2500\nreserve_tokens");
+    fixture.write_agent("writer", &small);
     let mut conn = fixture.pool.acquire().await.unwrap();
     let reset = dalsegno::domain::sessions::Reason::Reset;
     dalsegno::domain::sessions::ask_rebuild(&mut conn, id, reset).await.unwrap();
