@@ -202,9 +202,7 @@ impl Manifest {
         let is_tail = |part: &Part| part.kind == Kind::Transcript && part.sent;
         let at = self.parts.iter().position(is_tail).unwrap_or(self.parts.len());
         let (kind, why) = (Kind::Transcript, PartReason::NotInherited);
-        let part =
-            Part { kind, id: None, span: Some(span), sha256: None, tokens: 0, sent: false, why };
-        self.parts.insert(at, part);
+        self.parts.insert(at, Part { span: Some(span), ..Part::new(kind, None, why) });
     }
 
     /// Names the text under which the rounds are stored, where the transcript does not have them as they were sent.
