@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::{CampaignChoice, Context, Failure, Server, read_text};
+use super::{CampaignChoice, Context, Failure, Server};
 use crate::{
     cli::{
         output::{format_fields, format_table},
         sent_context::diff::{format_changes, indent},
-        words::time,
+        words::{read_text, time},
     },
     domain::campaigns::{CampaignVersion, EditOutcome, VersionSummary},
     operations::{
