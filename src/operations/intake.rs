@@ -74,7 +74,8 @@ struct QueuedRequest {
 impl Intake {
     /// Adds a task. If the caller disconnects, the task is still added, unless its write has not begun.
     pub(super) async fn add(&self, call: &Call, question: Question) -> Result<AddResult, Refusal> {
-        if !question.line.depends_on.is_empty() || question.node.is_some() {
+        let Line { depends_on, parameters, .. } = &question.line;
+        if !depends_on.is_empty() || !parameters.is_empty() || question.node.is_some() {
             return add_alone(call, &question).await;
         }
         let (answer, answered) = oneshot::channel();
@@ -144,6 +145,7 @@ impl Question {
             added_by: Some(&self.added_by),
             traceparent: self.traceparent.as_deref(),
             labels: Labels { tags: &line.tags, metadata: Some(&line.metadata) },
+            parameters: Some(&line.parameters),
             links: Links {
                 depends_on: &line.depends_on,
                 on_failure: line.on_failure,

@@ -31,6 +31,7 @@ mod change;
 mod concurrency;
 mod denials;
 mod edicts;
+mod facts;
 mod flows;
 mod journals;
 mod memory;

@@ -70,6 +70,7 @@ async fn find_campaign(args: &Run, eval: &Eval, server: &Server) -> Result<Uuid,
                 name: campaign_name(eval),
                 brief: eval.brief.clone(),
                 client_context: None,
+                parameters: Map::new(),
                 budget,
                 tags: vec!["eval".to_owned()],
                 metadata: Map::new(),
@@ -223,6 +224,7 @@ impl RunningEval<'_> {
             idempotency_key: Some(format!("eval/{}/{key}", self.id)),
             tags: vec!["eval".to_owned()],
             metadata,
+            parameters: Map::new(),
         }
     }
 

@@ -150,6 +150,12 @@ const AGENT_KEYS: [KeyText; 34] = [
         "Each task shows the agent the facts about the campaign's user, up to `facts.told_max_bytes`.",
     ),
     KeyText::new(
+        "writes_facts",
+        "false",
+        "true",
+        "The agent may write facts about the campaign's user. `tools` has to grant `mcp__dalsegno__facts_write`, too.",
+    ),
+    KeyText::new(
         "skills",
         "none",
         "[editorial-style]",

@@ -14,6 +14,7 @@ use super::{
     insert::{InsertRow, insert},
     keys::KeySpace,
     node::store_nodes,
+    parameters::store_parameters,
     search::{LabelRow, insert_labels},
     store::check_campaign,
     waits::{self, NewWait},
@@ -105,6 +106,7 @@ pub async fn add_many(
         insert_labels(&mut *conn, &rows.collect::<Vec<_>>()).await.map_err(Error::from)?;
         let added: Vec<_> = created.iter().map(|(draft, _)| (draft.new, draft.id)).collect();
         store_nodes(&mut *conn, &added).await.map_err(Error::from)?;
+        store_parameters(&mut *conn, &added).await.map_err(Error::from)?;
         let events: Vec<feed::New> =
             created.iter().map(|(draft, _)| event(draft.new, draft.id)).collect();
         feed::append(&mut *conn, &events, now).await.map_err(Error::from)?;

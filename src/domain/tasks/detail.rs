@@ -5,7 +5,9 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, State, Task, TaskWaits, get, search::labels_of, waits_of};
+use super::{
+    Error, State, Task, TaskWaits, get, parameters::parameters_of, search::labels_of, waits_of,
+};
 use crate::domain::{
     StatementError, feed,
     turns::{self, Turn},
@@ -37,6 +39,10 @@ pub struct Detail {
     pub tags: Vec<String>,
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
+    /// Named values that its calls contain.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub parameters: Map<String, Value>,
     /// The attempts that reached a session, in order.
     pub turns: Vec<Turn>,
 }
@@ -59,6 +65,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
         cancelled_because: beside.cancelled_because.filter(|_| is_cancelled),
         tags: labels.tags,
         metadata: labels.metadata,
+        parameters: parameters_of(&mut *conn, id).await?,
         turns: turns::of_task(conn, id).await?,
     })
 }

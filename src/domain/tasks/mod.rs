@@ -27,6 +27,7 @@ mod list;
 mod lost;
 mod node;
 mod open_tasks;
+mod parameters;
 mod posted;
 mod recurring;
 mod requests;

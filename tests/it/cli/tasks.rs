@@ -363,3 +363,27 @@ async fn a_change_with_an_idempotency_key_needs_an_absolute_time() {
     }
     assert_eq!(fixture.json(&["bulk", "ls"]).await.as_array().unwrap().len(), 2);
 }
+
+#[tokio::test]
+async fn a_task_is_added_with_parameters_which_its_key_compares() {
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
+    let add = async |parameter: &str| {
+        let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "--json"];
+        let more = ["--parameter", parameter, "--idempotency-key", "k-1", "Part one."];
+        fixture.run(&[&add[..], &more].concat()).await
+    };
+    let added = add("agent_mode=plan").await;
+    let added: Value = serde_json::from_str(&added.stdout).unwrap();
+    let id = text(&added["id"]);
+    let shown = fixture.json(&["task", "show", id]).await;
+    assert_eq!(shown["parameters"], json!({ "agent_mode": "plan" }));
+    let printed = fixture.run(&["task", "show", id]).await;
+    assert!(printed.has(r#"{"agent_mode":"plan"}"#), "{printed:?}");
+    let again: Value = serde_json::from_str(&add("agent_mode=plan").await.stdout).unwrap();
+    assert_eq!((&again["id"], &again["created"]), (&added["id"], &json!(false)));
+    assert_eq!(add("agent_mode=write").await.code, 5, "another request under the key");
+    let bad = add("Agent mode=1").await;
+    let printed = format!("{bad:?}");
+    assert!(bad.code == 2 && printed.contains("invalid name of a parameter"), "{printed}");
+}

@@ -207,6 +207,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "labels",
             "mod",
             "objects",
+            "parameters",
             "text",
             "timestamp",
             "transaction",
