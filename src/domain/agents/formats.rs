@@ -38,7 +38,7 @@ pub fn node_format() -> FileFormat {
     FileFormat { title: "Node file", keys: fields.into_keys(), texts: &NODE_KEYS, example_text: "" }
 }
 
-const AGENT_KEYS: [KeyText; 34] = [
+const AGENT_KEYS: [KeyText; 35] = [
     KeyText::new("name", "", "copywriter", "Name of the agent, equal to the name of the file without `.md`."),
     KeyText::new(
         "description",
