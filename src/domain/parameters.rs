@@ -81,13 +81,13 @@ mod tests {
 
     use super::*;
 
-    fn parameters(value: Value) -> Parameters {
+    fn parameters(value: &Value) -> Parameters {
         value.as_object().unwrap().clone()
     }
 
     #[test]
     fn parameters_have_short_names_and_a_small_size() {
-        let checked = |value| check(&parameters(value));
+        let checked = |value: Value| check(&parameters(&value));
         assert_eq!(checked(json!({ "agent_mode": "plan", "deep_thinking": true })), Ok(()));
         assert_eq!(checked(json!({ "Mode": 1 })), Err(Error::Name("Mode".to_owned())));
         assert_eq!(checked(json!({ "": 1 })), Err(Error::Name(String::new())));
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn changes_replace_and_remove_by_name() {
-        let mut all = parameters(json!({ "a": 1, "b": { "c": 2 } }));
-        change(&mut all, &parameters(json!({ "a": null, "b": { "d": 3 }, "e": 4, "f": null })));
+        let mut all = parameters(&json!({ "a": 1, "b": { "c": 2 } }));
+        change(&mut all, &parameters(&json!({ "a": null, "b": { "d": 3 }, "e": 4, "f": null })));
         assert_eq!(Value::Object(all), json!({ "b": { "d": 3 }, "e": 4 }));
     }
 }
