@@ -69,6 +69,7 @@ fn parts<'a>(view: View<'a>, shown: &'a Posts<'a>) -> Parts<'a> {
         notice: None,
         board: Some(Board { entry_id: Uuid::from_u128(1), shown, not_shown: &[] }),
         statuses: &[],
+        parameters: None,
         blackboard: None,
         results: None,
         task: Task { entry_id: Uuid::from_u128(u128::MAX), prompt: "Go on.", asked_by: None },

@@ -161,5 +161,6 @@ pub fn ask<'a>(campaign_id: Uuid, agent: &'a Agent, prompt: &'a str) -> tasks::N
         links: tasks::Links::default(),
         traceparent: None,
         labels: Default::default(),
+        parameters: None,
     }
 }

@@ -149,6 +149,7 @@ impl Fixture {
             links: tasks::Links::default(),
             traceparent: None,
             labels: Default::default(),
+            parameters: None,
         };
         let mut tx = self.pool.begin().await?;
         let added = tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;

@@ -216,6 +216,7 @@ impl Fixture {
                 links: tasks::Links::default(),
                 traceparent: None,
                 labels: Default::default(),
+                parameters: None,
             };
             tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;
         }

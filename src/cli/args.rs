@@ -186,6 +186,29 @@ pub(super) struct LabelFilter {
     metadata: Vec<(String, String)>,
 }
 
+/// Named values for the calls of a campaign or a task.
+#[derive(Debug, Args)]
+pub(super) struct ParameterFlags {
+    /// Named value that its calls contain, such as agent_mode=plan; may be repeated.
+    ///
+    /// The value is JSON, or else a text. Those of a task win over those of its campaign.
+    #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
+    parameters: Vec<(String, Value)>,
+}
+
+impl ParameterFlags {
+    pub(super) fn object(&self) -> Map<String, Value> {
+        self.parameters.iter().cloned().collect()
+    }
+}
+
+fn parameter(text: &str) -> Result<(String, Value), String> {
+    let (name, value) =
+        text.split_once('=').ok_or("use NAME=VALUE, for example agent_mode=plan")?;
+    let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
+    Ok((name.to_owned(), value))
+}
+
 impl LabelFlags {
     pub(super) fn metadata(&self) -> Map<String, Value> {
         object(&self.metadata)

@@ -35,6 +35,7 @@ impl From<&Config> for tools::Sections {
             tasks: config.tasks.clone(),
             mentions: config.mentions.clone(),
             memory: config.memory.clone(),
+            facts: config.facts.clone(),
             flows: config.flows.clone(),
             ollama: config.ollama.clone(),
             max_waiting: config.queue.max_waiting,

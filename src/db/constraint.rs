@@ -126,6 +126,14 @@ pub const USER_MISTAKES: &[UserMistake] = &[
         message: "the metadata of a campaign must be a JSON object of at most 8192 bytes, as the database formats it",
     },
     UserMistake {
+        constraint: "task_parameters_form",
+        message: "the parameters of a task must be a JSON object of at most 8192 bytes, as the database formats it",
+    },
+    UserMistake {
+        constraint: "campaigns_parameters_form",
+        message: "the parameters of a campaign must be a JSON object of at most 8192 bytes, as the database formats it",
+    },
+    UserMistake {
         constraint: "tasks_prompt_not_empty",
         message: "the prompt is empty: write what the agent should do",
     },
@@ -221,6 +229,7 @@ pub const INTERNAL: &[&str] = &[
     "fact_showings_fact",
     "fact_showings_pkey",
     "facts_end_complete",
+    "facts_written_by_agent",
     "facts_ended_because_known",
     "facts_language_known",
     "facts_origin_complete",
@@ -274,6 +283,8 @@ pub const INTERNAL: &[&str] = &[
     "task_waits_pkey",
     "task_waits_task",
     "task_labels_not_empty",
+    "task_parameters_pkey",
+    "task_parameters_task",
     "task_labels_pkey",
     "task_labels_task",
     "tasks_continues",

@@ -50,6 +50,7 @@ pub mod messages;
 pub mod nodes;
 pub mod objects;
 pub mod operation_keys;
+pub mod parameters;
 pub mod posts;
 pub mod prices;
 pub mod reruns;

@@ -18,7 +18,7 @@ use crate::domain::{
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT, QUEUE_FULL},
     flows,
     keys::Scope,
-    labels, objects,
+    labels, objects, parameters,
     tasks::{self, AddResult, Error, Line, OnFailure, Task, TaskLink},
     text, timestamp,
 };
@@ -72,6 +72,11 @@ pub struct AddTask {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
+    /// Named values that its calls contain, such as `{"agent_mode": "plan"}`; at most 32 and 4096 bytes of JSON. They win over those of the
+    /// campaign.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub parameters: Map<String, Value>,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -117,6 +122,7 @@ impl Operation for AddTask {
             Error::TOO_MANY_PREDECESSORS,
             labels::Error::BAD_TAGS,
             labels::Error::METADATA_TOO_LONG,
+            parameters::Error::INVALID,
             BAD_ARGUMENT,
             BAD_VALUE,
             QUEUE_FULL,
@@ -180,6 +186,7 @@ impl AddTask {
             idempotency_key,
             tags: self.tags,
             metadata: self.metadata,
+            parameters: self.parameters,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Versions of campaigns: edits of brief and client context, and their history.
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -13,12 +13,12 @@ use crate::domain::{
     audit::Action,
     campaigns::{self, CampaignVersion, Edit, EditOutcome, Error, VersionSummary},
     class::NUL_IN_TEXT,
-    text,
+    parameters, text,
 };
 
 const TAG: &str = "campaigns";
 
-/// Changes the brief or the client context of a campaign, from the next call on. No session is rebuilt.
+/// Changes the brief, the client context or parameters of a campaign, from the next call on. No session is rebuilt.
 ///
 /// Each edit makes a version. The record of each call names the version that it contains.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -31,12 +31,15 @@ pub struct EditCampaign {
     #[serde(default, deserialize_with = "named", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub client_context: Option<Option<String>>,
+    /// Parameters by name; null removes one, others stay.
+    #[schema(value_type = Option<Object>)]
+    pub parameters: Option<Map<String, Value>>,
     /// The edit is refused unless this is the current version.
     #[schema(minimum = 1)]
     pub expected_version: Option<i32>,
 }
 
-/// Lists the versions of a campaign's brief and client context, the newest first, without the texts.
+/// Lists the versions of a campaign's brief, client context and parameters, the newest first, without the texts.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListCampaignVersions {
@@ -47,7 +50,7 @@ pub struct ListCampaignVersions {
     pub limit: Option<i64>,
 }
 
-/// Shows a version of a campaign's brief and client context.
+/// Shows a version of a campaign's brief, client context and parameters.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowCampaignVersion {
@@ -57,7 +60,7 @@ pub struct ShowCampaignVersion {
     pub number: i32,
 }
 
-/// Compares two versions of a campaign's brief and client context, word by word.
+/// Compares two versions of a campaign's brief, client context and parameters, word by word.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CompareCampaignVersions {
@@ -78,6 +81,9 @@ pub struct CampaignDiff {
     pub brief: Vec<WordChange>,
     /// The same for the client context.
     pub client_context: Vec<WordChange>,
+    /// The same for the parameters as JSON.
+    #[serde(default)]
+    pub parameters: Vec<WordChange>,
 }
 
 impl Change for EditCampaign {
@@ -89,6 +95,7 @@ impl Change for EditCampaign {
             Error::CHANGED,
             Error::CLOSED,
             text::Error::TOO_LONG,
+            parameters::Error::INVALID,
             NUL_IN_TEXT,
         ]);
     const ACTION: Action = Action::CampaignEdit;
@@ -98,6 +105,7 @@ impl Change for EditCampaign {
         let edit = Edit {
             brief: self.brief.as_deref(),
             client_context: self.client_context.as_ref().map(Option::as_deref),
+            parameters: self.parameters.as_ref(),
             expected_version: self.expected_version,
         };
         let output = campaigns::edit(conn, self.id, &edit, &call.actor.label(), call.now).await?;
@@ -162,12 +170,17 @@ impl CampaignDiff {
     fn of(from: &CampaignVersion, to: &CampaignVersion) -> Self {
         let context =
             |version: &CampaignVersion| version.client_context.clone().unwrap_or_default();
+        let parameters = |version: &CampaignVersion| match version.parameters.is_empty() {
+            true => String::new(),
+            false => format!("{:#}", Value::Object(version.parameters.0.clone())),
+        };
         Self {
             campaign_id: to.campaign_id,
             from: from.version,
             to: to.version,
             brief: changes(&from.brief, &to.brief),
             client_context: changes(&context(from), &context(to)),
+            parameters: changes(&parameters(from), &parameters(to)),
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::domain::{
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT},
     erasures::{self, Erasure},
     labels::{self, Labels},
-    objects, tasks, text,
+    objects, parameters, tasks, text,
 };
 
 const TAG: &str = "campaigns";
@@ -68,6 +68,10 @@ pub struct CreateCampaign {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
+    /// Named values that each call contains, such as `{"agent_mode": "plan"}`; at most 32 and 4096 bytes of JSON.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub parameters: Map<String, Value>,
 }
 
 /// Pauses a campaign: no turn starts until it is resumed.
@@ -154,6 +158,7 @@ impl Change for CreateCampaign {
             text::Error::TOO_LONG,
             labels::Error::METADATA_TOO_LONG,
             labels::Error::BAD_TAGS,
+            parameters::Error::INVALID,
             text::Error::EMPTY,
             NUL_IN_TEXT,
             BAD_VALUE,
@@ -169,7 +174,8 @@ impl Change for CreateCampaign {
             limit: self.budget,
         };
         let id = campaigns::create(conn, &new, call.now).await?.id;
-        campaigns::add_first_version(&mut *conn, id, &call.actor.label()).await?;
+        let author = call.actor.label();
+        campaigns::add_first_version(&mut *conn, id, &self.parameters, &author).await?;
         let labels = Labels { tags: &self.tags, metadata: Some(&self.metadata) };
         campaigns::label(&mut *conn, id, labels).await?;
         if self.on_limit.is_some() {

@@ -74,8 +74,8 @@ struct QueuedRequest {
 impl Intake {
     /// Adds a task. If the caller disconnects, the task is still added, unless its write has not begun.
     pub(super) async fn add(&self, call: &Call, question: Question) -> Result<AddResult, Refusal> {
-        let line = &question.line;
-        let is_plain = line.depends_on.is_empty() && line.flow_templates.is_none();
+        let Line { depends_on, flow_templates, parameters, .. } = &question.line;
+        let is_plain = depends_on.is_empty() && flow_templates.is_none() && parameters.is_empty();
         if !is_plain || question.node.is_some() {
             return add_alone(call, &question).await;
         }
@@ -146,6 +146,7 @@ impl Question {
             added_by: Some(&self.added_by),
             traceparent: self.traceparent.as_deref(),
             labels: Labels { tags: &line.tags, metadata: Some(&line.metadata) },
+            parameters: Some(&line.parameters),
             links: Links {
                 depends_on: &line.depends_on,
                 on_failure: line.on_failure,

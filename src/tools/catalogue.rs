@@ -13,6 +13,7 @@ static ALL: &[&[Tool]] = &[
     super::edicts::TOOLS,
     super::records::TOOLS,
     super::journals::TOOLS,
+    super::facts::TOOLS,
     super::recall::TOOLS,
     super::board::TOOLS,
     super::tasks::TOOLS,

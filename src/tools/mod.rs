@@ -32,6 +32,7 @@ mod concurrency;
 mod contexts;
 mod denials;
 mod edicts;
+mod facts;
 mod flows;
 mod journals;
 mod memory;

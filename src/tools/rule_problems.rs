@@ -75,7 +75,8 @@ fn misspelt_tool(rule: &str) -> Option<(String, String)> {
     ))
 }
 
-/// Returns the problem of a rule for a tool that the agent does not get: it is for operators or the lead, or needs a path of the blackboard.
+/// Returns the problem of a rule for a tool that the agent does not get: it is for operators or the lead, needs a path of the blackboard, or
+/// the right to write facts.
 fn withheld_tool(file: &AgentFile, rule: &str) -> Option<RuleProblem> {
     let tool = catalogue::find(named_tool(rule)?)?;
     let blackboard = &file.agent.grants.blackboard;
@@ -92,6 +93,9 @@ fn withheld_tool(file: &AgentFile, rule: &str) -> Option<RuleProblem> {
             "blackboard",
             "blackboard: { read: [/], write: [/plan] }",
         ),
+        Access::FactWriters if !file.agent.writes_facts => {
+            ("the file does not let the agent write facts", "writes_facts", "writes_facts: true")
+        }
         _ => return None,
     };
     let message = format!("`{rule}` has no effect: {why}");

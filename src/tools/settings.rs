@@ -8,8 +8,8 @@ use super::{concurrency::CallSlots, denials::DenialLog, question_embeddings::Mea
 use crate::{
     clock::Clock,
     domain::{
-        agents::Library, flows, memory as memory_domain, mentions as mentions_domain,
-        tasks as tasks_domain,
+        agents::Library, facts as facts_domain, flows, memory as memory_domain,
+        mentions as mentions_domain, tasks as tasks_domain,
     },
     providers::ollama,
 };
@@ -27,6 +27,7 @@ pub struct Sections {
     pub tasks: tasks_domain::Config,
     pub mentions: mentions_domain::Config,
     pub memory: memory_domain::Config,
+    pub facts: facts_domain::Config,
     pub flows: flows::Config,
     pub ollama: ollama::Config,
     /// Maximum number of waiting tasks over all campaigns; 0 disables the limit.
@@ -42,6 +43,7 @@ pub struct Settings {
     pub(super) tasks: tasks_domain::Config,
     pub(super) mentions: mentions_domain::Config,
     pub(super) memory: memory_domain::Config,
+    pub(super) facts: facts_domain::Config,
     pub(super) flows: flows::Config,
     pub meanings: Arc<Meanings>,
     /// Maximum number of waiting tasks over all campaigns; 0 disables the limit.
@@ -54,8 +56,16 @@ pub struct Settings {
 
 impl Settings {
     pub fn new(sections: impl Into<Sections>, clock: Arc<dyn Clock>, agents: Arc<Library>) -> Self {
-        let Sections { tasks, mentions, memory, flows, ollama, max_waiting, request_timeout_secs } =
-            sections.into();
+        let Sections {
+            tasks,
+            mentions,
+            memory,
+            facts,
+            flows,
+            ollama,
+            max_waiting,
+            request_timeout_secs,
+        } = sections.into();
         Self {
             clock,
             agents,
@@ -63,6 +73,7 @@ impl Settings {
             tasks,
             mentions,
             memory,
+            facts,
             flows,
             max_waiting,
             longest_wait: wait::longest(request_timeout_secs),

@@ -13,7 +13,7 @@ use crate::domain::{campaigns, statuses, transaction};
 
 pub(super) const TOOLS: &[Tool] = &[Tool {
     name: "status",
-    description: "Shows the state of the campaign, and the current work of each of its agents.",
+    description: "Shows the state of the campaign, and the current work of each of its agents, with the tool that it is calling.",
     who: Access::Everybody,
     in_pages: true,
     timeout: DEFAULT_TIMEOUT,
@@ -35,7 +35,7 @@ async fn status(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
         .map(|standing| {
             let status = &standing.status;
             json!({
-                "agent": status.name(&catalogue), "state": status.state, "waiting_tasks": status.waiting, "until": status.until,
+                "agent": status.name(&catalogue), "state": status.state, "tool": status.tool, "waiting_tasks": status.waiting, "until": status.until,
                 "paused_because": standing.pause.as_ref().map(|pause| &pause.reason),
             })
         })

@@ -31,6 +31,7 @@ const YES: &str = "yes";
 const NO: &str = "no";
 const IF_NAMED: &str = "if its file names it";
 const IF_GRANTED: &str = "if its file grants a path";
+const IF_WRITES_FACTS: &str = "if its file has writes_facts";
 
 impl Line {
     fn of(tool: &tool::Tool) -> Self {
@@ -43,6 +44,7 @@ impl Line {
             #[cfg(feature = "test-fakes")]
             Access::Named => (IF_NAMED, IF_NAMED, NO),
             Access::BlackboardReaders | Access::BlackboardWriters => (IF_GRANTED, IF_GRANTED, YES),
+            Access::FactWriters => (IF_WRITES_FACTS, IF_WRITES_FACTS, NO),
         };
         Self {
             tool: tool.name,

@@ -161,6 +161,7 @@ async fn dispatch(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
             links: Links { parent_id, ..Links::default() },
             traceparent: None,
             labels: Default::default(),
+            parameters: None,
         })
         .collect();
     let (placed, continuation) = add(&call, &mut change, &news, then.as_deref()).await?;

@@ -45,6 +45,8 @@ pub(super) enum Access {
     /// Operators, and agents whose file lets them read something of the blackboard.
     BlackboardReaders,
     BlackboardWriters,
+    /// Agents whose file lets them write facts. People state facts with a command.
+    FactWriters,
 }
 
 /// One call, by a caller that may make it.
@@ -67,7 +69,7 @@ impl Tool {
         match caller {
             #[cfg(feature = "test-fakes")]
             Caller::Operator(_) if self.who == Access::Named => false,
-            Caller::Operator(_) => self.who != Access::Agents,
+            Caller::Operator(_) => !matches!(self.who, Access::Agents | Access::FactWriters),
             Caller::Turn(turn) => self.is_offered_to_agent(&turn.agent, caller.role()),
         }
     }
@@ -85,6 +87,7 @@ impl Tool {
                 Access::Named => leave == Permission::ByName,
                 Access::BlackboardReaders => !blackboard.read.is_empty(),
                 Access::BlackboardWriters => !blackboard.write.is_empty(),
+                Access::FactWriters => agent.writes_facts,
             }
     }
 

@@ -108,7 +108,7 @@ impl Setup {
     async fn campaign(&self, word: &str) -> String {
         let words = json!({
             "name": format!("Harbour {word}"), "brief": format!("About {word}."), "client_context": format!("{word} likes it short."),
-            "tags": [word], "metadata": { "customer": word },
+            "tags": [word], "metadata": { "customer": word }, "parameters": { "mode": word },
         });
         self.post("/v1/campaigns", Some(word), words).await["id"].as_str().unwrap().to_owned()
     }
@@ -272,8 +272,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
         setup.leave_output(campaign, word).await;
     }
     // A waiting task and a running one.
-    let later =
-        json!({ "agent": "reviewer", "prompt": ERASED_WORD, "run_at": "2099-01-01T00:00:00Z" });
+    let later = json!({ "agent": "reviewer", "prompt": ERASED_WORD, "run_at": "2099-01-01T00:00:00Z", "parameters": { "mode": ERASED_WORD } });
     let later = setup.ask(&going, later, "later").await;
     let running = json!({ "agent": "reviewer", "instance": "second", "prompt": format!("{ERASED_WORD} [[sim: stall]]") });
     let running = setup.ask(&going, running, "running").await;
@@ -304,6 +303,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
         "partial_outputs",
         "operation_keys",
         "campaign_versions",
+        "task_parameters",
     ];
     for table in tables {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");

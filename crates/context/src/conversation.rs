@@ -207,6 +207,11 @@ fn render_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> 
         let line = (Kind::Statuses, None, PartReason::ThisTurn);
         blocks.push(render_stored(&statuses(parts.statuses), &fence, line, ledger));
     }
+    if let Some(parameters) = &parts.parameters {
+        let line = (Kind::Parameters, Some(parameters.source.to_owned()), PartReason::ThisTurn);
+        let element = Element::with_text("parameters", parameters.json);
+        blocks.push(render_stored(&element, &fence, line, ledger));
+    }
     if let Some(blackboard) = &parts.blackboard {
         let version = blackboard.version.to_string();
         let line = (Kind::Blackboard, Some(format!("version {version}")), PartReason::ThisTurn);
@@ -282,11 +287,14 @@ pub(super) fn posts_of(entry: &Entry, seed: &FenceSeed) -> String {
 }
 
 fn statuses<'a>(statuses: &[Status<'a>]) -> Element<'a> {
-    let children = statuses
-        .iter()
-        .map(|status| Element::with_text("status", status.state).attribute("agent", status.agent))
-        .collect();
-    Element::with_children("statuses", children)
+    let child = |status: &Status<'a>| {
+        let element = Element::with_text("status", status.state).attribute("agent", status.agent);
+        match status.tool {
+            Some(tool) => element.attribute("tool", tool),
+            None => element,
+        }
+    };
+    Element::with_children("statuses", statuses.iter().map(child).collect())
 }
 
 /// Adds an answer. Neighbouring answers become one message, because some templates refuse two in a row.

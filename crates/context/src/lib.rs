@@ -9,7 +9,7 @@
 //! messages  summary of the folded messages
 //!           tail of the transcript, in groups (an assistant message with all its tool results), with the posts that
 //!           earlier turns have shown
-//!           context notice · posts since the cursor · agents' status · blackboard · results of awaited tasks
+//!           context notice · posts since the cursor · agents' status · parameters · blackboard · results of awaited tasks
 //!           the task
 //!           this turn's calls so far, with their results: from the second call of the turn on ([`rounds`])
 //! ```

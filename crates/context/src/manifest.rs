@@ -112,6 +112,8 @@ pub enum Kind {
     Notice,
     Posts,
     Statuses,
+    /// Named values of the campaign and the task.
+    Parameters,
     Blackboard,
     Results,
     Task,
@@ -282,6 +284,7 @@ impl Kind {
             Self::Notice => "notice",
             Self::Posts => "posts",
             Self::Statuses => "statuses",
+            Self::Parameters => "parameters",
             Self::Blackboard => "blackboard",
             Self::Results => "results",
             Self::Task => "task",
@@ -307,6 +310,7 @@ impl Kind {
             | Self::Summary
             | Self::Transcript
             | Self::Posts
+            | Self::Parameters
             | Self::Blackboard
             | Self::Results
             | Self::Task

@@ -32,6 +32,8 @@ pub struct Parts<'a> {
     /// New posts of the board; `None` if there are none.
     pub board: Option<Board<'a>>,
     pub statuses: &'a [Status<'a>],
+    /// Parameters of campaign and task; `None` if there are none.
+    pub parameters: Option<Parameters<'a>>,
     /// Part of the blackboard that the agent may read; `None` if it may read nothing.
     pub blackboard: Option<Blackboard<'a>>,
     /// Results of the tasks that this one has waited for.
@@ -111,6 +113,8 @@ pub struct NotShown {
 pub struct Status<'a> {
     pub agent: &'a str,
     pub state: &'a str,
+    /// The tool that the agent is calling.
+    pub tool: Option<&'a str>,
 }
 
 /// Results as they are, or will be, in the transcript: before the task, in this call and in later ones.
@@ -118,6 +122,15 @@ pub struct Status<'a> {
 pub struct AwaitedResults<'a> {
     pub entry_id: Uuid,
     pub message: &'a Message,
+}
+
+/// The named values that hold for a call.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameters<'a> {
+    /// Where they come from: the version of the campaign, the task, or both.
+    pub source: &'a str,
+    /// An object as JSON without whitespace.
+    pub json: &'a str,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -82,7 +82,7 @@ pub fn replay(manifest: &Manifest, rows: &Rows<'_>) -> Result<ReplayedCall, Erro
             Kind::Notice if part.why == PartReason::LastCall => {
                 after_turn.push(Arc::new(user(replay.turn_block(part)?)));
             }
-            Kind::Notice | Kind::Statuses | Kind::Blackboard => {
+            Kind::Notice | Kind::Statuses | Kind::Parameters | Kind::Blackboard => {
                 blocks.push(replay.turn_block(part)?)
             }
             Kind::Posts if part.sha256.is_some() => blocks.push(replay.posts(part)?),

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
-    args::{CampaignChoice, CampaignId, LabelFilter, LabelFlags, Paging},
+    args::{CampaignChoice, CampaignId, LabelFilter, LabelFlags, Paging, ParameterFlags},
     output::Output,
     server::{Server, with_server},
     words::{BudgetFlags, LimitFlags, parse_on_limit},
@@ -34,9 +34,9 @@ pub(super) enum CampaignCommand {
     Ls(List),
     /// Shows a campaign with its budget, its open sessions and its costs.
     Show(CampaignChoice),
-    /// Changes the brief or the client context, from the next call of each agent on.
+    /// Changes the brief, the client context or parameters, from the next call of each agent on.
     Edit(versions::Edit),
-    /// Lists the versions of brief and client context, prints one, or compares two.
+    /// Lists the versions of brief, client context and parameters, prints one, or compares two.
     Versions(versions::Versions),
     /// Pauses a campaign: no turn starts until it is resumed. Running turns go on, new tasks wait.
     Pause(Pause),
@@ -65,6 +65,8 @@ pub(super) struct Create {
     on_limit: Option<OnLimit>,
     #[command(flatten)]
     labels: LabelFlags,
+    #[command(flatten)]
+    parameters: ParameterFlags,
 }
 
 #[derive(Debug, Args)]
@@ -187,7 +189,8 @@ fn new(create: &Create) -> Result<CreateCampaign, Failure> {
     let (name, budget) = (create.name.clone(), create.budget.limit());
     let (tags, metadata) = (create.labels.tags.clone(), create.labels.metadata());
     let on_limit = create.on_limit;
-    Ok(CreateCampaign { name, brief, client_context, budget, on_limit, tags, metadata })
+    let parameters = create.parameters.object();
+    Ok(CreateCampaign { name, brief, client_context, budget, on_limit, tags, metadata, parameters })
 }
 
 /// Changes or reads the budget. `None`: the transaction that creates the campaign is still open.

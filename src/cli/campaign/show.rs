@@ -1,5 +1,7 @@
 //! Text output of campaigns.
 
+use serde_json::Value;
+
 use crate::{
     cli::{
         output::{format_fields, format_table},
@@ -49,6 +51,9 @@ pub(super) fn format_overview(overview: &Overview, catalogue: &Catalogue) -> Str
         ("version", campaign.version.to_string()),
         ("brief", brief),
     ];
+    if !campaign.parameters.is_empty() {
+        list.push(("parameters", Value::Object(campaign.parameters.0.clone()).to_string()));
+    }
     list.extend(label_fields(&campaign.tags, &campaign.metadata));
     let mut text = format_fields(&list);
     if let Some(budget) = budget {

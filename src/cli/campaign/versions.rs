@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
+use serde_json::Value;
 
-use super::{CampaignChoice, Context, Failure, Server};
+use super::{CampaignChoice, Context, Failure, ParameterFlags, Server};
 use crate::{
     cli::{
         output::{format_fields, format_table},
@@ -37,7 +38,7 @@ pub(super) struct TextFlags {
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("edited").required(true).multiple(true).args(
-    ["brief", "brief_file", "client_context", "client_context_file", "no_client_context"]
+    ["brief", "brief_file", "client_context", "client_context_file", "no_client_context", "parameters", "no_parameters"]
 )))]
 pub(in crate::cli) struct Edit {
     #[command(flatten)]
@@ -47,6 +48,11 @@ pub(in crate::cli) struct Edit {
     /// Removes the client context.
     #[arg(long, conflicts_with_all = ["client_context", "client_context_file"])]
     no_client_context: bool,
+    #[command(flatten)]
+    parameters: ParameterFlags,
+    /// Removes a parameter; may be repeated.
+    #[arg(long = "no-parameter", value_name = "NAME")]
+    no_parameters: Vec<String>,
     /// Refuses the edit unless this is the current version.
     #[arg(long, value_name = "VERSION")]
     expected_version: Option<i32>,
@@ -84,10 +90,13 @@ impl TextFlags {
 
 pub(super) async fn edit(edit: &Edit, context: &Context, server: &Server) -> Result<(), Failure> {
     let (brief, client_context) = edit.texts.read()?;
+    let mut parameters = edit.parameters.object();
+    parameters.extend(edit.no_parameters.iter().map(|name| (name.clone(), Value::Null)));
     let change = EditCampaign {
         id: edit.campaign.id(context, server).await?,
         brief,
         client_context: client_context.map(Some).or(edit.no_client_context.then_some(None)),
+        parameters: (!parameters.is_empty()).then_some(parameters),
         expected_version: edit.expected_version,
     };
     let edited = server.call(change).await?;
@@ -126,7 +135,7 @@ fn format_edited(edited: &EditOutcome) -> String {
             "campaign {campaign_id} is at version {version}: the next call of each agent contains it"
         ),
         false => format!(
-            "nothing changed: campaign {campaign_id} already has these texts, at version {version}"
+            "nothing changed: campaign {campaign_id} already has this content, at version {version}"
         ),
     }
 }
@@ -152,26 +161,33 @@ fn format_version(version: &CampaignVersion) -> String {
         ("by", author(version.changed_by.as_deref())),
     ]);
     let context = version.client_context.as_deref();
+    let parameters = match version.parameters.is_empty() {
+        true => String::new(),
+        false => format!("{:#}", Value::Object(version.parameters.0.clone())),
+    };
     format!(
-        "{fields}{}{}",
+        "{fields}{}{}{}",
         format_text("Brief", &version.brief),
-        format_text("Client context", context.unwrap_or_default())
+        format_text("Client context", context.unwrap_or_default()),
+        format_text("Parameters", &parameters)
     )
 }
 
 fn format_diff(diff: &CampaignDiff) -> String {
     let CampaignDiff { from, to, .. } = diff;
-    if diff.brief.is_empty() && diff.client_context.is_empty() {
-        return format!("Versions {from} and {to} have the same texts.");
+    let all = [&diff.brief, &diff.client_context, &diff.parameters];
+    if all.iter().all(|changes| changes.is_empty()) {
+        return format!("Versions {from} and {to} are the same.");
     }
     let changes = |title, words: &[WordChange]| match words {
         [] => String::new(),
         words => format_text(title, &format_changes(words)),
     };
     format!(
-        "version {from} to version {to}\n{}{}",
+        "version {from} to version {to}\n{}{}{}",
         changes("Brief", &diff.brief),
-        changes("Client context", &diff.client_context)
+        changes("Client context", &diff.client_context),
+        changes("Parameters", &diff.parameters)
     )
 }
 

@@ -77,6 +77,7 @@ async fn find_campaign(args: &Run, eval: &Eval, server: &Server) -> Result<Uuid,
                 name: campaign_name(eval),
                 brief: eval.brief.clone(),
                 client_context: None,
+                parameters: Map::new(),
                 budget,
                 // A run ends when all of its tasks have.
                 on_limit: Some(OnLimit::Fail),
@@ -235,6 +236,7 @@ impl RunningEval<'_> {
             idempotency_key: Some(format!("eval/{}/{key}", self.id)),
             tags: vec!["eval".to_owned()],
             metadata,
+            parameters: Map::new(),
         }
     }
 

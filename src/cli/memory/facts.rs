@@ -299,6 +299,7 @@ fn format_extractions(read: &[Extraction]) -> String {
 fn source(source: Source) -> &'static str {
     match source {
         Source::Extracted => "extracted",
+        Source::Written => "written",
         Source::Stated => "stated",
         Source::Edited => "edited",
     }

@@ -87,6 +87,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "An option of the rerun is out of its range, or names no model: `detail` has the limits.",
     ),
     ("bad_owner", "This kind of memory item needs an owner, or takes none."),
+    (
+        "bad_parameters",
+        "A parameter has an invalid name or no value, or there are too many or too long ones. `detail` names the limit.",
+    ),
     ("bad_query", "A query parameter is unknown or has an invalid value."),
     ("bad_tags", "A tag is empty or too long, or there are too many."),
     (

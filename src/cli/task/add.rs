@@ -11,7 +11,7 @@ use super::{add_file, event_printer::EventPrinter};
 use crate::{
     cli::{
         Context, Exit, Failure,
-        args::{LabelFlags, Question},
+        args::{LabelFlags, ParameterFlags, Question},
         estimate::format_estimate,
         follow::{data_of, until_interrupted, with_task_hint},
         server::Server,
@@ -36,7 +36,7 @@ pub(in crate::cli) struct Add {
     ///
     /// A line: {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key": "part-1"}. If the tasks have keys, the command may be
     /// repeated after any failure. With --idempotency-key, a line without a key gets that key with the number of the line behind it.
-    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "flow_templates", "wait", "follow", "tags", "metadata"])]
+    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "flow_templates", "wait", "follow", "tags", "metadata", "parameters"])]
     file: Option<PathBuf>,
     /// Node of the work: `dalsegno agent nodes` lists them. Default: the node of the session.
     #[arg(long)]
@@ -48,6 +48,8 @@ pub(in crate::cli) struct Add {
     budget: BudgetFlags,
     #[command(flatten)]
     labels: LabelFlags,
+    #[command(flatten)]
+    parameters: ParameterFlags,
     /// Priority of the conversation, 0 to 32767; 0 is the most urgent. Default: 100.
     #[arg(long)]
     priority: Option<i32>,
@@ -177,6 +179,7 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, F
         on_failure: add.on_failure.into(),
         tags: add.labels.tags.clone(),
         metadata: add.labels.metadata(),
+        parameters: add.parameters.object(),
     })
 }
 

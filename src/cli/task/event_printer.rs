@@ -4,6 +4,7 @@ use crate::{
     cli::{output::Output, words::time},
     domain::{
         feed::{Event, Kind},
+        statuses::tool_name,
         tasks::Task,
     },
 };
@@ -13,11 +14,13 @@ pub(super) struct EventPrinter {
     /// Text of the current turn that has been printed.
     shown: String,
     is_mid_line: bool,
+    /// The tool that the turn is calling.
+    tool: Option<String>,
 }
 
 impl EventPrinter {
     pub(super) fn new(output: Output) -> Self {
-        Self { output, shown: String::new(), is_mid_line: false }
+        Self { output, shown: String::new(), is_mid_line: false, tool: None }
     }
 
     pub(super) fn print_event(&mut self, event: &Event) {
@@ -26,6 +29,7 @@ impl EventPrinter {
             self.output.print_piece(text);
             self.shown.push_str(text);
             self.is_mid_line = !self.shown.is_empty() && !self.shown.ends_with('\n');
+            self.print_tool(event.data["tool"].as_str().map(tool_name));
             return;
         }
         if event.kind == Kind::TurnStarted.as_str() {
@@ -43,6 +47,15 @@ impl EventPrinter {
         {
             self.output.print_last(task, || result.to_owned());
         }
+    }
+
+    /// Prints a line when the turn begins to call a tool.
+    fn print_tool(&mut self, tool: Option<String>) {
+        if let Some(name) = tool.as_ref().filter(|_| tool != self.tool) {
+            self.end_line();
+            self.output.print_note(&format!("calling {name}"));
+        }
+        self.tool = tool;
     }
 
     fn end_line(&mut self) {

@@ -1,5 +1,7 @@
 //! Text output of tasks and turns.
 
+use serde_json::Value;
+
 use crate::{
     cli::{
         output::{format_fields, format_table},
@@ -74,6 +76,9 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
     }
     if let Some(reason) = &detail.cancelled_because {
         list.push(("cancelled", reason.clone()));
+    }
+    if !detail.parameters.is_empty() {
+        list.push(("parameters", Value::Object(detail.parameters.clone()).to_string()));
     }
     if let Some(error) = &task.error {
         list.push(("error", error.clone()));

@@ -53,6 +53,8 @@ pub struct Agent {
     pub learns_facts: bool,
     /// True: the agent is told these facts with each task.
     pub told_facts: bool,
+    /// True: the agent may write such facts, with the tool `facts_write`.
+    pub writes_facts: bool,
     pub skills: Vec<String>,
     #[serde(flatten)]
     pub grants: Grants,
@@ -185,6 +187,7 @@ pub(super) fn read(
         warm: fields.flag("warm"),
         learns_facts: fields.flag("learns_facts"),
         told_facts: fields.flag("told_facts"),
+        writes_facts: fields.flag("writes_facts"),
         skills: fields.names("skills"),
         grants: grants::read(fields, around),
         options: Options {

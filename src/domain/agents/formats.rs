@@ -38,7 +38,7 @@ pub fn node_format() -> FileFormat {
     FileFormat { title: "Node file", keys: fields.into_keys(), texts: &NODE_KEYS, example_text: "" }
 }
 
-const AGENT_KEYS: [KeyText; 36] = [
+const AGENT_KEYS: [KeyText; 37] = [
     KeyText::new("name", "", "copywriter", "Name of the agent, equal to the name of the file without `.md`."),
     KeyText::new(
         "description",
@@ -148,6 +148,12 @@ const AGENT_KEYS: [KeyText; 36] = [
         "false",
         "true",
         "Each task shows the agent the facts about the campaign's user, up to `facts.told_max_bytes`.",
+    ),
+    KeyText::new(
+        "writes_facts",
+        "false",
+        "true",
+        "The agent may write facts about the campaign's user. `tools` has to grant `mcp__dalsegno__facts_write`, too.",
     ),
     KeyText::new(
         "skills",

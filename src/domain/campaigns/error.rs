@@ -6,7 +6,7 @@ use crate::{
     domain::{
         StatementError,
         class::{Class, Classify, Kind},
-        labels, text,
+        labels, parameters, text,
     },
     queue,
 };
@@ -30,6 +30,8 @@ pub enum Error {
     #[error(transparent)]
     Labels(#[from] labels::Error),
     #[error(transparent)]
+    Parameters(#[from] parameters::Error),
+    #[error(transparent)]
     Queue(#[from] queue::Error),
     #[error(transparent)]
     Database(#[from] StatementError),
@@ -51,6 +53,7 @@ impl Classify for Error {
             Self::NoVersion { .. } => Self::NO_VERSION,
             Self::Text(error) => error.class(),
             Self::Labels(error) => error.class(),
+            Self::Parameters(error) => error.class(),
             Self::Queue(error) => error.class(),
             Self::Database(error) => error.class(),
         }

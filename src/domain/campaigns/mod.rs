@@ -29,6 +29,7 @@ use super::{
     amount::Limit,
     ids::{self, GivenCampaign},
     labels::Labels,
+    parameters::Parameters,
     text,
 };
 
@@ -45,6 +46,10 @@ pub struct Campaign {
     pub version: i32,
     pub brief: String,
     pub client_context: Option<String>,
+    /// Named values that each call contains.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub parameters: Json<Parameters>,
     pub created_at: DateTime<Utc>,
     pub closed_at: Option<DateTime<Utc>>,
     pub tags: Vec<String>,
@@ -95,7 +100,8 @@ pub async fn create(
         Campaign,
         r#"insert into dalsegno.campaigns (id, name, brief, client_context, created_at)
            values ($1, $2, $3, $4, $5)
-           returning id, name, status as "status: Status", version, brief, client_context, created_at, closed_at, tags,
+           returning id, name, status as "status: Status", version, brief, client_context,
+                  parameters as "parameters: Json<Parameters>", created_at, closed_at, tags,
                   metadata as "metadata: Json<Map<String, Value>>""#,
         ids::new_at(now),
         new.name,
@@ -113,7 +119,8 @@ pub async fn create(
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Campaign, Error> {
     sqlx::query_as!(
         Campaign,
-        r#"select id, name, status as "status: Status", version, brief, client_context, created_at, closed_at, tags,
+        r#"select id, name, status as "status: Status", version, brief, client_context,
+                  parameters as "parameters: Json<Parameters>", created_at, closed_at, tags,
                   metadata as "metadata: Json<Map<String, Value>>"
              from dalsegno.campaigns where id = $1"#,
         id,
@@ -206,7 +213,8 @@ pub async fn list(
 ) -> Result<Vec<Campaign>, StatementError> {
     sqlx::query_as!(
         Campaign,
-        r#"select id, name, status as "status: Status", version, brief, client_context, created_at, closed_at, tags,
+        r#"select id, name, status as "status: Status", version, brief, client_context,
+                  parameters as "parameters: Json<Parameters>", created_at, closed_at, tags,
                   metadata as "metadata: Json<Map<String, Value>>"
              from dalsegno.campaigns
             where id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) and ($3::uuid[] is null or id = any($3))
@@ -250,10 +258,11 @@ pub async fn lock_against_erasure(conn: &mut PgConnection, id: Uuid) -> Result<S
     .ok_or(Error::Unknown(id))
 }
 
-/// Erases name, brief, client context, tags and metadata. Limits and spending stay.
+/// Erases name, brief, client context, parameters, tags and metadata. Limits and spending stay.
 pub async fn erase_texts(executor: impl PgExecutor<'_>, id: Uuid) -> Result<(), StatementError> {
     sqlx::query!(
-        "update dalsegno.campaigns set name = $2, brief = '', client_context = null, tags = '{}', metadata = '{}' where id = $1",
+        "update dalsegno.campaigns set name = $2, brief = '', client_context = null, parameters = '{}', tags = '{}', metadata = '{}'
+          where id = $1",
         id,
         text::ERASED,
     )
@@ -273,7 +282,8 @@ pub(super) async fn set_status(
     let changed = sqlx::query_as!(
         Campaign,
         r#"update dalsegno.campaigns set status = $2, closed_at = $3 where id = $1 and status <> 'closed'
-           returning id, name, status as "status: Status", version, brief, client_context, created_at, closed_at, tags,
+           returning id, name, status as "status: Status", version, brief, client_context,
+                  parameters as "parameters: Json<Parameters>", created_at, closed_at, tags,
                   metadata as "metadata: Json<Map<String, Value>>""#,
         id,
         status as Status,

@@ -1,4 +1,4 @@
-//! The versions of a campaign: its brief and its client context over time.
+//! The versions of a campaign: its brief, its client context and its parameters over time.
 //!
 //! Invariants:
 //! - The campaign's row has the current texts and their version, so that a turn reads both at once. `campaign_versions` has all versions.
@@ -10,17 +10,18 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sqlx::{PgConnection, PgExecutor};
+use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 use super::{Error, Status, TEXT_MAX_BYTES, get, lock_against_erasure};
 use crate::domain::{
     StatementError,
     feed::{self, Kind as FeedKind},
+    parameters::{self, Parameters},
     text,
 };
 
-/// A version of the texts that all calls of a campaign contain.
+/// A version of the texts and parameters that all calls of a campaign contain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CampaignVersion {
     pub campaign_id: Uuid,
@@ -30,6 +31,9 @@ pub struct CampaignVersion {
     pub changed_by: Option<String>,
     pub brief: String,
     pub client_context: Option<String>,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub parameters: Json<Parameters>,
 }
 
 /// A version in a list, without its texts.
@@ -44,12 +48,14 @@ pub struct VersionSummary {
     pub client_context_bytes: Option<i32>,
 }
 
-/// A change of the texts. `None` leaves a text as it is.
+/// A change of texts and parameters. `None` leaves a text as it is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Edit<'a> {
     pub brief: Option<&'a str>,
     /// `Some(None)` removes the client context.
     pub client_context: Option<Option<&'a str>>,
+    /// Parameters by name; null removes one. `None` leaves all as they are.
+    pub parameters: Option<&'a Parameters>,
     /// The edit is refused unless this is the current version.
     pub expected_version: Option<i32>,
 }
@@ -84,7 +90,13 @@ pub async fn edit(
     }
     let brief = change.brief.unwrap_or(&before.brief);
     let client_context = change.client_context.unwrap_or(before.client_context.as_deref());
-    if (brief, client_context) == (before.brief.as_str(), before.client_context.as_deref()) {
+    let mut new_parameters = before.parameters.0.clone();
+    change.parameters.into_iter().for_each(|it| parameters::change(&mut new_parameters, it));
+    parameters::check(&new_parameters)?;
+    let is_same = (brief, client_context)
+        == (before.brief.as_str(), before.client_context.as_deref())
+        && new_parameters == before.parameters.0;
+    if is_same {
         return Ok(EditOutcome { current: before, changed: false });
     }
     let current = CampaignVersion {
@@ -93,6 +105,7 @@ pub async fn edit(
         changed_by: Some(author.to_owned()),
         brief: brief.to_owned(),
         client_context: client_context.map(str::to_owned),
+        parameters: Json(new_parameters),
         ..before
     };
     store(&mut *conn, &current).await?;
@@ -100,23 +113,28 @@ pub async fn edit(
     Ok(EditOutcome { current, changed: true })
 }
 
-/// Stores the first version of a new campaign with its author.
+/// Stores the first version of a new campaign with its author, and its parameters.
 pub async fn add_first_version(
     executor: impl PgExecutor<'_>,
     id: Uuid,
+    new: &Parameters,
     author: &str,
-) -> Result<(), StatementError> {
+) -> Result<(), Error> {
+    parameters::check(new)?;
     sqlx::query!(
-        "insert into dalsegno.campaign_versions (campaign_id, version, changed_at, changed_by, brief, client_context)
-         select id, version, created_at, $2, brief, client_context from dalsegno.campaigns where id = $1 and version = 1
-             on conflict do nothing",
+        "with new as (
+           update dalsegno.campaigns set parameters = $3 where id = $1 and version = 1
+           returning id, version, created_at, brief, client_context, parameters)
+         insert into dalsegno.campaign_versions (campaign_id, version, changed_at, changed_by, brief, client_context, parameters)
+         select id, version, created_at, $2, brief, client_context, parameters from new on conflict do nothing",
         id,
         author,
+        Json(new) as _,
     )
     .execute(executor)
     .await
-    .map(drop)
-    .map_err(StatementError::to("store the first version of a campaign"))
+    .map_err(StatementError::to("store the first version of a campaign"))?;
+    Ok(())
 }
 
 /// Reads a version; without a number the current one.
@@ -129,8 +147,9 @@ pub async fn version(
     let number = number.unwrap_or(current);
     sqlx::query_as!(
         CampaignVersion,
-        "select campaign_id, version, changed_at, changed_by, brief, client_context
-           from dalsegno.campaign_versions where campaign_id = $1 and version = $2",
+        r#"select campaign_id, version, changed_at, changed_by, brief, client_context,
+                  parameters as "parameters: Json<Parameters>"
+             from dalsegno.campaign_versions where campaign_id = $1 and version = $2"#,
         id,
         number,
     )
@@ -202,7 +221,7 @@ async fn lock_current(conn: &mut PgConnection, id: Uuid) -> Result<CampaignVersi
     sqlx::query_as!(
         CampaignVersion,
         r#"select c.id as campaign_id, c.version, coalesce(v.changed_at, c.created_at) as "changed_at!", v.changed_by as "changed_by?",
-                  c.brief, c.client_context
+                  c.brief, c.client_context, c.parameters as "parameters: Json<Parameters>"
              from dalsegno.campaigns as c
              left join dalsegno.campaign_versions as v on v.campaign_id = c.id and v.version = c.version
             where c.id = $1 for no key update of c"#,
@@ -217,15 +236,16 @@ async fn lock_current(conn: &mut PgConnection, id: Uuid) -> Result<CampaignVersi
 async fn store(conn: &mut PgConnection, new: &CampaignVersion) -> Result<(), StatementError> {
     sqlx::query!(
         "with current as (
-           update dalsegno.campaigns set version = $2, brief = $5, client_context = $6 where id = $1)
-         insert into dalsegno.campaign_versions (campaign_id, version, changed_at, changed_by, brief, client_context)
-         values ($1, $2, $3, $4, $5, $6)",
+           update dalsegno.campaigns set version = $2, brief = $5, client_context = $6, parameters = $7 where id = $1)
+         insert into dalsegno.campaign_versions (campaign_id, version, changed_at, changed_by, brief, client_context, parameters)
+         values ($1, $2, $3, $4, $5, $6, $7)",
         new.campaign_id,
         new.version,
         new.changed_at,
         new.changed_by,
         new.brief,
         new.client_context,
+        Json(&new.parameters.0) as _,
     )
     .execute(conn)
     .await

@@ -11,6 +11,7 @@ use crate::{
         agents::Catalogue,
         compactions::{self, CompactSession},
         sessions::{self, Reason, Session, SessionRow, State},
+        statuses::{self, RunningTool},
         tasks::{self, Error},
         turns::{self, Turn},
     },
@@ -36,6 +37,8 @@ pub(super) struct SessionFacts {
     pub(super) last_turn: Option<Turn>,
     /// The queue's explanation of the job of its running turn.
     pub(super) running: Option<admin::Explanation>,
+    /// The tool that its running turn is calling.
+    pub(super) tool: Option<RunningTool>,
     /// The first task that waits for it.
     pub(super) waiting: Option<WaitingTask>,
     /// Number of tasks that wait, including the first one.
@@ -78,6 +81,10 @@ pub async fn explain_session(
         Some(turn) => Some(admin::explain(&mut *conn, turn.job_id).await?),
         None => None,
     };
+    let tool = match last_turn.as_ref().filter(|_| running.is_some()) {
+        Some(turn) => statuses::running_tool(&mut *conn, turn.task_id).await?,
+        None => None,
+    };
     let mut open = open_tasks(&mut *conn, &session).await?;
     if let Some(turn) = last_turn.as_ref().filter(|_| running.is_some()) {
         open.retain(|id| *id != turn.task_id);
@@ -85,6 +92,7 @@ pub async fn explain_session(
     let facts = SessionFacts {
         now,
         running,
+        tool,
         waiting: waiting(&mut *conn, open.first().copied()).await?,
         n_waiting: open.len(),
         file: compare_file(catalogue, &live),

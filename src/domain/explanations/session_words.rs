@@ -56,6 +56,10 @@ impl SessionFacts {
             push(&mut because, &job.because);
             next.push_str(&job.next);
         }
+        if let Some(tool) = &self.tool {
+            let (name, since) = (&tool.name, moment(tool.since));
+            push(&mut because, &format!("It calls the tool `{name}` since {since}."));
+        }
         if self.n_waiting > 0 {
             let waiting = count(self.n_waiting as u64, "task waits", "tasks wait");
             push(&mut because, &format!("{waiting} behind it."));
@@ -205,7 +209,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        domain::{explanations::session::WaitingTask, sessions::Session, turns},
+        domain::{
+            explanations::session::WaitingTask, sessions::Session, statuses::RunningTool, turns,
+        },
         queue::admin,
     };
 
@@ -245,6 +251,7 @@ mod tests {
             now: now(),
             last_turn: Some(turn(turns::State::Done, None)),
             running: None,
+            tool: None,
             waiting: None,
             n_waiting: 0,
             file: AgentFile::Same,
@@ -300,13 +307,13 @@ mod tests {
             next: "There is nothing to do.".to_owned(),
             cause: admin::Cause::Explained,
         });
+        facts.tool = Some(RunningTool { name: "edicts_read".to_owned(), since: now() });
         facts.n_waiting = 2;
         let told = facts.explain();
         assert!(told.because.starts_with("It is in turn 4, for task 00000000-"), "{told:?}");
-        assert!(
-            told.because.ends_with("on worker-2 (pid 41). 2 tasks wait behind it."),
-            "{told:?}"
-        );
+        let tool = "It calls the tool `edicts_read` since 2026-11-20 12:00:00 UTC.";
+        let end = format!("on worker-2 (pid 41). {tool} 2 tasks wait behind it.");
+        assert!(told.because.ends_with(&end), "{told:?}");
         assert!(told.next.contains("starts by itself when this turn has ended."), "{told:?}");
     }
 

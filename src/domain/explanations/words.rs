@@ -303,6 +303,7 @@ mod tests {
                 version: 1,
                 brief: String::new(),
                 client_context: None,
+                parameters: Json::default(),
                 tags: Vec::new(),
                 metadata: Json::default(),
                 created_at: at(),

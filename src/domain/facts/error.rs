@@ -25,6 +25,14 @@ pub enum Error {
     SaidInClosed(Uuid),
     #[error("another fact about this user has the same content: {0}")]
     Known(Uuid),
+    #[error(
+        "this campaign has no user: a person can set one, then facts about them can be written"
+    )]
+    NoUser,
+    #[error(
+        "this turn has written {limit} facts, the most that one turn may write (`facts.answer_max`): keep the rest in a record or your journal"
+    )]
+    TurnFull { limit: usize },
     #[error("`{user}` already has {limit} facts: revoke some of them, or raise facts.user_max")]
     Full { user: String, limit: i64 },
     #[error("the expiry {0} is in the past: give a future time")]
@@ -56,7 +64,8 @@ impl Classify for Error {
             Self::Ended(_) => Self::ENDED,
             Self::SaidInClosed(_) => campaigns::Error::CLOSED,
             Self::Known(_) => Self::KNOWN,
-            Self::Full { .. } => Self::FULL,
+            Self::NoUser => Class::of(Kind::Conflict, "no_user"),
+            Self::Full { .. } | Self::TurnFull { .. } => Self::FULL,
             Self::Expired(_) => Self::EXPIRED,
             Self::Text(error) => error.class(),
             Self::Campaign(error) => error.class(),

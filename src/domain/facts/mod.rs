@@ -1,4 +1,5 @@
-//! Facts about the users for whom campaigns work: read by a model from their requests, or stated by a person.
+//! Facts about the users for whom campaigns work: read by a model from their requests, written by an agent with its tool, or stated by a
+//! person.
 //!
 //! ```text
 //! a session is closed, expires, or is compacted ──▶ job: requests of people since then ──▶ a model ──▶ checks ──▶ facts
@@ -31,6 +32,7 @@ mod search;
 mod shown;
 mod users;
 mod vectors;
+mod write;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -54,6 +56,7 @@ pub use self::{
     shown::{inherit_showings, record_showings},
     users::{CampaignUser, check_name, lock_user_of, set_user, unset_user, user_of},
     vectors::{keep_vectors, list_without_vector},
+    write::{WritingTurn, WrittenFact, write},
 };
 
 #[derive(
@@ -65,6 +68,9 @@ pub use self::{
 pub enum Source {
     /// Read by a model, from requests.
     Extracted,
+    // In no row, because an older version could not read it: the column `is_written` tells it from an extracted one.
+    /// Written by an agent with its tool.
+    Written,
     /// Stated by a person.
     Stated,
     /// Written by a person, in place of another fact.
@@ -81,7 +87,7 @@ pub enum Source {
 pub enum Trust {
     /// A person vouches for it.
     Operator,
-    /// A model has read it.
+    /// A model has read or written it.
     Agent,
 }
 
@@ -113,7 +119,7 @@ pub struct Fact {
     pub text: String,
     pub source: Source,
     pub trust: Trust,
-    /// The agent of the session in which it was said, or a person as in the audit log.
+    /// The agent of the session in which it was said or written, or a person as in the audit log.
     pub author: String,
     /// The campaign in which it was said.
     pub campaign_id: Option<Uuid>,

@@ -49,7 +49,7 @@ pub async fn list(
     check_name(user)?;
     let facts = sqlx::query_as!(
         Fact,
-        r#"select id, user_name as user, attribute, text, source as "source: Source", trust as "trust: Trust", author, campaign_id, session_id,
+        r#"select id, user_name as user, attribute, text, case when is_written then 'written' else source end as "source!: Source", trust as "trust: Trust", author, campaign_id, session_id,
                   turn, task_id, recorded_at, valid_from, valid_until, replaced_by, expires_at,
                   case when expires_at <= valid_until then 'expired' else ended_because end as "ended_because: EndReason"
              from dalsegno.facts
@@ -73,7 +73,7 @@ pub async fn get(executor: impl PgExecutor<'_>, user: &str, id: Uuid) -> Result<
     check_name(user)?;
     sqlx::query_as!(
         Fact,
-        r#"select id, user_name as user, attribute, text, source as "source: Source", trust as "trust: Trust", author, campaign_id, session_id,
+        r#"select id, user_name as user, attribute, text, case when is_written then 'written' else source end as "source!: Source", trust as "trust: Trust", author, campaign_id, session_id,
                   turn, task_id, recorded_at, valid_from, valid_until, replaced_by, expires_at,
                   case when expires_at <= valid_until then 'expired' else ended_because end as "ended_because: EndReason"
              from dalsegno.facts where user_name = $1 and id = $2"#,

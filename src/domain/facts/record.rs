@@ -23,6 +23,8 @@ pub struct Statement<'a> {
 pub enum StatementOrigin<'a> {
     /// Read from a request in a session.
     Extracted { campaign_id: Uuid, session_id: Uuid, turn: i32, task_id: Uuid, agent: &'a str },
+    /// Written by an agent in its turn.
+    Written { campaign_id: Uuid, session_id: Uuid, turn: i32, task_id: Uuid, agent: &'a str },
     /// Stated by a person.
     Stated { by: &'a str },
     /// Written by a person in place of another fact, which was said in this campaign.
@@ -117,7 +119,8 @@ async fn find_known(
     stated: &Statement<'_>,
 ) -> Result<Option<RecordOutcome>, StatementError> {
     let session_id = match stated.found {
-        StatementOrigin::Extracted { session_id, .. } => Some(session_id),
+        StatementOrigin::Extracted { session_id, .. }
+        | StatementOrigin::Written { session_id, .. } => Some(session_id),
         StatementOrigin::Stated { .. } | StatementOrigin::Edited { .. } => None,
     };
     let found = sqlx::query!(
@@ -216,15 +219,15 @@ async fn insert(
     sqlx::query!(
         "insert into dalsegno.facts
                 (id, user_name, attribute, attribute_key, text, text_key, source, trust, author, campaign_id, session_id, turn, task_id,
-                 recorded_at, valid_from, valid_until, ended_because, replaced_by, expires_at, language)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
+                 recorded_at, valid_from, valid_until, ended_because, replaced_by, expires_at, language, is_written)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
         fact.id,
         fact.user,
         fact.attribute,
         key(&fact.attribute),
         fact.text,
         key(&fact.text),
-        fact.source as Source,
+        stored_source(fact.source) as Source,
         fact.trust as Trust,
         fact.author,
         fact.campaign_id,
@@ -238,6 +241,7 @@ async fn insert(
         fact.replaced_by,
         fact.expires_at,
         language,
+        fact.source == Source::Written,
     )
     .execute(conn)
     .await
@@ -245,15 +249,22 @@ async fn insert(
     .map_err(StatementError::to("store a fact"))
 }
 
+/// Returns the source as its column has it. Older versions of the service do not know written facts.
+fn stored_source(source: Source) -> Source {
+    if source == Source::Written { Source::Extracted } else { source }
+}
+
 impl Statement<'_> {
     fn as_fact(&self, next: Option<(Uuid, DateTime<Utc>)>, now: DateTime<Utc>) -> Fact {
         let (source, trust, author) = match self.found {
             StatementOrigin::Extracted { agent, .. } => (Source::Extracted, Trust::Agent, agent),
+            StatementOrigin::Written { agent, .. } => (Source::Written, Trust::Agent, agent),
             StatementOrigin::Stated { by } => (Source::Stated, Trust::Operator, by),
             StatementOrigin::Edited { by, .. } => (Source::Edited, Trust::Operator, by),
         };
         let (campaign_id, session_id, turn, task_id) = match self.found {
-            StatementOrigin::Extracted { campaign_id, session_id, turn, task_id, .. } => {
+            StatementOrigin::Extracted { campaign_id, session_id, turn, task_id, .. }
+            | StatementOrigin::Written { campaign_id, session_id, turn, task_id, .. } => {
                 (Some(campaign_id), Some(session_id), Some(turn), Some(task_id))
             }
             StatementOrigin::Edited { campaign_id, .. } => (campaign_id, None, None, None),

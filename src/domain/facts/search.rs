@@ -76,7 +76,7 @@ impl ValidFacts<'_> {
         let ids: Vec<_> = found.iter().map(|found| found.id).collect();
         sqlx::query_as!(
             Fact,
-            r#"select id, user_name as user, attribute, text, source as "source: Source", trust as "trust: Trust", author, campaign_id, session_id,
+            r#"select id, user_name as user, attribute, text, case when is_written then 'written' else source end as "source!: Source", trust as "trust: Trust", author, campaign_id, session_id,
                       turn, task_id, recorded_at, valid_from, valid_until, ended_because as "ended_because: EndReason", replaced_by, expires_at
                  from dalsegno.facts
                 where user_name = $1 and id = any($2) and valid_until is null and (expires_at is null or expires_at > $3)"#,

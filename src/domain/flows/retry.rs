@@ -58,6 +58,7 @@ pub async fn retry(
             added_by,
             traceparent: None,
             labels: Default::default(),
+            parameters: None,
             links: Links {
                 depends_on: after,
                 on_failure: task.on_failure,

@@ -96,6 +96,7 @@ pub async fn start(
             added_by: new.added_by,
             traceparent: None,
             labels: Default::default(),
+            parameters: None,
             links: Links {
                 depends_on: &draft.after,
                 on_failure: draft.on_failure,

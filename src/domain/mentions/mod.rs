@@ -65,6 +65,7 @@ fn build_tasks<'a>(
         added_by: Some(added_by),
         traceparent: None,
         labels: Default::default(),
+        parameters: None,
         links: Links::default(),
     };
     called.iter().map(new).collect()

@@ -15,8 +15,11 @@ use uuid::Uuid;
 pub use self::overview::{AgentOverview, list_with_pauses};
 use super::{
     StatementError,
-    agents::{Catalogue, MAIN},
+    agents::{Catalogue, MAIN, OWN_SERVER},
 };
+
+/// Longest name of a tool in a status.
+const TOOL_MAX_CHARS: usize = 64;
 
 /// Status of an agent or of one of its instances.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -27,6 +30,12 @@ pub struct Status {
     pub state: State,
     /// The running task.
     pub task_id: Option<Uuid>,
+    /// The tool that its turn is calling.
+    #[serde(default)]
+    pub tool: Option<String>,
+    /// Start of that call.
+    #[serde(default)]
+    pub tool_since: Option<DateTime<Utc>>,
     /// The open session of its conversation.
     pub session_id: Option<Uuid>,
     /// Number of waiting tasks, without those scheduled for later.
@@ -64,6 +73,8 @@ impl Status {
             instance: MAIN.to_owned(),
             state: State::Idle,
             task_id: None,
+            tool: None,
+            tool_since: None,
             session_id: None,
             waiting: 0,
             until: None,
@@ -93,9 +104,9 @@ pub async fn of_campaign(
 ) -> Result<Vec<Status>, StatementError> {
     let found = sqlx::query_as!(
         Status,
-        r#"select agent as "agent!", instance as "instance!", state as "state!: State", task_id as "task_id?", session_id as "session_id?",
-                  waiting as "waiting!", until as "until?"
-             from dalsegno.agent_statuses($1, $2)"#,
+        r#"select s.agent as "agent!", s.instance as "instance!", s.state as "state!: State", s.task_id as "task_id?",
+                  r.tool as "tool?", r.since as "tool_since?", s.session_id as "session_id?", s.waiting as "waiting!", s.until as "until?"
+             from dalsegno.agent_statuses($1, $2) as s left join lateral dalsegno.running_tool(s.task_id) as r on true"#,
         campaign_id,
         now,
     )
@@ -107,8 +118,52 @@ pub async fn of_campaign(
     let names = catalogue.agents().map(|agent| agent.name.as_str());
     let idle = names.chain(catalogue.broken_agents()).map(Status::idle);
     let known = found.into_iter().filter(|status| catalogue.has_agent(&status.agent));
+    let known = known.map(|it| Status { tool: it.tool.as_deref().map(tool_name), ..it });
     // Statuses from the database replace the idle defaults.
     let by_key: BTreeMap<_, Status> =
         idle.chain(known).map(|status| (key(&status), status)).collect();
     Ok(by_key.into_values().collect())
+}
+
+/// A tool that a turn is calling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunningTool {
+    pub name: String,
+    pub since: DateTime<Utc>,
+}
+
+/// Finds the tool that the running turn of a task is calling.
+pub async fn running_tool(
+    executor: impl PgExecutor<'_>,
+    task_id: Uuid,
+) -> Result<Option<RunningTool>, StatementError> {
+    let found = sqlx::query!(
+        r#"select tool as "tool!", since as "since!" from dalsegno.running_tool($1)"#,
+        task_id,
+    );
+    let found = found.map(|row| RunningTool { name: tool_name(&row.tool), since: row.since });
+    found.fetch_optional(executor).await.map_err(StatementError::to("read the tool of a turn"))
+}
+
+/// Returns the name of a tool as people and models know it: `edicts_read` for `mcp__dalsegno__edicts_read`. Models make names up, so
+/// unusual characters are replaced.
+pub fn tool_name(called: &str) -> String {
+    let own = called.strip_prefix("mcp__").and_then(|rest| rest.strip_prefix(OWN_SERVER));
+    let name = own.and_then(|rest| rest.strip_prefix("__")).unwrap_or(called);
+    let is_usual = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
+    name.chars().take(TOOL_MAX_CHARS).map(|c| if is_usual(c) { c } else { '?' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_named_without_their_server_and_without_odd_characters() {
+        assert_eq!(tool_name("mcp__dalsegno__edicts_read"), "edicts_read");
+        assert_eq!(tool_name("mcp__board__post"), "mcp__board__post");
+        assert_eq!(tool_name("Bash"), "Bash");
+        assert_eq!(tool_name("a<b>\u{202e}\n"), "a?b???");
+        assert_eq!(tool_name(&"x".repeat(200)).len(), TOOL_MAX_CHARS);
+    }
 }

@@ -13,6 +13,7 @@ use crate::{
         amount::Limit,
         feed::{self, Kind},
         labels::Labels,
+        parameters::{self, Parameters},
         text,
     },
     queue,
@@ -58,6 +59,14 @@ pub struct New<'a> {
     /// W3C Trace Context header that the task's turns are linked to.
     pub traceparent: Option<&'a str>,
     pub labels: Labels<'a>,
+    /// Named values that its calls contain.
+    pub parameters: Option<&'a Parameters>,
+}
+
+impl New<'_> {
+    pub(super) fn has_parameters(&self) -> bool {
+        self.parameters.is_some_and(|parameters| !parameters.is_empty())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,6 +142,7 @@ pub fn check_new(config: &Config, new: &New<'_>) -> Result<(), Error> {
     }
     new.links.check()?;
     new.labels.check()?;
+    new.parameters.map_or(Ok(()), parameters::check)?;
     let budgets = [new.budget.micros, new.budget.tokens];
     match budgets.into_iter().flatten().find(|budget| *budget <= 0) {
         Some(budget) => Err(Error::EmptyBudget(budget)),

@@ -15,6 +15,7 @@ use super::{
     insert::{InsertRow, insert},
     keys::KeySpace,
     node::store_nodes,
+    parameters::store_parameters,
     search::{LabelRow, insert_labels},
     store::check_campaign,
     waits::{self, NewWait},
@@ -108,6 +109,7 @@ pub async fn add_many(
         let added: Vec<_> = created.iter().map(|(draft, _)| (draft.new, draft.id)).collect();
         store_nodes(&mut *conn, &added).await.map_err(Error::from)?;
         store_flow_templates(&mut *conn, &added).await.map_err(Error::from)?;
+        store_parameters(&mut *conn, &added).await.map_err(Error::from)?;
         let events: Vec<feed::New> =
             created.iter().map(|(draft, _)| event(draft.new, draft.id)).collect();
         feed::append(&mut *conn, &events, now).await.map_err(Error::from)?;

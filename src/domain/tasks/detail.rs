@@ -5,7 +5,10 @@ use serde_json::{Map, Value};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Error, State, Task, TaskWaits, WaitedFor, get, search::labels_of, waits_of};
+use super::{
+    Error, State, Task, TaskWaits, WaitedFor, get, parameters::parameters_of, search::labels_of,
+    waits_of,
+};
 use crate::domain::{
     StatementError, feed,
     turns::{self, Turn},
@@ -40,6 +43,10 @@ pub struct Detail {
     pub tags: Vec<String>,
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
+    /// Named values that its calls contain.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub parameters: Map<String, Value>,
     /// The attempts that reached a session, in order.
     pub turns: Vec<Turn>,
     /// The tasks that it has added as children, in order, at most 200.
@@ -70,6 +77,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
         tags: labels.tags,
         metadata: labels.metadata,
         children: children(&mut *conn, id).await?,
+        parameters: parameters_of(&mut *conn, id).await?,
         turns: turns::of_task(conn, id).await?,
     })
 }

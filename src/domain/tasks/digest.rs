@@ -4,6 +4,7 @@
 //! implementations must match. Keys are kept for weeks, and versions run side by side during an upgrade, so every version must give the
 //! same digest.
 
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{New, add::mode_of};
@@ -18,10 +19,12 @@ pub(super) fn of(new: &New<'_>) -> String {
     let links = new.links.digest_text();
     let node = new.node.map(|node| format!("node {}", node.name));
     let flows = new.links.flow_templates.map(|names| format!("flows {}", names.join(",")));
+    let parameters = new.parameters.filter(|it| !it.is_empty());
+    let parameters = parameters.map(|it| format!("parameters {}", Value::Object(it.clone())));
     let parts = [&campaign, &new.agent.name, new.instance, new.prompt, &limits];
-    // Left out if absent, so that keys from before links and nodes existed still match their requests.
-    let beside = links.as_deref().into_iter().chain(node.as_deref()).chain(flows.as_deref());
-    of_parts(parts.into_iter().chain(beside))
+    // Left out if absent, so that keys from before they existed still match their requests.
+    let more = [links, node, flows, parameters];
+    of_parts(parts.into_iter().chain(more.iter().filter_map(Option::as_deref)))
 }
 
 fn of_parts<'a>(parts: impl Iterator<Item = &'a str>) -> String {

@@ -47,7 +47,7 @@ pub async fn count_open(
     .map_err(StatementError::to("count the open tasks of a campaign"))
 }
 
-/// Erases prompt, result, error, tags and metadata of up to `limit` ended tasks of a campaign.
+/// Erases prompt, result, error, tags, metadata and parameters of up to `limit` ended tasks of a campaign.
 pub async fn erase_some(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,
@@ -61,9 +61,11 @@ pub async fn erase_some(
           where id in (select id from dalsegno.tasks where campaign_id = $1 and ended_at is not null
                         and (prompt <> $3 or coalesce(result, $3) <> $3 or coalesce(error, $3) <> $3
                              or cancelled_because is not null
-                             or exists (select from dalsegno.task_labels as l where l.task_id = tasks.id)) limit $2)
+                             or exists (select from dalsegno.task_labels as l where l.task_id = tasks.id)
+                             or exists (select from dalsegno.task_parameters as p where p.task_id = tasks.id)) limit $2)
          returning id, job_id, first_job_id),
-         labels as (delete from dalsegno.task_labels where task_id in (select id from erased))
+         labels as (delete from dalsegno.task_labels where task_id in (select id from erased)),
+         parameters as (delete from dalsegno.task_parameters where task_id in (select id from erased))
          select id, job_id, first_job_id from erased",
         campaign_id,
         limit,

@@ -12,7 +12,7 @@ use crate::{
     domain::{
         StatementError, amount, campaigns,
         class::{Class, Classify, Kind},
-        labels, posts, sessions, text,
+        labels, parameters, posts, sessions, text,
     },
     queue,
 };
@@ -91,6 +91,8 @@ pub enum Error {
     #[error(transparent)]
     Labels(#[from] labels::Error),
     #[error(transparent)]
+    Parameters(#[from] parameters::Error),
+    #[error(transparent)]
     Campaign(#[from] campaigns::Error),
     #[error(transparent)]
     Session(#[from] sessions::Error),
@@ -162,6 +164,7 @@ impl Classify for Error {
             Self::FilterText(_) => Self::BAD_FILTER,
             Self::Text(error) => error.class(),
             Self::Labels(error) => error.class(),
+            Self::Parameters(error) => error.class(),
             Self::Campaign(error) => error.class(),
             Self::Session(error) => error.class(),
             Self::Budget(error) => error.class(),

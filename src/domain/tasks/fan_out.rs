@@ -73,6 +73,7 @@ pub async fn fan_out(
         added_by: what.added_by,
         traceparent: None,
         labels: Default::default(),
+        parameters: None,
         links: Links {
             depends_on: &all,
             on_failure: OnFailure::Run,

@@ -61,6 +61,11 @@ pub struct Line {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
+    /// Named values that its calls contain, such as `{"agent_mode": "plan"}`; at most 32 and 4096 bytes of JSON. They win over those of the
+    /// campaign.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub parameters: Map<String, Value>,
 }
 
 /// The reason why a text is not a valid task.
@@ -110,6 +115,7 @@ impl Line {
             },
             traceparent: None,
             labels: Labels { tags: &self.tags, metadata: Some(&self.metadata) },
+            parameters: Some(&self.parameters),
         })
     }
 }

@@ -29,6 +29,7 @@ mod list;
 mod lost;
 mod node;
 mod open_tasks;
+mod parameters;
 mod posted;
 mod recent;
 mod recurring;

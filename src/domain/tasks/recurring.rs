@@ -59,6 +59,7 @@ impl AddTask {
             links: Links::default(),
             traceparent: None,
             labels: Default::default(),
+            parameters: None,
         }
     }
 }

@@ -21,14 +21,14 @@ use crate::{
 };
 
 /// Adds a task and its job, in the caller's transaction or as a statement of its own. After an error the caller must roll back. Tasks
-/// with links or nodes need a transaction, because they take several statements.
+/// with links, nodes or parameters need a transaction, because they take several statements.
 pub async fn add(
     conn: &mut PgConnection,
     config: &Config,
     new: &New<'_>,
     now: DateTime<Utc>,
 ) -> Result<AddResult, Error> {
-    if !new.links.is_none() || new.node.is_some() {
+    if !new.links.is_none() || new.node.is_some() || new.has_parameters() {
         return bulk::add_linked(conn, config, new, now).await;
     }
     check_new(config, new)?;

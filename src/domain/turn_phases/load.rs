@@ -13,6 +13,7 @@ use crate::domain::{
     campaigns::{Campaign, Status},
     facts,
     memory::{self, ValidEdict},
+    parameters::Parameters,
     tasks::{self, State as TaskState, Task},
 };
 
@@ -27,6 +28,8 @@ pub struct TurnInput {
     pub budgets: Vec<i64>,
     /// The node of the task.
     pub node: Option<String>,
+    /// Parameters of the task, which win over those of the campaign.
+    pub parameters: Parameters,
     /// The whole blackboard, for an agent that may read a part of it. The caller selects that part.
     pub blackboard: Option<BlackboardVersion>,
     /// The valid edicts of the campaign.
@@ -110,6 +113,7 @@ pub async fn load_task_of_job(
         version: row.campaign_version,
         brief: row.brief,
         client_context: row.client_context,
+        parameters: row.campaign_parameters,
         created_at: row.campaign_created_at,
         closed_at: row.closed_at,
         // No turn reads them.
@@ -160,6 +164,7 @@ pub async fn load_task_of_job(
         has_soft_limit: row.has_soft_limit,
         budgets: row.budgets,
         node: row.node,
+        parameters: row.task_parameters.map(|it| it.0).unwrap_or_default(),
         blackboard,
         edicts,
         facts,

@@ -7,7 +7,8 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
        t.error, t.budget_micros, t.budget_tokens, t.spent_micros, t.spent_tokens, t.job_id, t.session_id, t.turn, t.created_at,
        t.started_at, t.ended_at, t.traceparent, t.node, t.post_id,
        (select q.sender from dalsegno.posts as q where q.campaign_id = t.campaign_id and q.id = t.post_id and q.origin = 'agent') as asked_by,
-       c.name, c.status as "status: Status", c.version as campaign_version, c.brief, c.client_context, c.created_at as campaign_created_at, c.closed_at,
+       c.name, c.status as "status: Status", c.version as campaign_version, c.parameters as "campaign_parameters: Json<Parameters>", c.brief, c.client_context, c.created_at as campaign_created_at, c.closed_at,
+       (select p.parameters from dalsegno.task_parameters as p where p.task_id = t.id) as "task_parameters?: Json<Parameters>",
        exists (select from dalsegno.task_dependencies as d where d.task_id = t.id) as "has_waited!",
        t.first_job_id is not null as "was_retried!",
        b.limit_micros as "limit_micros?", b.limit_tokens as "limit_tokens?",
@@ -35,7 +36,7 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
        (select json_agg(json_build_object('id', f.id, 'attribute', f.attribute, 'text', f.text, 'source', f.source,
                                           'said', to_char(f.valid_from at time zone 'UTC', 'YYYY-MM-DD')) order by f.id)
           from (select n.*, sum(octet_length(n.attribute) + octet_length(n.text)) over (order by n.id desc) as so_far
-                  from (select i.id, i.attribute, i.text, i.source, i.valid_from
+                  from (select i.id, i.attribute, i.text, case when i.is_written then 'written' else i.source end as source, i.valid_from
                           from dalsegno.facts as i
                          where i.user_name = u.user_name and i.valid_until is null and (i.expires_at is null or i.expires_at > $3)
                          order by i.id desc limit 200) as n) as f

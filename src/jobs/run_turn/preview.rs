@@ -144,6 +144,7 @@ async fn add(
         links: Links::default(),
         traceparent: None,
         labels: Default::default(),
+        parameters: None,
     };
     Ok(tasks::add(conn, &services.tasks, &new, services.clock.now()).await?.task)
 }

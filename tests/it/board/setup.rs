@@ -113,6 +113,7 @@ impl BoardSetup {
             links: Default::default(),
             traceparent: None,
             labels: Default::default(),
+            parameters: None,
         };
         let task = tasks::add(&mut tx, &config.tasks, &new, at()).await.unwrap().task;
         let of_post = "update dalsegno.tasks set post_id = $2 where id = $1";

@@ -1,9 +1,10 @@
 //! `dalsegno agent`, and services with invalid files.
 
-use dalsegno::domain::agent_pauses::Pause;
-use serde_json::json;
+use dalsegno::domain::{agent_pauses::Pause, feed};
+use serde_json::{Value, json};
 
 use super::{Fixture, text};
+use crate::{app::noon, conversations::world::TurnSettings};
 
 const THREE_ERRORS: &str = "---\nname: writer\ndescripton: Writes\nwindow_tokens: many\nprovider: olama\n---\nYou write.\n";
 
@@ -361,4 +362,42 @@ async fn without_a_campaign_the_pauses_of_all_campaigns_are_listed() {
             .any(|one| one["agent"] == name && one["pause"].is_object())
     };
     assert!(paused("planner") && paused("reviewer") && !paused("copywriter"), "{statuses}");
+}
+
+#[tokio::test]
+async fn a_working_agent_is_shown_with_the_tool_that_its_turn_is_calling() {
+    let fixture = Fixture::new().await;
+    let world = &fixture.world;
+    let (task, lease) = (world.add("Part one.").await, world.lease());
+    let claimed =
+        "update dalsegno.jobs set state = 'running', lease = $2, wait_reason = null where id = $1";
+    sqlx::query(claimed).bind(task.job_id).bind(lease).execute(&world.pool).await.unwrap();
+    let (session, begun) = world.begin(&task, lease, TurnSettings::default()).await;
+    let progress = async |turn: i32, tool: Value| {
+        let event = feed::New {
+            campaign_id: Some(task.campaign_id),
+            task_id: Some(task.id),
+            session_id: None,
+            kind: feed::Kind::TurnProgress,
+            data: json!({ "turn": turn, "tool": tool }),
+        };
+        feed::append(&world.pool, &[event], noon()).await.unwrap();
+    };
+    let status = ["agent", "status", "--campaign", &fixture.campaign()];
+    let tool = async || {
+        let all = fixture.json(&status).await;
+        let mut agents = all.as_array().unwrap().iter();
+        agents.find(|it| it["agent"] == "copywriter").unwrap()["tool"].clone()
+    };
+    assert_eq!(tool().await, json!(null));
+    progress(begun.turn, json!("mcp__dalsegno__edicts_read")).await;
+    assert_eq!(tool().await, "edicts_read");
+    let printed = fixture.run(&status).await;
+    assert!(printed.has("TOOL") && printed.has("edicts_read"), "{printed:?}");
+    let told = fixture.json(&["session", "explain", &session.session.id.to_string()]).await;
+    assert!(text(&told["because"]).contains("It calls the tool `edicts_read` since "), "{told}");
+    progress(begun.turn, json!(null)).await;
+    assert_eq!(tool().await, json!(null), "the tool has ended");
+    progress(begun.turn - 1, json!("Bash")).await;
+    assert_eq!(tool().await, json!(null), "the tool of an earlier turn, whose worker was lost");
 }

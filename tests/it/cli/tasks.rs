@@ -376,3 +376,27 @@ async fn a_task_shows_the_flow_templates_that_were_set_for_it() {
     let refused = fixture.run(&[&add[..], &["--flow-template", "nothing"]].concat()).await;
     assert!(refused.code != 0 && refused.has("there is no flow template `nothing`"), "{refused:?}");
 }
+
+#[tokio::test]
+async fn a_task_is_added_with_parameters_which_its_key_compares() {
+    let fixture = Fixture::new().await;
+    let campaign = fixture.campaign();
+    let add = async |parameter: &str| {
+        let add = ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "--json"];
+        let more = ["--parameter", parameter, "--idempotency-key", "k-1", "Part one."];
+        fixture.run(&[&add[..], &more].concat()).await
+    };
+    let added = add("agent_mode=plan").await;
+    let added: Value = serde_json::from_str(&added.stdout).unwrap();
+    let id = text(&added["id"]);
+    let shown = fixture.json(&["task", "show", id]).await;
+    assert_eq!(shown["parameters"], json!({ "agent_mode": "plan" }));
+    let printed = fixture.run(&["task", "show", id]).await;
+    assert!(printed.has(r#"{"agent_mode":"plan"}"#), "{printed:?}");
+    let again: Value = serde_json::from_str(&add("agent_mode=plan").await.stdout).unwrap();
+    assert_eq!((&again["id"], &again["created"]), (&added["id"], &json!(false)));
+    assert_eq!(add("agent_mode=write").await.code, 5, "another request under the key");
+    let bad = add("Agent mode=1").await;
+    let printed = format!("{bad:?}");
+    assert!(bad.code == 2 && printed.contains("invalid name of a parameter"), "{printed}");
+}

@@ -5,7 +5,8 @@ use dalsegno::{
         Calibration, Parts, assemble,
         compaction::{Compaction, View},
         parts::{
-            AboutUser, Blackboard, Board, Campaign, Colleague, Edict, Fact, Skill, Status, Task,
+            AboutUser, Blackboard, Board, Campaign, Colleague, Edict, Fact, Parameters, Skill,
+            Status, Task,
         },
         posts::{Post, Posts},
         xml::{Fence, Scope, parse},
@@ -116,7 +117,8 @@ fn send(text: &str) -> ParsedRequest {
         heard_to_seq: None,
         notice: Some(text),
         board: Some(Board { entry_id: board_id(), shown: &shown, not_shown: &[] }),
-        statuses: &[Status { agent: text, state: text }],
+        statuses: &[Status { agent: text, state: text, tool: Some(text) }],
+        parameters: Some(Parameters { source: text, json: text }),
         blackboard: Some(Blackboard { version: 7, json: text }),
         results: None,
         task: Task { entry_id: task_id(), prompt: text, asked_by: Some(text) },
@@ -178,7 +180,7 @@ fn check(text: &str) {
     let last = &sent.messages[4];
     assert_eq!(
         names(last),
-        ["notice", "posts", "notice", "posts", "statuses", "blackboard", "task"]
+        ["notice", "posts", "notice", "posts", "statuses", "parameters", "blackboard", "task"]
     );
     assert_eq!(last[2].text, text);
     // As shown in an earlier turn, and in this one.
@@ -190,8 +192,10 @@ fn check(text: &str) {
         assert_eq!(post.attribute("trust"), Some(text));
     }
     assert_eq!(last[4].children[0].attribute("agent"), Some(text));
-    assert_eq!((last[5].text.as_str(), last[5].attribute("version")), (text, Some("7")));
-    assert_eq!((last[6].text.as_str(), last[6].attribute("from")), (text, Some(text)));
+    assert_eq!(last[4].children[0].attribute("tool"), Some(text));
+    assert_eq!(last[5].text, text);
+    assert_eq!((last[6].text.as_str(), last[6].attribute("version")), (text, Some("7")));
+    assert_eq!((last[7].text.as_str(), last[7].attribute("from")), (text, Some(text)));
 }
 
 #[test]

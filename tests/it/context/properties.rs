@@ -129,7 +129,7 @@ proptest! {
             tools: &tools,
             heard_to_seq,
             notice: Some("The session was restored."),
-            statuses: &[Status { agent: "editor", state: "idle" }],
+            statuses: &[Status { agent: "editor", state: "working", tool: Some("recall") }],
             blackboard: Some(Blackboard { version: 3, json: "{\"a\":1}" }),
             ..plain
         };

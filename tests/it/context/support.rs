@@ -65,6 +65,7 @@ pub fn parts<'a>(view: View<'a>, prompt: &'a str) -> Parts<'a> {
         notice: None,
         board: None,
         statuses: &[],
+        parameters: None,
         blackboard: None,
         results: None,
         task: Task { entry_id: Uuid::from_u128(u128::MAX), prompt, asked_by: None },

@@ -137,6 +137,7 @@ async fn a_retried_task_keeps_every_option() {
         links: Links::default(),
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
         labels: Labels { tags: &tags, metadata: metadata.as_object() },
+        parameters: None,
     };
     let templates = ["reviewed-text".to_owned()];
     let linked = New {

@@ -126,6 +126,7 @@ impl World {
             links: tasks::Links::default(),
             traceparent: None,
             labels: Default::default(),
+            parameters: None,
         }
     }
 

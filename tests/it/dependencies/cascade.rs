@@ -48,6 +48,7 @@ pub async fn fan_out(
             added_by: None,
             traceparent: None,
             labels: Default::default(),
+            parameters: None,
             links: Default::default(),
         })
         .collect();
@@ -293,6 +294,7 @@ fn child_of<'a>(fixture: &Fixture, catalogue: &'a Catalogue) -> New<'a> {
         added_by: None,
         traceparent: None,
         labels: Default::default(),
+        parameters: None,
         links: Default::default(),
     }
 }

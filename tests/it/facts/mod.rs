@@ -6,6 +6,7 @@ mod loops;
 mod providers;
 pub mod setup;
 mod store;
+mod writing;
 
 use chrono::{DateTime, Utc};
 use dalsegno::domain::{

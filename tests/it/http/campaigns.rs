@@ -150,3 +150,26 @@ async fn budgets_of_agents_users_and_days_are_set_listed_and_removed() {
     let removed = json!({ "owner": "day", "micros": null, "soft_micros": null });
     assert_eq!(set(removed).await.expect(200), json!(null));
 }
+
+#[tokio::test]
+async fn parameters_of_a_campaign_are_changed_by_name_and_belong_to_its_versions() {
+    let fixture = Fixture::new().await;
+    let new = json!({ "name": "Spring", "parameters": { "agent_mode": "plan" } });
+    let created = fixture.post("/v1/campaigns", &new).await.expect(201);
+    assert_eq!(created["parameters"], json!({ "agent_mode": "plan" }));
+    let path = format!("/v1/campaigns/{}", created["id"].as_str().unwrap());
+    let change = json!({ "parameters": { "agent_mode": null, "deep_thinking": true } });
+    let edited = fixture.patch(&path, &change).await.expect(200);
+    assert_eq!(
+        (&edited["version"], &edited["parameters"]),
+        (&json!(2), &json!({ "deep_thinking": true }))
+    );
+    let first = fixture.get(&format!("{path}/versions/1")).await.expect(200);
+    assert_eq!(first["parameters"], json!({ "agent_mode": "plan" }));
+    let diff = fixture.get(&format!("{path}/version-diff?from=1")).await.expect(200);
+    assert!(diff["parameters"].to_string().contains("deep_thinking"), "{diff}");
+    for bad in [json!({ "Mode": 1 }), json!({ "mode": "x".repeat(5000) })] {
+        let reply = fixture.patch(&path, &json!({ "parameters": bad })).await;
+        reply.problem(422, "bad_parameters");
+    }
+}

@@ -209,6 +209,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "labels",
             "mod",
             "objects",
+            "parameters",
             "text",
             "timestamp",
             "transaction",

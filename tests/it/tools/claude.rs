@@ -15,9 +15,9 @@ use dalsegno::{
 use serde_json::{Value, json};
 
 use super::PAIR;
-use crate::{providers::claude::api::Play, turns::claude::Setup};
+use crate::{facts::setup::set_user, providers::claude::api::Play, turns::claude::Setup};
 
-const LEAD: &str = "---\nname: writer\ndescription: Writes\nlead: true\nprovider: claude\nmodel: claude-sonnet-5\ntools: mcp__dalsegno\nblackboard: { read: [/], write: [/] }\n---\nYou write.\n";
+const LEAD: &str = "---\nname: writer\ndescription: Writes\nlead: true\nprovider: claude\nmodel: claude-sonnet-5\ntools: mcp__dalsegno\nwrites_facts: true\nblackboard: { read: [/], write: [/] }\n---\nYou write.\n";
 const HELPER: &str = "---\nname: helper\ndescription: Helps\nprovider: sim\n---\nYou help.\n";
 
 /// Returns the result of a call, as the model received it.
@@ -43,6 +43,11 @@ fn calls() -> Vec<Vec<(&'static str, Value, &'static str)>> {
             ("mcp__dalsegno__journals_list", json!({}), r#""name":"note""#),
             ("mcp__dalsegno__journals_read", named("note"), "Six is early."),
             ("mcp__dalsegno__recall", json!({ "words": "six" }), "**six**"),
+            (
+                "mcp__dalsegno__facts_write",
+                json!({ "attribute": "Diet", "text": "Eats no meat." }),
+                r#""changed":true"#,
+            ),
         ],
         vec![
             (
@@ -82,6 +87,7 @@ async fn the_real_cli_calls_each_tool_and_the_changes_record_the_right_author() 
     fixture.write_agent("writer", LEAD);
     fixture.write_agent("helper", HELPER);
     fixture.write_template("pair", PAIR);
+    set_user(fixture, "ann").await;
     check_all_called(&setup);
     let worker = fixture.start_worker().await;
     let mut turns = Vec::new();
@@ -138,7 +144,7 @@ async fn check_effects(setup: &Setup, turns: &[Turn]) {
     ];
     assert_eq!(strings(items).await, expected);
     let audit = "select actor from dalsegno.audit where action = 'tool.call'";
-    assert_eq!(strings(audit).await, ["writer"; 8]);
+    assert_eq!(strings(audit).await, ["writer"; 9]);
     let handed = "select agent || ' by ' || added_by from dalsegno.tasks where parent_id is not null and flow_id is null";
     assert_eq!(strings(handed).await, ["helper by writer"]);
 }

@@ -103,6 +103,18 @@ fn rows(tester: &TestCaller, planted: &PlantedNames) -> Vec<AccessCase> {
         row("journals_read", FOREIGN, json!({ "name": "buoy-note", "agent": "clerk" }), "buoy"),
         row("journals_write", OWN, item(&new), &new),
         row("journals_write", OF_ANOTHER_AGENT_BY_NAME, with(item("x"), "agent", "clerk"), ""),
+        row(
+            "facts_write",
+            OF_THE_CAMPAIGN,
+            json!({ "attribute": name, "text": format!("Likes the {name} best.") }),
+            "fact_id",
+        ),
+        row(
+            "facts_write",
+            FOREIGN,
+            json!({ "attribute": name, "text": "Likes buoys best.", "user": "bea" }),
+            "",
+        ),
         row("recall", OWN, words("quay"), &own),
         row("recall", OF_ANOTHER_AGENT, words("mole"), "mole-note"),
         row("recall", OF_THE_CAMPAIGN, words("tide"), "tide-record"),
@@ -182,7 +194,7 @@ this campaign and its lead; *elsewhere*: what comes of it is of the stranger's o
 *ended*: turns of all three roles that have ended. *unknown*: tokens that were never given out. With the last two nothing is reached, and no
 tool is called.
 
-An agent has `mcp__dalsegno__*` in its file, the named one each tool by its name and a path of the blackboard, the lead the same path. An
+An agent has `mcp__dalsegno__*` in its file, the named one each tool by its name, a path of the blackboard and `writes_facts`, the lead the same. An
 operator has nothing of its own.
 
 | tool | whose data | agent | named | lead | operator | stranger | ended | unknown |
@@ -276,7 +288,7 @@ async fn setup() -> Setup {
     }
     let by_name: Vec<String> =
         tools::table().iter().map(|line| format!("mcp__dalsegno__{}", line.tool)).collect();
-    let paths = "blackboard: { read: [/plan], write: [/plan] }\n";
+    let paths = "blackboard: { read: [/plan], write: [/plan] }\nwrites_facts: true\n";
     let all = "mcp__dalsegno";
     for (name, tools, more) in [
         ("plain", "mcp__dalsegno__*", String::new()),

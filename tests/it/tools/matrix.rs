@@ -13,7 +13,7 @@ fn is_yes(cell: &str, is_named: bool, has_paths: bool) -> bool {
         "yes" => true,
         "no" => false,
         "if its file names it" => is_named,
-        "if its file grants a path" => has_paths,
+        "if its file grants a path" | "if its file has writes_facts" => has_paths,
         other => panic!("{other}"),
     }
 }
@@ -24,7 +24,7 @@ async fn tool_access_matches_the_table_and_a_denied_call_is_logged_without_effec
     let table = tools::table();
     let all: Vec<String> =
         table.iter().map(|line| format!("mcp__dalsegno__{}", line.tool)).collect();
-    let paths = "blackboard: { read: [/], write: [/] }\n";
+    let paths = "blackboard: { read: [/], write: [/] }\nwrites_facts: true\n";
     let agent = |name: &str, tools: &str, more: &str| {
         format!("---\nname: {name}\ndescription: D\ntools: {tools}\n{more}---\nYou.\n")
     };

@@ -29,10 +29,11 @@ use sqlx::PgPool;
 
 use crate::{
     conversations::world::{TurnSettings, World},
+    facts::setup::set_user,
     turns::fixture::Fixture,
 };
 
-const BOSS: &str = "---\nname: boss\ndescription: Leads\nlead: true\ntools: mcp__dalsegno\nblackboard: { read: [/], write: [/plan] }\n---\nYou lead.\n";
+const BOSS: &str = "---\nname: boss\ndescription: Leads\nlead: true\ntools: mcp__dalsegno\nwrites_facts: true\nblackboard: { read: [/], write: [/plan] }\n---\nYou lead.\n";
 const HELPER: &str =
     "---\nname: helper\ndescription: Helps\ntools: mcp__dalsegno__*\n---\nYou help.\n";
 const CLERK: &str = "---\nname: clerk\ndescription: Hands out\ntools: mcp__dalsegno__dispatch, mcp__dalsegno__wait_for_results, mcp__dalsegno__board_post, mcp__dalsegno__trial_hang, mcp__dalsegno__trial_wait, mcp__dalsegno__trial_fail, mcp__dalsegno__trial_panic, mcp__dalsegno__trial_long, mcp__dalsegno__trial_slow_look, mcp__dalsegno__trial_slow_change\ndisallowedTools: mcp__dalsegno__board_post\n---\nYou hand out.\n";
@@ -59,6 +60,7 @@ impl Setup {
             fixture.write_agent(name, text);
         }
         fixture.write_template("pair", PAIR);
+        set_user(&fixture, "ann").await;
         let config = fixture.config();
         let library = Arc::new(Library::open(&config.agents).unwrap());
         let settings = Settings::new(&config, Arc::new(fixture.clock.clone()), library);
@@ -152,7 +154,7 @@ impl Setup {
         sqlx::query_scalar(
             "select concat_ws(' ', (select count(*) from dalsegno.posts), (select count(*) from dalsegno.tasks),
                     (select count(*) from dalsegno.flows), (select sum(version) from dalsegno.blackboards),
-                    (select count(*) from dalsegno.tool_calls),
+                    (select count(*) from dalsegno.tool_calls), (select count(*) from dalsegno.facts),
                     (select concat_ws(' ', count(*), sum(version), count(revoked_at)) from dalsegno.memory_items))",
         )
         .fetch_one(self.pool())
@@ -162,7 +164,7 @@ impl Setup {
 }
 
 /// Returns every tool that changes something, with valid arguments.
-fn changes() -> [(&'static str, Value); 8] {
+fn changes() -> [(&'static str, Value); 9] {
     let item =
         |name: &str| json!({ "name": name, "title": "Tides", "text": "High water is at six." });
     [
@@ -174,5 +176,6 @@ fn changes() -> [(&'static str, Value); 8] {
         ("edicts_revoke", json!({ "name": "tone" })),
         ("records_publish", item("tides")),
         ("journals_write", item("note")),
+        ("facts_write", json!({ "attribute": "Diet", "text": "Eats no meat." })),
     ]
 }

@@ -364,6 +364,7 @@ impl Fixture {
             added_by: None,
             traceparent: None,
             labels: Default::default(),
+            parameters: None,
             links,
         };
         tasks::add(conn, &config.tasks, &new, self.clock.now()).await.unwrap().task
@@ -392,6 +393,7 @@ impl Fixture {
             added_by: None,
             traceparent: None,
             labels: Default::default(),
+            parameters: None,
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -418,6 +420,7 @@ impl Fixture {
             added_by: None,
             traceparent: None,
             labels: Default::default(),
+            parameters: None,
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -492,6 +495,7 @@ impl Fixture {
             links,
             traceparent: None,
             labels: Default::default(),
+            parameters: None,
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;

@@ -20,6 +20,7 @@ mod lead;
 mod lost_turns;
 mod ollama;
 mod ollama_rounds;
+mod parameters;
 mod partial_output;
 mod pressure;
 mod previews;

@@ -6,7 +6,9 @@ use crate::{
     context::{
         AssembledContext, Budget, Calibration, Checkpoint, Parts, Pressure, Weight, assemble,
         compaction::View,
-        parts::{AboutUser, AwaitedResults, Blackboard, Campaign, Edict, Fact, Skill, Task},
+        parts::{
+            AboutUser, AwaitedResults, Blackboard, Campaign, Edict, Fact, Parameters, Skill, Task,
+        },
         xml::FenceSeed,
     },
     domain::{facts, sessions::SessionRow},
@@ -69,8 +71,9 @@ pub fn build_outlook(
     loaded: &LoadedView,
     given: &Additions<'_>,
 ) -> Result<Outlook, Error> {
-    let Assignment { task, route, blackboard, .. } = assignment;
-    let shown = blackboard.as_ref().map_or(Weight::ZERO, |it| Weight::of_text(&it.json));
+    let Assignment { task, route, parameters, blackboard, .. } = assignment;
+    let texts = [parameters.as_ref().map(|it| &it.json), blackboard.as_ref().map(|it| &it.json)];
+    let shown: Weight = texts.into_iter().flatten().map(|json| Weight::of_text(json)).sum();
     let calibration = given.calibration;
     let view = loaded.view().map_err(Error::undone)?;
     let has_history = notices::has_history(&view, &assignment.own_entries());
@@ -110,6 +113,7 @@ fn assemble_call(
         campaign,
         skills,
         route,
+        parameters,
         blackboard,
         edicts,
         facts: about,
@@ -153,6 +157,7 @@ fn assemble_call(
         notice: notice.as_deref(),
         board: given.words.board.as_ref().map(Board::part),
         statuses: &team::statuses(given.team),
+        parameters: parameters.as_ref().map(|it| Parameters { source: &it.source, json: &it.json }),
         blackboard: blackboard
             .as_ref()
             .map(|it| Blackboard { version: it.version, json: &it.json }),

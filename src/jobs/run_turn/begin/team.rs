@@ -16,6 +16,8 @@ use crate::{
 pub struct ColleagueStatus {
     name: String,
     state: statuses::State,
+    /// The tool that it is calling.
+    tool: Option<String>,
 }
 
 /// Reads the statuses of all agents, if this turn is the lead's.
@@ -31,12 +33,12 @@ pub async fn read_statuses(
     let statuses = statuses::of_campaign(executor, task.campaign_id, catalogue, now);
     let statuses = statuses.await.map_err(Error::undone)?;
     Ok(statuses
-        .iter()
+        .into_iter()
         .map(|status| {
             // Before the turn begins, as for a preview, its own task still waits.
             let is_own = (&status.agent, &status.instance) == (&task.agent, &task.instance);
             let state = if is_own { statuses::State::Working } else { status.state };
-            ColleagueStatus { name: status.name(catalogue), state }
+            ColleagueStatus { name: status.name(catalogue), state, tool: status.tool }
         })
         .collect())
 }
@@ -50,5 +52,11 @@ pub fn roster<'a>(assignment: &'a Assignment<'_>) -> Vec<Colleague<'a>> {
 }
 
 pub fn statuses(seen: &[ColleagueStatus]) -> Vec<Status<'_>> {
-    seen.iter().map(|seen| Status { agent: &seen.name, state: seen.state.as_str() }).collect()
+    seen.iter()
+        .map(|seen| Status {
+            agent: &seen.name,
+            state: seen.state.as_str(),
+            tool: seen.tool.as_deref(),
+        })
+        .collect()
 }

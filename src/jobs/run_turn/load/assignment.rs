@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -16,6 +17,7 @@ use crate::{
         campaigns::Campaign,
         failovers::{FailoverState, ProviderSide},
         memory,
+        parameters::Parameters,
         tasks::{self, Predecessor, Task},
         turn_phases::{self, AboutUser, LoadParams, TurnInput},
     },
@@ -57,6 +59,8 @@ pub struct Assignment<'a> {
     /// Start of the task's wait for its provider.
     pub busy_since: Option<DateTime<Utc>>,
     pub traceparent: Option<String>,
+    /// The parameters that hold for the task.
+    pub parameters: Option<CallParameters>,
     pub blackboard: Option<Blackboard>,
     /// Valid edicts of the campaign, as of when the task was read.
     pub edicts: Vec<memory::ValidEdict>,
@@ -77,6 +81,13 @@ pub struct Assignment<'a> {
 /// The part of the campaign's blackboard that the agent may read, as of when the task was read.
 pub struct Blackboard {
     pub version: i64,
+    pub json: String,
+}
+
+/// Parameters of campaign and task together.
+pub struct CallParameters {
+    /// The version of the campaign, the task, or both.
+    pub source: String,
     pub json: String,
 }
 
@@ -165,6 +176,7 @@ impl<'a> Assignment<'a> {
             has_soft_limit,
             budgets,
             node,
+            parameters,
             blackboard,
             edicts,
             facts,
@@ -200,6 +212,7 @@ impl<'a> Assignment<'a> {
             busy: busy_models.into_iter().find(is_own),
             busy_since,
             skills: catalogue.skills_of(&agent),
+            parameters: CallParameters::of(&campaign, parameters),
             blackboard: blackboard.and_then(|written| Blackboard::for_agent(&agent, &written)),
             edicts,
             facts,
@@ -220,6 +233,23 @@ impl<'a> Assignment<'a> {
             asked_in: post_id,
             asked_by,
         })
+    }
+}
+
+impl CallParameters {
+    /// Merges the parameters. Those of the task win.
+    fn of(campaign: &Campaign, of_task: Parameters) -> Option<Self> {
+        let has_task = !of_task.is_empty();
+        let mut all = campaign.parameters.0.clone();
+        all.retain(|name, _| !of_task.contains_key(name));
+        let source = match (all.is_empty(), has_task) {
+            (true, false) => return None,
+            (true, true) => "task".to_owned(),
+            (false, false) => format!("version {}", campaign.version),
+            (false, true) => format!("version {}, task", campaign.version),
+        };
+        all.extend(of_task);
+        Some(Self { source, json: Value::Object(all).to_string() })
     }
 }
 

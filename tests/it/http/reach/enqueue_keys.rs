@@ -36,6 +36,7 @@ const TASK_FIELDS: &[&str] = &[
     "metadata",
     "node",
     "on_failure",
+    "parameters",
     "priority",
     "prompt",
     "run_at",

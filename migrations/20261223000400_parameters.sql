@@ -1,0 +1,133 @@
+-- Parameters: named values of a campaign or a task that its calls contain. Those of a campaign belong to its versions.
+
+alter table dalsegno.campaigns
+  add column parameters jsonb not null default '{}'
+    constraint campaigns_parameters_form check (jsonb_typeof(parameters) = 'object' and octet_length(parameters::text) <= 8192);
+comment on column dalsegno.campaigns.parameters is 'Named values, such as {"agent_mode": "plan"}. Each call contains them.';
+
+alter table dalsegno.campaign_versions add column parameters jsonb not null default '{}';
+comment on column dalsegno.campaign_versions.parameters is 'The parameters of the version.';
+
+create table dalsegno.task_parameters (
+  task_id uuid not null
+    constraint task_parameters_pkey primary key
+    constraint task_parameters_task references dalsegno.tasks (id),
+  parameters jsonb not null
+    constraint task_parameters_form check (jsonb_typeof(parameters) = 'object' and octet_length(parameters::text) <= 8192)
+);
+comment on table dalsegno.task_parameters is 'The parameters of tasks that have some. They win over those of the campaign.';
+
+create or replace function dalsegno.add_first_version() returns trigger language plpgsql as $body$
+begin
+  insert into dalsegno.campaign_versions (campaign_id, version, changed_at, brief, client_context, parameters)
+  values (new.id, 1, new.created_at, new.brief, new.client_context, new.parameters)
+  on conflict on constraint campaign_versions_pkey do nothing;
+  return null;
+end
+$body$;
+
+create or replace function dalsegno.contents_of_campaign(of_campaign uuid) returns jsonb language sql stable as $body$
+  with texts as (
+    select 'campaign' as kind, '' as place, jsonb_build_array(c.name, c.brief, c.client_context) as row
+      from dalsegno.campaigns as c where c.id = of_campaign
+    union all
+    select 'tasks', t.id::text, jsonb_build_array(t.id, t.agent, t.instance, t.prompt, t.result, t.error)
+      from dalsegno.tasks as t where t.campaign_id = of_campaign
+    union all
+    -- Only where there are some: a campaign from before there were tags has the digests that it had.
+    select 'campaign_labels', '', jsonb_build_array(c.tags, c.metadata)
+      from dalsegno.campaigns as c where c.id = of_campaign and (c.tags <> '{}' or c.metadata <> '{}')
+    union all
+    -- Only of campaigns that were edited: one from before there were versions has the digests that it had.
+    select 'campaign_versions', to_char(v.version, 'FM0000000000000000000'), jsonb_build_array(v.version, v.brief, v.client_context)
+           || case when v.parameters = '{}' then '[]' else jsonb_build_array(v.parameters) end
+      from dalsegno.campaign_versions as v join dalsegno.campaigns as c on c.id = v.campaign_id
+     where v.campaign_id = of_campaign and c.version > 1
+    union all
+    select 'campaign_parameters', '', jsonb_build_array(c.parameters)
+      from dalsegno.campaigns as c where c.id = of_campaign and c.parameters <> '{}'
+    union all
+    select 'task_parameters', p.task_id::text, jsonb_build_array(p.task_id, p.parameters)
+      from dalsegno.task_parameters as p join dalsegno.tasks as t on t.id = p.task_id where t.campaign_id = of_campaign
+    union all
+    select 'task_labels', l.task_id::text, jsonb_build_array(l.task_id, l.tags, l.metadata)
+      from dalsegno.task_labels as l join dalsegno.tasks as t on t.id = l.task_id where t.campaign_id = of_campaign
+    union all
+    select 'messages', m.session_id::text || to_char(m.seq, 'FM0000000000000000000'),
+           jsonb_build_array(m.session_id, m.seq, m.turn, m.role, m.text, m.tool_call_id, m.tool_name, m.tool_calls)
+      from dalsegno.messages as m join dalsegno.sessions as s on s.id = m.session_id where s.campaign_id = of_campaign
+    union all
+    select 'compactions', c.session_id::text || to_char(c.id, 'FM0000000000000000000'),
+           jsonb_build_array(c.session_id, c.generation, c.summary, c.pins)
+      from dalsegno.compactions as c join dalsegno.sessions as s on s.id = c.session_id where s.campaign_id = of_campaign
+    union all
+    select 'posts', to_char(p.seq, 'FM0000000000000000000'), jsonb_build_array(p.seq, p.id, p.sender, p.audience, p.text)
+      from dalsegno.posts as p where p.campaign_id = of_campaign
+    union all
+    select 'feed', to_char(f.id, 'FM0000000000000000000'), jsonb_build_array(f.id, f.kind, f.data)
+      from dalsegno.feed as f where f.campaign_id = of_campaign
+    union all
+    select 'blackboard_changes', to_char(b.version, 'FM0000000000000000000'), jsonb_build_array(b.version, b.actor, b.agent, b.patch, b.document)
+      from dalsegno.blackboard_changes as b where b.campaign_id = of_campaign
+    union all
+    select 'memory_items', i.id::text, jsonb_build_array(i.id, i.kind, i.owner, i.name, i.version, i.title, i.body)
+      from dalsegno.memory_items as i where i.campaign_id = of_campaign
+    union all
+    select 'memory_versions', v.item_id::text || to_char(v.version, 'FM0000000000000000000'), jsonb_build_array(v.item_id, v.version, v.title, v.body)
+      from dalsegno.memory_versions as v where v.campaign_id = of_campaign
+    union all
+    select 'facts', f.id::text, jsonb_build_array(f.id, f.user_name, f.attribute, f.text)
+      from dalsegno.facts as f where f.campaign_id = of_campaign
+  ), kinds as (
+    select kind, count(*) as n,
+           sha256(string_agg(sha256(convert_to(row::text, 'UTF8')), ''::bytea order by place collate "C")) as digest
+      from texts group by kind
+  )
+  select coalesce(jsonb_object_agg(kind, jsonb_build_object('rows', n, 'sha256', encode(digest, 'hex'))), '{}') from kinds
+$body$;
+
+create or replace function dalsegno.left_of_campaign(of_campaign uuid) returns text[] language sql stable as $body$
+  select array(
+    select l.kind from (values
+      ('sessions', exists (select from dalsegno.sessions as s where s.campaign_id = of_campaign)),
+      ('posts', exists (select from dalsegno.posts as p where p.campaign_id = of_campaign)),
+      ('feed', exists (select from dalsegno.feed as f where f.campaign_id = of_campaign)),
+      ('tasks', exists (select from dalsegno.tasks as t
+                         where t.campaign_id = of_campaign
+                           and (t.prompt <> '(erased)' or t.result <> '(erased)' or t.error <> '(erased)' or t.cancelled_because is not null))),
+      ('task_labels', exists (select from dalsegno.task_labels as l join dalsegno.tasks as t on t.id = l.task_id
+                               where t.campaign_id = of_campaign)),
+      ('task_parameters', exists (select from dalsegno.task_parameters as p join dalsegno.tasks as t on t.id = p.task_id
+                                   where t.campaign_id = of_campaign)),
+      ('blackboard_changes', exists (select from dalsegno.blackboard_changes as b where b.campaign_id = of_campaign)),
+      ('memory_items', exists (select from dalsegno.memory_items as i where i.campaign_id = of_campaign)),
+      ('memory_versions', exists (select from dalsegno.memory_versions as v where v.campaign_id = of_campaign)),
+      ('facts', exists (select from dalsegno.facts as f where f.campaign_id = of_campaign))
+    ) as l (kind, is_left) where l.is_left)
+$body$;
+
+create or replace function dalsegno.end_erasure(of_campaign uuid, at timestamptz, covers bigint) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $body$
+#variable_conflict use_variable
+declare
+  kinds text[] := dalsegno.left_of_campaign(of_campaign);
+begin
+  perform dalsegno.check_campaign_is_erased(of_campaign);
+  if exists (select from dalsegno.campaigns as c
+              where c.id = of_campaign and (c.name <> '(erased)' or c.brief <> '' or c.client_context is not null or c.tags <> '{}' or c.metadata <> '{}' or c.parameters <> '{}')) then
+    kinds := kinds || 'campaign'::text;
+  end if;
+  if exists (select from dalsegno.campaign_versions as v where v.campaign_id = of_campaign) then
+    kinds := kinds || 'campaign_versions'::text;
+  end if;
+  if kinds <> '{}' then
+    raise exception using errcode = 'DS405', message = format('campaign %s is not erased yet: %s', of_campaign, array_to_string(kinds, ', ')),
+      hint = 'The worker that erases it goes on.';
+  end if;
+  if not dalsegno.has_owner_rights() then
+    at := greatest(least(at, now() + interval '1 minute'), now() - interval '1 minute');
+  end if;
+  update dalsegno.erasures as e set ended_at = coalesce(e.ended_at, at), covers = greatest(e.covers, end_erasure.covers), step = null
+   where e.campaign_id = of_campaign;
+end
+$body$;

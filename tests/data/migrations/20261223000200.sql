@@ -1,0 +1,1 @@
+update dalsegno.facts set is_written = true where source = 'extracted';

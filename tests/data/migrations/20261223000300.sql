@@ -1,0 +1,1 @@
+-- No table has changed.
