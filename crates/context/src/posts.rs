@@ -77,7 +77,7 @@ impl<'a> Posts<'a> {
     }
 
     /// Parses the text of a transcript entry. Returns `None` if it is not from [`to_entry`](Self::to_entry).
-    pub(super) fn of_entry(text: &'a str) -> Option<Self> {
+    pub fn of_entry(text: &'a str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 

@@ -122,7 +122,7 @@ fn part_of(kind: Kind) -> TurnPart {
             TurnPart::Messages
         }
         Kind::Posts => TurnPart::Posts,
-        Kind::Statuses | Kind::Blackboard | Kind::Results => TurnPart::State,
+        Kind::Statuses | Kind::Blackboard | Kind::Results | Kind::Parameters => TurnPart::State,
         Kind::Task => TurnPart::Prompt,
     }
 }

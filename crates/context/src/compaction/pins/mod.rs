@@ -145,6 +145,11 @@ impl<'a> Candidates<'a> {
         self.read_text(text, Speaker::Person, PER_MESSAGE_MAX);
     }
 
+    /// Reads a text that no person wrote.
+    pub fn read_agent(&mut self, text: &'a str) {
+        self.read_text(text, Speaker::Agent, PER_MESSAGE_MAX);
+    }
+
     pub fn contains(&self, text: &str) -> bool {
         self.by_text.contains_key(text)
     }
