@@ -51,6 +51,7 @@ mod memory_changes;
 mod operation;
 mod posts;
 mod producer;
+mod provider_transcripts;
 mod queues;
 mod reach;
 mod refusal;
@@ -130,6 +131,7 @@ pub use self::{
         StreamAnswer, TypeSchema, entry, stream,
     },
     posts::{AddPost, ListPosts, PostOrder},
+    provider_transcripts::{ProviderTranscript, ProviderTranscriptState, ShowProviderTranscript},
     queues::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
     reach::Reach,
     refusal::{FieldError, Refusal, kind_of_status, status},
@@ -247,6 +249,7 @@ pub const ALL: &[Entry] = &[
     entry::<ListReruns>(),
     entry::<ShowContext>(),
     entry::<ShowLedgerContext>(),
+    entry::<ShowProviderTranscript>(),
     entry::<VerifyContexts>(),
     entry::<CompareContexts>(),
     entry::<PreviewTaskContext>(),
