@@ -54,6 +54,7 @@ mod operation;
 mod overview;
 mod posts;
 mod producer;
+mod provider_transcripts;
 mod queues;
 mod reach;
 mod refusal;
@@ -139,6 +140,7 @@ pub use self::{
     },
     overview::{Overview, ShowOverview},
     posts::{AddPost, ListPosts, PostOrder, ShowBoardArchive},
+    provider_transcripts::{ProviderTranscript, ProviderTranscriptState, ShowProviderTranscript},
     queues::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
     reach::Reach,
     refusal::{FieldError, Refusal, kind_of_status, status},
@@ -262,6 +264,7 @@ pub const ALL: &[Entry] = &[
     entry::<ListReruns>(),
     entry::<ShowContext>(),
     entry::<ShowLedgerContext>(),
+    entry::<ShowProviderTranscript>(),
     entry::<VerifyContexts>(),
     entry::<CompareContexts>(),
     entry::<PreviewTaskContext>(),

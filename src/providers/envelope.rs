@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
+use uuid::Uuid;
 
-use super::{Options, Request, claude, ollama};
+use super::{Options, Request, TranscriptChain, TranscriptGrowth, claude, ollama};
 use crate::transcript::{Message, ToolSpec};
 
 /// A request that was sent.
@@ -63,6 +64,30 @@ impl Envelope {
         match self {
             Self::Ollama(envelope) => Some(envelope.url()),
             Self::Claude(_) => None,
+        }
+    }
+
+    /// Returns the name of the file in which the provider keeps the conversation; `None` if it is sent the whole with each call.
+    pub fn transcript_file(&self, external_id: Uuid) -> Option<String> {
+        match self {
+            Self::Ollama(_) => None,
+            Self::Claude(_) => Some(claude::Envelope::transcript_file(external_id)),
+        }
+    }
+
+    /// Reads the part of that file that leads to an answer; `None` if the file has no such answer.
+    pub fn read_transcript(&self, file: &[u8], answer_id: &str) -> Option<TranscriptChain> {
+        match self {
+            Self::Ollama(_) => None,
+            Self::Claude(_) => claude::Envelope::read_transcript(file, answer_id),
+        }
+    }
+
+    /// Returns the messages that the call adds to that file before its answer.
+    pub fn transcript_growth(&self, call: &CallTexts<'_>) -> TranscriptGrowth {
+        match self {
+            Self::Ollama(_) => TranscriptGrowth::default(),
+            Self::Claude(envelope) => envelope.transcript_growth(call),
         }
     }
 }

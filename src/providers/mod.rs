@@ -22,6 +22,7 @@ mod line_splitter;
 mod outcome;
 mod problem;
 mod request;
+mod transcript_chain;
 
 use std::{pin::Pin, time::Duration};
 
@@ -39,6 +40,7 @@ pub use self::{
     outcome::{Durations, Outcome, StopReason, Usage},
     problem::Problem,
     request::{Options, Purpose, Request, Think, Timeouts},
+    transcript_chain::{TranscriptChain, TranscriptEntry, TranscriptGrowth},
 };
 
 /// A provider of answers. The defaults fit one that is sent the whole conversation with each call.

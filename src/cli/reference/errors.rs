@@ -143,7 +143,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     (
         "context_not_stored",
-        "The turn has no stored context: it runs, its call was not made, or its worker was lost.",
+        "The turn has no stored context or provider's transcript: it runs, its call was not made, or its worker was lost. `detail` has the reason.",
     ),
     (
         "count_differs",

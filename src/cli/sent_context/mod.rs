@@ -2,6 +2,7 @@
 
 pub(super) mod diff;
 mod preview;
+mod provider_transcript;
 mod show;
 
 use clap::{ArgGroup, Args, Subcommand};
@@ -17,8 +18,8 @@ use crate::{
     domain::{agents::MAIN, class::Kind, ids::PartialId},
     operations::{
         CompareContexts, ContextState, Noun, PreviewAgentContext, PreviewTaskContext,
-        ProviderRequest, Refusal, SentContext, ShowContext, ShowLedgerContext, VerifiedCall,
-        VerifyContexts,
+        ProviderRequest, ProviderTranscriptState, Refusal, SentContext, ShowContext,
+        ShowLedgerContext, ShowProviderTranscript, VerifiedCall, VerifyContexts,
     },
 };
 
@@ -48,6 +49,9 @@ pub(super) struct Show {
     /// Instead of a session: a call for a summary or for facts, by its number in the ledger, which `dalsegno turn show` lists.
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["session", "turn", "call"])]
     ledger: Option<i64>,
+    /// Prints the provider's own transcript up to the answer of the turn, and compares it with the stored messages. Only Claude has one.
+    #[arg(long, conflicts_with_all = ["ledger", "call", "raw", "curl"])]
+    transcript: bool,
     #[command(flatten)]
     form: RequestForm,
 }
@@ -126,6 +130,13 @@ pub(super) async fn run(command: &ContextCommand, context: &Context) -> Result<E
 }
 
 async fn run_show(show: &Show, output: Output, server: &Server) -> Result<Exit, Failure> {
+    if let (true, Some(session)) = (show.transcript, &show.session) {
+        let id = server.id(Noun::Session, session).await?;
+        let read = server.call(ShowProviderTranscript { id, turn: show.turn }).await?;
+        output.print_data(&read, || provider_transcript::format_transcript(&read));
+        let differs = read.state == ProviderTranscriptState::Differs;
+        return Ok(if differs { Exit::ProblemsFound } else { Exit::Ok });
+    }
     let sent = find(show, server).await?;
     let request = || request(sent.request.as_ref(), sent.problem.as_deref());
     show.form.print(output, request, || {

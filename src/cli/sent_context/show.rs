@@ -90,18 +90,18 @@ fn state(state: ContextState) -> &'static str {
     }
 }
 
-fn section(title: &str, text: &str) -> String {
+pub(super) fn section(title: &str, text: &str) -> String {
     format!("\n──── {title} ────\n{text}\n")
 }
 
-fn title(message: &Message) -> String {
+pub(super) fn title(message: &Message) -> String {
     match (message.role, &message.tool_name) {
         (Role::Tool, Some(tool)) => format!("result of {tool}"),
         (role, _) => crate::cli::session::serialised_name(role),
     }
 }
 
-fn format_message(message: &Message) -> String {
+pub(super) fn format_message(message: &Message) -> String {
     let calls = message.tool_calls.iter();
     let calls = calls.map(|call| format!("[calls {} with {}]", call.name, call.arguments));
     let text = Some(message.text.clone()).filter(|text| !text.is_empty());

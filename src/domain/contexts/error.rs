@@ -42,6 +42,22 @@ pub enum Error {
         "call {ledger_id} of the ledger is a rerun of turn {turn} of session {session_id}: `dalsegno turn reruns {session_id} --turn {turn}` shows it"
     )]
     OfRerun { ledger_id: i64, session_id: Uuid, turn: i32 },
+    #[error(
+        "turn {turn} of session {session_id} has no answer: it is running, has failed or was interrupted; `dalsegno turn show {session_id} {turn}` shows its state"
+    )]
+    NoAnswer { session_id: Uuid, turn: i32 },
+    #[error(
+        "session {0} has no turn with an answer yet: `dalsegno turn ls {0}` lists the turns with their states"
+    )]
+    NoAnswers(Uuid),
+    #[error(
+        "no transcript of {provider} is stored for session {session_id}: the provider is sent the whole conversation with each call, and `dalsegno context show {session_id}` shows it"
+    )]
+    NoTranscript { session_id: Uuid, provider: String },
+    #[error(
+        "the provider's transcript of session {session_id} does not have the answer of turn {turn}: it was written again from the stored messages after that turn, or the line was removed; `dalsegno session transcript {session_id}` shows the stored messages"
+    )]
+    NotInTranscript { session_id: Uuid, turn: i32 },
     #[error("the fence seed of session {0} does not have 32 bytes")]
     FenceSeed(Uuid),
     #[error(transparent)]
@@ -66,6 +82,10 @@ impl Classify for Error {
             | Self::NotStored { .. }
             | Self::OfTurn { .. }
             | Self::OfRerun { .. }
+            | Self::NoAnswer { .. }
+            | Self::NoAnswers(_)
+            | Self::NoTranscript { .. }
+            | Self::NotInTranscript { .. }
             | Self::SideCallNotStored(_) => Self::NOT_STORED,
             Self::UnknownCall { .. } | Self::UnknownInLedger(_) => Self::UNKNOWN_CALL,
             Self::Envelope { .. } | Self::FenceSeed(_) => Class::of(Kind::Internal, "internal"),

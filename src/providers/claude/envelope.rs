@@ -3,9 +3,13 @@
 use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use super::neutralise;
-use crate::providers::CallTexts;
+use super::{neutralise, transcript};
+use crate::{
+    providers::{CallTexts, TranscriptChain, TranscriptGrowth},
+    transcript::{Message, Role},
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
@@ -41,6 +45,31 @@ impl Envelope {
         let call = CallTexts { unheard: call.unheard.filter(|_| self.continues), ..*call };
         let prompt = prompt(&call).unwrap_or_default();
         serde_json::to_vec(&self.body_of(call.system, &prompt))
+    }
+
+    /// Returns the messages that the CLI's transcript has of the conversation before the answer: those that the call has added.
+    pub(in crate::providers) fn transcript_growth(&self, call: &CallTexts<'_>) -> TranscriptGrowth {
+        let call = CallTexts { unheard: call.unheard.filter(|_| self.continues), ..*call };
+        let prompt = prompt(&call).map(|prompt| Message::new(Role::User, prompt));
+        let history = match self.continues {
+            true => Vec::new(),
+            false => transcript::synthesised_messages(neutralise::history(call.messages)),
+        };
+        TranscriptGrowth {
+            is_new: !self.continues,
+            messages: history.into_iter().chain(prompt).collect(),
+        }
+    }
+
+    pub(in crate::providers) fn transcript_file(session: Uuid) -> String {
+        transcript::main_name(session)
+    }
+
+    pub(in crate::providers) fn read_transcript(
+        file: &[u8],
+        answer_id: &str,
+    ) -> Option<TranscriptChain> {
+        transcript::chain_to_answer(file, answer_id)
     }
 
     pub(super) fn to_json(&self, system: &str, prompt: &str) -> Vec<u8> {

@@ -172,6 +172,11 @@ fn sessions() -> Vec<Step> {
         ("list_reruns", vec!["turn", "reruns", UNKNOWN, "--turn", "1"]),
         ("show_context", vec!["context", "show", "SESSION"]),
         ("show_context", vec!["context", "show", "SESSION", "--turn", "7"]),
+        ("show_provider_transcript", vec!["context", "show", "SESSION", "--transcript"]),
+        (
+            "show_provider_transcript",
+            vec!["context", "show", "SESSION", "--turn", "7", "--transcript"],
+        ),
         ("show_ledger_context", vec!["context", "show", "--ledger", "999999"]),
         ("verify_contexts", vec!["context", "verify", "SESSION"]),
         ("compare_contexts", vec!["context", "diff", "SESSION", "1", "2"]),

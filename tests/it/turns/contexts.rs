@@ -144,6 +144,10 @@ async fn the_command_prints_the_bytes_and_verifies_them() {
     assert_eq!(given.stdout, fake.bodies()[0]);
     let verified = text(run(&["context", "verify", &id]).await);
     assert_eq!(verified, "2 calls: 2 exactly as sent\n");
+    let output = fixture.run_command(&["context", "show", &id, "--transcript"]).await;
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let words = text(output.stderr).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("no transcript of ollama is stored"), "{words}");
     for (call, code) in [("3", 3), ("0", 2)] {
         let output = fixture.run_command(&["context", "show", &id, "--call", call]).await;
         assert_eq!(output.status.code(), Some(code), "{output:?}");

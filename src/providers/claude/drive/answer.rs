@@ -144,16 +144,19 @@ impl Answer {
                 }
                 self.thinking.push_str(block.thinking.as_deref().unwrap_or_default());
             }
-            "tool_use" => message.tool_calls.push(ToolCall {
-                id: block.id.as_deref().unwrap_or_default().to_owned(),
-                name: block.name.as_deref().unwrap_or_default().to_owned(),
-                arguments: block
-                    .input
-                    .and_then(|input| serde_json::from_str(input.get()).ok())
-                    .unwrap_or(Value::Null),
-            }),
+            "tool_use" => message.tool_calls.push(to_tool_call(block)),
             _ => {}
         }
+    }
+}
+
+/// Reads the call of a `tool_use`.
+pub(in crate::providers::claude) fn to_tool_call(block: &Block<'_>) -> ToolCall {
+    let input = block.input.and_then(|input| serde_json::from_str(input.get()).ok());
+    ToolCall {
+        id: block.id.as_deref().unwrap_or_default().to_owned(),
+        name: block.name.as_deref().unwrap_or_default().to_owned(),
+        arguments: input.unwrap_or(Value::Null),
     }
 }
 
@@ -163,7 +166,7 @@ fn texts(messages: &[Message]) -> String {
 }
 
 /// Returns the text of a tool result, which is a string or a list of blocks. Blocks other than text become `[kind]`.
-fn text_of(content: &str) -> String {
+pub(in crate::providers::claude) fn text_of(content: &str) -> String {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Content {

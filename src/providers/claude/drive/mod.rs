@@ -21,7 +21,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-pub(super) use self::{answer::Answer, turn_output::TurnOutput};
+pub(super) use self::{
+    answer::{Answer, text_of, to_tool_call},
+    turn_output::TurnOutput,
+};
 use self::{
     live::LiveEvents,
     pump::{Pump, Stop},

@@ -4,6 +4,7 @@
 //! different files are written again. Files that the caller does not know are removed. After a call, the growth of the files goes back to
 //! the caller. Only one call of a session may do this at a time, which the caller's lease ensures.
 
+mod chain;
 mod files;
 mod growth;
 mod lines;
@@ -12,10 +13,11 @@ mod restore;
 mod synthesise;
 
 pub(super) use self::{
+    chain::chain_to_answer,
     files::write_private,
     growth::{find_growth, is_persisted},
     lines::{has_message, repair},
     paths::{is_of_session, main_name, project_dir},
     restore::{LocalState, needs_bytes, restore},
-    synthesise::synthesise,
+    synthesise::{synthesise, synthesised_messages},
 };

@@ -10,6 +10,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::chain::chain_to_line;
 use crate::transcript::{Message, Role, ToolCall};
 
 /// A file that the CLI can resume, and the message to resume it at.
@@ -50,6 +51,15 @@ pub(in crate::providers::claude) fn synthesise<M: Borrow<Message>>(
         }
     }
     Some(SynthesisedTranscript { head: file.head?, bytes: file.bytes })
+}
+
+/// Returns the messages of such a transcript, as they read there: without what the API does not accept.
+pub(in crate::providers::claude) fn synthesised_messages<M: Borrow<Message>>(
+    messages: &[M],
+) -> Vec<Message> {
+    let Some(file) = synthesise(messages, "", DateTime::UNIX_EPOCH) else { return Vec::new() };
+    let chain = chain_to_line(&file.bytes, file.head);
+    chain.entries.into_iter().map(|entry| entry.message).collect()
 }
 
 struct File<'a> {
