@@ -96,7 +96,8 @@ impl EventStream for FollowFeed {
         let (agent, instance) = match self.agent.as_deref() {
             Some(written) => {
                 let catalogue = call.catalogue()?;
-                let (agent, instance) = catalogue.parse_filter(written, None).map_err(bad_query)?;
+                let (agent, instance) =
+                    catalogue.parse_filter(written, None).map_err(|error| bad_query(&error))?;
                 (Some(agent.to_owned()), instance.map(str::to_owned))
             }
             None => (None, None),
@@ -155,13 +156,15 @@ fn read_kinds(kinds: &str) -> Result<Vec<String>, Refusal> {
     match kinds.split(',').find(|kind| !KINDS.contains(kind)) {
         Some(unknown) => {
             let known = KINDS.join("`, `");
-            Err(bad_query(format!("the feed has no events of the kind `{unknown}`: use `{known}`")))
+            Err(bad_query(&format!(
+                "the feed has no events of the kind `{unknown}`: use `{known}`"
+            )))
         }
         None => Ok(kinds.split(',').map(str::to_owned).collect()),
     }
 }
 
-fn bad_query(error: impl ToString) -> Refusal {
+fn bad_query(error: &impl ToString) -> Refusal {
     Refusal::new(Kind::Malformed, "bad_query", error.to_string())
 }
 

@@ -22,7 +22,7 @@ pub struct Template {
     pub inputs: Vec<Input>,
     /// Steps in an order in which each waits only for earlier ones.
     pub steps: Vec<Step>,
-    /// What follows the steps, if the template asks for it.
+    /// The phase after the steps, if the template asks for it.
     #[serde(default)]
     pub improvement: Option<Improvement>,
 }

@@ -21,7 +21,7 @@ const MAX_KEY_CHARS: usize = 195;
 
 /// The result of looking up a key. Other requests with this key wait until the transaction ends.
 pub(super) enum UnderKey<'a> {
-    Existing(PostResult),
+    Existing(Box<PostResult>),
     Unused(Key<'a>),
 }
 
@@ -53,7 +53,8 @@ pub(super) async fn find_by_key<'a>(
     let CameOfIt { tasks, unknown, notes } = serde_json::from_value(found.came_of_it)
         .map_err(|error| sqlx::Error::Decode(error.into()))
         .map_err(StatementError::to("read the results of a post"))?;
-    Ok(UnderKey::Existing(PostResult { post: found.post, created: false, tasks, unknown, notes }))
+    let existing = PostResult { post: found.post, created: false, tasks, unknown, notes };
+    Ok(UnderKey::Existing(Box::new(existing)))
 }
 
 /// Stores the key and the result of a post, in the transaction that adds it.

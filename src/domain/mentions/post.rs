@@ -70,7 +70,7 @@ pub async fn post(
         return add(conn, catalogue, limits, new, now).await;
     };
     match keyed::find_by_key(&mut *conn, new, key).await? {
-        UnderKey::Existing(posted) => Ok(posted),
+        UnderKey::Existing(posted) => Ok(*posted),
         UnderKey::Unused(key) => {
             let posted = add(&mut *conn, catalogue, limits, new, now).await?;
             keyed::store_result(conn, key, &posted).await?;

@@ -72,11 +72,12 @@ async fn a_value_that_the_summary_lost_is_only_in_the_archive() {
         seq: 22,
         sender: "ann".into(),
         to: "all".into(),
+        trust: None,
         posted_at: "2026-11-20T12:00:00Z".into(),
         reply_to: None,
         text: "The crane is HX-8100.".into(),
     };
-    let posts = Posts { left_out: 0, posts: vec![post] };
+    let posts = Posts { left_out: 0, posts: vec![post], archived: None };
     let posts = message(Role::Posts, &serde_json::to_string(&posts).unwrap());
     let answer = message(Role::Assistant, "Invoice INV-4711 is paid.");
     let id = setup.commit_turn("Pay it.", &[posts, answer]).await;
