@@ -25,7 +25,7 @@ pub struct Posts<'a> {
     pub archived: Option<ArchiveSummary>,
 }
 
-/// Who wrote the archived posts that the agent may see.
+/// The authors of the archived posts that the agent may see.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArchiveSummary {
     /// The last archived place.

@@ -37,9 +37,14 @@ with seen as materialized (
       from seen as s join dalsegno.posts as p on p.campaign_id = $1 and p.seq = s.seq
 ), weighed as (
     select j.*, sum(octet_length(j.text)) filter (where j.why is null) over (order by j.seq desc) > $13::bigint as is_too_much from judged as j
+), older as materialized (
+    -- Once, and not for each row of the result.
+    select count(s.seq) as n
+      from dalsegno.boards as b
+     cross join lateral dalsegno.visible_posts($1, $2, greatest($14, b.archived_seq), coalesce((select min(s.seq) from seen as s), 0), $11) as s (seq)
+     where b.campaign_id = $1
 )
-select b.last_seq, b.archived_seq,
-       (select count(*) from dalsegno.visible_posts($1, $2, greatest($14, b.archived_seq), coalesce((select min(s.seq) from seen as s), 0), $11)) as "n_older!",
+select b.last_seq, b.archived_seq, (select o.n from older as o) as "n_older!",
        w.id as "id?", w.seq as "seq?", w.sender as "sender?", w.origin as "origin?: Origin",
        dalsegno.trust_of_post(w.origin, w.author) as "trust?: Trust", w.author, w.audience as "audience?", w.reply_to,
        w.posted_at as "posted_at?", w.task_id, w.session_id, w.turn,

@@ -55,7 +55,7 @@ async fn a_later_conversation_begins_with_the_summary_of_the_archive_and_the_liv
     assert!(!ann.contains("<archived") && ann.contains("A secret."), "she has seen the posts");
     let bea = request("Begin, bea.");
     // Three posts: she may not know of the fourth one.
-    let summary = "<archived posts=\"3\"><from sender=\"operator\" posts=\"3\"";
+    let summary = "<archived posts=\"3\">\n<from sender=\"operator\" posts=\"3\"";
     assert!(bea.contains(summary) && !bea.contains("left_out"), "{bea}");
     assert_eq!(texts(&read(&bea)), ["Post 5."]);
     let later = request("Go on, bea.");

@@ -366,6 +366,8 @@ fn boards() -> Vec<Step> {
             vec!["board", "post", "--campaign", "Harbour", "Tides.", "--to", "copywritter"],
         ),
         ("add_post", vec!["board", "post", "--campaign", UNKNOWN, "Tides."]),
+        ("show_board_archive", vec!["board", "archive", "--campaign", "Harbour"]),
+        ("show_board_archive", vec!["board", "archive", "--campaign", UNKNOWN]),
         (
             "add_post",
             vec!["board", "post", "--campaign", "Harbour", "Once.", "--idempotency-key", "once"],

@@ -237,5 +237,5 @@ async fn a_fork_is_named_in_lists_and_by_its_session() {
     let refused = fixture.run(&["session", "fork", &id, "--as", "end"]).await;
     assert_eq!((refused.code, refused.has("already has an instance `end`")), (5, true));
     let unknown = fixture.run(&["session", "fork", &id, "--at", "7"]).await;
-    assert_eq!((unknown.code, unknown.has("has no turn 7")), (3, true), "{unknown:?}");
+    assert_eq!((unknown.code, unknown.has("has a turn 7")), (3, true), "{unknown:?}");
 }

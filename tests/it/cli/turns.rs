@@ -81,10 +81,10 @@ async fn a_turn_shows_each_part_of_its_contexts_with_the_reason() {
     let output = fixture.run(&["turn", "show", &id.to_string(), "1"]).await;
     assert_eq!((output.code, long_lines(&output)), (0, vec![]), "{output:?}");
     for words in [
-        &format!("turn    1 of session {id}"),
-        "prompt  message 1 of the session",
-        "ended   2026-11-20 12:01:05, after 1m05s",
-        "tokens  30 in, 10 out",
+        &format!("turn     1 of session {id}"),
+        "prompt   message 1 of the session",
+        "ended    2026-11-20 12:01:05, after 1m05s",
+        "tokens   30 in, 10 out",
         "turn, done; 2026-11-20 12:00:00, took 2ms",
         "sim-1 on sim; tokens: 30 in, 10 out; cost: 0.0005",
         "Context of call 1: 4200 tokens estimated, 4100 counted by the provider",

@@ -1,7 +1,6 @@
 //! Sessions before and after a compaction: the places of messages and values.
 
 use dalsegno::{
-    context::posts::{Post, Posts},
     domain::{
         compactions::{self, CompactionComparison, MessagePlace, ValuePlace},
         tasks,
@@ -67,32 +66,19 @@ async fn each_replaced_message_and_value_has_its_place_after_a_compaction() {
 #[tokio::test]
 async fn a_value_that_the_summary_lost_is_only_in_the_archive() {
     let setup = Setup::new(WatchedProvider::honest()).await;
-    let post = Post {
-        id: Uuid::new_v4(),
-        seq: 22,
-        sender: "ann".into(),
-        to: "all".into(),
-        trust: None,
-        posted_at: "2026-11-20T12:00:00Z".into(),
-        reply_to: None,
-        text: "The crane is HX-8100.".into(),
-    };
-    let posts = Posts { left_out: 0, posts: vec![post], archived: None };
-    let posts = message(Role::Posts, &serde_json::to_string(&posts).unwrap());
     let answer = message(Role::Assistant, "Invoice INV-4711 is paid.");
-    let id = setup.commit_turn("Pay it.", &[posts, answer]).await;
+    let id = setup.commit_turn("Pay it.", &[answer]).await;
     setup.commit_turn("Go on.", &[message(Role::Assistant, "Done.")]).await;
     compact(&setup.world.pool, id).await;
     let compared = setup.compare(id, 1).await;
-    let mut lost: Vec<_> =
+    let lost: Vec<_> =
         compared.values.iter().map(|it| (&*it.text, it.is_pinned, it.place)).collect();
-    lost.sort_unstable_by_key(|(text, ..)| *text);
     let place = ValuePlace::Archive;
-    assert_eq!(lost, [("HX-8100", false, place), ("INV-4711", false, place)]);
+    assert_eq!(lost, [("INV-4711", false, place)]);
     // The summary stands for them, and repeats none of their values.
     let all = compared.messages.iter().map(|it| (it.place, it.values, it.values_shown));
     let summary = MessagePlace::Summary;
-    assert_eq!(all.collect::<Vec<_>>(), [(summary, 0, 0), (summary, 1, 0), (summary, 1, 0)]);
+    assert_eq!(all.collect::<Vec<_>>(), [(summary, 0, 0), (summary, 1, 0)]);
 }
 
 #[tokio::test]

@@ -141,7 +141,7 @@ async fn concurrent_repetitions_of_a_post_create_one() {
 async fn a_post_names_its_author_and_how_far_it_is_trusted() {
     let setup = KeySetup::new().await;
     let path = format!("/v1/campaigns/{}/posts", setup.fixture.world.campaign.id);
-    let (_, key) = setup.create_key("crm", &["write"]).await;
+    let (_, key) = setup.create_key("crm", &["operate"]).await;
     let post = json!({ "audience": ["copywriter"], "text": "One." });
     let by_key = setup.ask(Some(&key), "POST", &path, &post).await.expect(201);
     assert_eq!((&by_key["sender"], &by_key["trust"]), (&json!("operator"), &json!("key")));
