@@ -22,7 +22,7 @@ async fn run(fixture: &Fixture, prompt: &str, parameters: &[&str]) -> Task {
     let campaign = fixture.campaign.id.to_string();
     let mut add = vec!["task", "add", "--campaign", &campaign, "--agent", "ann", prompt, "--json"];
     add.extend(parameters.iter().flat_map(|it| ["--parameter", *it]));
-    let output = fixture.run_command(&add).await;
+    let output = fixture.run_configured(&add).await;
     assert!(output.status.success(), "{output:?}");
     let added: Value = serde_json::from_slice(&output.stdout).unwrap();
     let id = added["id"].as_str().unwrap().parse().unwrap();
