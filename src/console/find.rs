@@ -35,7 +35,7 @@ const PAGES: &[(&str, &str, &str)] = &[
 ];
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     #[serde(default)]
     q: String,
 }
@@ -47,8 +47,12 @@ struct Found {
     kind: &'static str,
 }
 
-pub(super) async fn show(Query(asked): Query<Asked>, headers: HeaderMap, page: Page) -> PageResult {
-    let text = asked.q.trim();
+pub(super) async fn show(
+    Query(query): Query<PageQuery>,
+    headers: HeaderMap,
+    page: Page,
+) -> PageResult {
+    let text = query.q.trim();
     let found = find(&page, text).await?;
     let list = html! {
         @if found.is_empty() && !text.is_empty() { div.empty { "Nothing is called “" bdi { (title(text)) } "”." } }

@@ -15,18 +15,18 @@ use crate::http::{
 };
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     /// The page to go on to.
     #[serde(default)]
     next: String,
 }
 
 pub(super) async fn show(
-    Query(asked): Query<Asked>,
+    Query(query): Query<PageQuery>,
     token: FormToken,
     headers: HeaderMap,
 ) -> Response {
-    form(StatusCode::OK, &token.0, &asked.next, Theme::of(&headers), &html! {})
+    form(StatusCode::OK, &token.0, &query.next, Theme::of(&headers), &html! {})
 }
 
 /// Shows the form again, with the reason of the refusal.

@@ -16,12 +16,12 @@ use crate::{
 };
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     cursor: Option<Uuid>,
 }
 
-pub(super) async fn show(Query(asked): Query<Asked>, page: Page) -> PageResult {
-    let listing = page.caller.run(ListSignIns { cursor: asked.cursor, limit: None }).await?;
+pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
+    let listing = page.caller.run(ListSignIns { cursor: query.cursor, limit: None }).await?;
     let n_open = listing.items.iter().filter(|it| it.is_open(page.view.now)).count();
     let body = html! {
         div.head { div { h1 { "Sign-ins" } div.meta { span { "Browsers that have exchanged an API key for a cookie, of the last 30 days" } } } }

@@ -32,7 +32,7 @@ const TABS: [(&str, &str); 5] = [
 ];
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     #[serde(default)]
     part: String,
     #[serde(default)]
@@ -41,18 +41,18 @@ pub(super) struct Asked {
 
 pub(super) async fn show(
     Path(given): Path<Uuid>,
-    Query(asked): Query<Asked>,
+    Query(query): Query<PageQuery>,
     page: Page,
 ) -> PageResult {
     let overview = page.caller.run(ShowCampaign { id: given }).await?;
     let agents = page.caller.run_if_allowed(ListAgentStatuses { id: given }).await?;
     let agents = agents.map(|statuses| statuses.items).unwrap_or_default();
-    let part = match asked.part.as_str() {
-        "tasks" => tasks(&page, given, &asked.cursor).await?,
+    let part = match query.part.as_str() {
+        "tasks" => tasks(&page, given, &query.cursor).await?,
         "conversations" => conversations(&page, &overview),
-        "memory" => side::memory(&page, given, &asked.cursor).await?,
+        "memory" => side::memory(&page, given, &query.cursor).await?,
         "blackboard" => side::blackboard(&page, given).await?,
-        _ => board::show(&page, given, &asked.cursor, overview.campaign.status).await?,
+        _ => board::show(&page, given, &query.cursor, overview.campaign.status).await?,
     };
     let name = overview.campaign.name.clone();
     let body = html! {
@@ -63,7 +63,7 @@ pub(super) async fn show(
         (cards(&agents))
         nav.tabs aria-label="Parts of the campaign" {
             @for (key, words) in TABS {
-                a href=(tab(given, key)) aria-current=[(asked.part == key).then_some("page")] { (words) }
+                a href=(tab(given, key)) aria-current=[(query.part == key).then_some("page")] { (words) }
             }
         }
         div.cols {

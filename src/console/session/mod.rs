@@ -35,14 +35,14 @@ use crate::{
 const PAGE: i64 = 100;
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     /// The place in the transcript after which the page begins.
     cursor: Option<i64>,
 }
 
 pub(super) async fn show(
     Path(given): Path<Uuid>,
-    Query(asked): Query<Asked>,
+    Query(query): Query<PageQuery>,
     page: Page,
 ) -> PageResult {
     let detail = page.caller.run(ShowSession { id: given }).await?;
@@ -52,7 +52,7 @@ pub(super) async fn show(
     let campaign = campaign.map(|overview| overview.campaign.name);
     let context = last_context(&page, &detail.last_turns).await?;
     let fold = applied(&detail.compactions);
-    let begin = asked.cursor.unwrap_or_else(|| fold.map_or(0, |fold| fold.to_seq));
+    let begin = query.cursor.unwrap_or_else(|| fold.map_or(0, |fold| fold.to_seq));
     let read = ReadTranscript { id: given, cursor: Some(begin), limit: Some(PAGE) };
     let transcript = page.caller.run(read).await?;
     let name = agent_name(&session.agent, &session.instance);
@@ -65,7 +65,7 @@ pub(super) async fn show(
         @if transcript.items.is_empty() && fold.is_none() {
             (empty("No message is stored yet. The first turn stores its prompt and its answer.", &format!("dalsegno task add --campaign {} --agent {} \"Write part one.\"", session.campaign_id, session.agent)))
         } @else {
-            (pair::show(&page, &pair::Shown { detail: &detail, messages: &transcript.items, begin, fold, context: context.as_ref() }))
+            (pair::show(&page, &pair::PairView { detail: &detail, messages: &transcript.items, begin, fold, context: context.as_ref() }))
             (next_page(&here, &[], transcript.next.as_deref()))
         }
         div.cols {

@@ -20,7 +20,7 @@ use crate::{
 const TEXT_MAX_CHARS: usize = 6_000;
 
 /// A part of a transcript, and what is known about its context.
-pub(super) struct Shown<'a> {
+pub(super) struct PairView<'a> {
     pub(super) detail: &'a Detail,
     pub(super) messages: &'a [StoredMessage],
     /// The place after which the messages begin.
@@ -30,7 +30,7 @@ pub(super) struct Shown<'a> {
     pub(super) context: Option<&'a CallContext>,
 }
 
-pub(super) fn show(page: &Page, shown: &Shown<'_>) -> Markup {
+pub(super) fn show(page: &Page, shown: &PairView<'_>) -> Markup {
     html! {
         div.pair role="group" aria-label="Transcript and context" {
             div.label { h2 { "Transcript" span.faint { "never changed" } } }
@@ -50,7 +50,7 @@ fn opening(detail: &Detail) -> Markup {
 }
 
 /// The fold in front of the messages: what the summary replaces, and the summary.
-fn cut(page: &Page, shown: &Shown<'_>) -> Markup {
+fn cut(page: &Page, shown: &PairView<'_>) -> Markup {
     let Some(fold) =
         shown.fold.filter(|fold| fold.to_seq <= shown.begin || shown.messages.is_empty())
     else {
@@ -75,7 +75,7 @@ fn cut(page: &Page, shown: &Shown<'_>) -> Markup {
     }
 }
 
-fn row(page: &Page, shown: &Shown<'_>, message: &StoredMessage) -> Markup {
+fn row(page: &Page, shown: &PairView<'_>, message: &StoredMessage) -> Markup {
     let (sight, is_sent) = sight(shown, message);
     let here = format!("#m{}", message.seq);
     html! {
@@ -92,7 +92,7 @@ fn row(page: &Page, shown: &Shown<'_>, message: &StoredMessage) -> Markup {
 }
 
 /// Says how the model sees a message, and whether it does.
-fn sight(shown: &Shown<'_>, message: &StoredMessage) -> (String, bool) {
+fn sight(shown: &PairView<'_>, message: &StoredMessage) -> (String, bool) {
     if message.rejected {
         return ("the provider rejected it".to_owned(), false);
     }

@@ -33,7 +33,7 @@ use crate::{
 const TEXT_MAX_CHARS: usize = 12_000;
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     /// `raw` shows the result as it was written.
     #[serde(default)]
     result: String,
@@ -41,7 +41,7 @@ pub(super) struct Asked {
 
 pub(super) async fn show(
     Path(given): Path<Uuid>,
-    Query(asked): Query<Asked>,
+    Query(query): Query<PageQuery>,
     page: Page,
 ) -> PageResult {
     let detail = page.caller.run(ShowTask { id: given, wait: None }).await?;
@@ -57,7 +57,7 @@ pub(super) async fn show(
                 (stream(&detail))
                 (timeline::show(&page.view, &detail))
                 (prompt(&detail))
-                (result(&detail, &asked.result))
+                (result(&detail, &query.result))
                 (others(&detail))
             }
             aside."stack side" {
@@ -162,10 +162,10 @@ fn prompt(detail: &Detail) -> Markup {
     section("Prompt", &end, &cut(text, &format!("/tasks/{}/prompt", detail.task.id), plain))
 }
 
-fn result(detail: &Detail, asked: &str) -> Markup {
+fn result(detail: &Detail, form: &str) -> Markup {
     let task = &detail.task;
     let here = format!("/tasks/{}", task.id);
-    let is_raw = asked == "raw";
+    let is_raw = form == "raw";
     let Some(text) = &task.result else {
         let words = match task.state {
             State::Queued | State::Running => {

@@ -27,7 +27,7 @@ use crate::{
 };
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct PageQuery {
     /// Number of the call whose context is shown, from 1.
     call: Option<i32>,
     /// The turn to compare with.
@@ -39,7 +39,7 @@ pub(super) struct Asked {
 
 pub(super) async fn show(
     Path((given, number)): Path<(Uuid, i32)>,
-    Query(asked): Query<Asked>,
+    Query(query): Query<PageQuery>,
     page: Page,
 ) -> PageResult {
     let detail = page.caller.run(ShowTurn { id: given, number }).await?;
@@ -48,14 +48,14 @@ pub(super) async fn show(
     let turn = &listed.turn;
     let name = format!("Turn {number} of {}", agent_name(&listed.agent, &listed.instance));
     let here = format!("/sessions/{given}/turns/{number}");
-    let call = asked.call.unwrap_or(1);
+    let call = query.call.unwrap_or(1);
     let context = detail.contexts.iter().find(|it| it.call == call).or(detail.contexts.first());
     let call = context.map_or(1, |it| it.call);
-    let request = match (asked.show.as_str(), context) {
+    let request = match (query.show.as_str(), context) {
         ("request", Some(_)) => requests::sent(&page, given, number, call).await?,
         _ => html! {},
     };
-    let compared = match asked.with {
+    let compared = match query.with {
         Some(with) => difference::show(&page, given, number, with).await?,
         None => html! {},
     };

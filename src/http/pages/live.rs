@@ -30,7 +30,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct StreamQuery {
     /// The last event of an earlier stream. The header takes precedence: a browser sends it when it reconnects by itself.
     after: Option<i64>,
 }
@@ -41,12 +41,12 @@ pub(super) async fn events(
     Extension(gate): Extension<Gate>,
     Extension(hub): Extension<Hub>,
     Extension(access): Extension<PageAccess>,
-    Query(asked): Query<Asked>,
+    Query(query): Query<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let app = front.app()?;
     let last = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
-    let last = last.or(asked.after);
+    let last = last.or(query.after);
     let (begun, follower) = hub.follow(&app.pool, last).await?;
     let hello = sse::Event::default()
         .event("begin")
