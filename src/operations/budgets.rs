@@ -255,7 +255,7 @@ impl Change for ChangeTaskBudget {
     const SPEC: Spec = Spec::change("change_task_budget", "/v1/tasks/{id}/budget", "task budget")
         .tag("tasks")
         .by(Method::Patch)
-        .refuses(&[tasks::Error::UNKNOWN, BAD_VALUE]);
+        .refuses(&[tasks::Error::UNKNOWN, tasks::Error::EMPTY_BUDGET, BAD_VALUE]);
     const ACTION: Action = Action::TaskLimit;
     type Output = Task;
 
