@@ -7,7 +7,7 @@ use dalsegno::domain::{
     budgets::{self, Change, OwnerKind, Payers, Spender},
     campaigns::LimitChange,
     explanations,
-    tasks::{self, State},
+    tasks::{self, State, Task},
 };
 
 use super::{Fixture, fixture::WRITER};
@@ -68,6 +68,50 @@ async fn two_hundred_tasks_wait_at_the_limit_without_a_look_and_continue_when_it
     let ledger = "select sum(input_tokens + output_tokens)::bigint from dalsegno.usage";
     assert_eq!(budget.spent.tokens, LIMIT - 1 + fixture.count(ledger).await);
     assert_eq!(budget.reserved, Amount::ZERO);
+}
+
+/// Number of tasks that wait behind one whose turn was stopped.
+const N_BEHIND: usize = if cfg!(feature = "chaos") { 199 } else { 11 };
+
+/// Runs a task until the limit of its campaign stops it between two calls, lets others wait behind it, and raises the limit.
+/// `n_calls` counts the requests at the provider; `end_play` lets it answer without further tools. Returns the first task.
+pub async fn stop_and_continue(
+    fixture: &Fixture,
+    n_calls: impl Fn() -> usize,
+    end_play: impl FnOnce(),
+) -> Task {
+    let first = fixture.add_for("writer", "first", "Write.").await;
+    fixture.waiting_for_budget(1).await;
+    let n_paid = n_calls();
+    assert!(n_paid > 1, "{n_paid}");
+    let waiting = fixture.task(&first).await;
+    assert_eq!(waiting.state, State::Queued);
+    let parts = "select count(*) from dalsegno.messages where role = 'tool'";
+    let n_parts = fixture.count(parts).await;
+    assert!(n_parts > 0 && n_parts <= n_paid as i64, "{n_parts} of {n_paid}");
+    let mut behind = Vec::new();
+    for n in 0..N_BEHIND {
+        behind.push(fixture.add_for("writer", &format!("w_{n}"), "Write.").await);
+    }
+    fixture.waiting_for_budget(1 + N_BEHIND as i64).await;
+    assert_eq!(n_calls(), n_paid, "a task that waits calls no provider");
+    let budget = fixture.budget().await;
+    assert_eq!((budget.spent.tokens, budget.reserved), (waiting.spent_tokens, Amount::ZERO));
+    end_play();
+    raise(fixture, 100_000_000).await;
+    let first = fixture.done(&first).await;
+    let mut charged = first.spent_tokens;
+    for task in &behind {
+        charged += fixture.done(task).await.spent_tokens;
+    }
+    fixture.settled().await;
+    let budget = fixture.budget().await;
+    assert_eq!((budget.spent.tokens, budget.reserved), (charged, Amount::ZERO));
+    assert!(fixture.count(parts).await >= n_parts, "the part of the stopped turn is kept");
+    let runs = "select count(*) from dalsegno.runs where kind = 'run_turn'";
+    let n_runs = 2 * (1 + N_BEHIND as i64);
+    assert_eq!(fixture.count(runs).await, n_runs, "each was looked at once and woken once");
+    first
 }
 
 /// Space for one turn at a time: each end wakes the next task, and the limit is never exceeded.

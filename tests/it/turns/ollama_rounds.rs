@@ -2,12 +2,13 @@
 
 use dalsegno::domain::{
     amount::Limit,
+    campaigns::LimitChange,
     tasks::{self, State},
     turns,
 };
 use serde_json::{Value, json};
 
-use super::Fixture;
+use super::{Fixture, budgets::stop_and_continue};
 use crate::providers::fake_ollama::{FakeOllama, Play};
 
 const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\n\
@@ -227,4 +228,21 @@ async fn a_token_budget_stops_a_turn_between_two_calls_and_a_raise_continues_it(
     assert_eq!(fixture.count(ledger).await, done.spent_tokens);
     let last = fake.chats().last().unwrap().to_string();
     assert!(last.contains("was interrupted") && last.matches("Write.").count() == 1, "{last}");
+}
+
+#[tokio::test]
+async fn at_the_limit_of_the_campaign_a_turn_keeps_its_part_and_all_tasks_continue_after_a_raise() {
+    let text = |n: usize| format!("Part {n}. {}", "The tide is out. ".repeat(40));
+    let fake = FakeOllama::playing((0..30).map(|n| posting(&text(n)))).await;
+    let fixture = fixture(&fake, &[]).await;
+    fixture.write_agent("writer", &WRITER.replace("tools:", "reserve_tokens: 300\ntools:"));
+    let limit = LimitChange { tokens: Some(Some(6_000)), ..Default::default() };
+    fixture.change_limit(limit).await;
+    let worker = fixture.start_worker().await;
+    let first = stop_and_continue(&fixture, || fake.chats().len(), || fake.stop_playing()).await;
+    worker.stop().await;
+    let interrupted = |chat: &&Value| chat.to_string().contains("was interrupted");
+    let chats = fake.chats();
+    let continued = chats.iter().find(interrupted).unwrap().to_string();
+    assert!(continued.contains("Part 0.") && first.result.is_some(), "{continued}");
 }

@@ -147,6 +147,11 @@ impl FakeOllama {
         fake
     }
 
+    /// Drops the plays that are left: the next calls get the usual answer.
+    pub fn stop_playing(&self) {
+        self.state.plays.lock().unwrap().clear();
+    }
+
     /// Releases all answers that wait at a gate.
     pub fn open(&self) {
         self.state.is_open.send_replace(true);

@@ -14,14 +14,19 @@ use dalsegno::{
 use serde_json::{Value, json};
 
 use super::{Setup, WRITER};
-use crate::providers::claude::{
-    api::{Api, Play},
-    cli::Cli,
+use crate::{
+    providers::claude::{
+        api::{Api, Play},
+        cli::Cli,
+    },
+    turns::budgets::stop_and_continue,
 };
 
 const BUDGET: i64 = 60_000;
 /// More calls than the budget pays for.
 const N_CALLS: usize = 30;
+/// Lets a task without space in the budget fail instead of waiting.
+const FAILS: &str = "on_limit: fail\n";
 /// Tokens that the test's API adds to its count: two of a cache, and the answer.
 const OTHER_TOKENS: i64 = 3 + 7 + 11;
 
@@ -58,9 +63,10 @@ fn results(messages: &[StoredMessage]) -> Vec<&str> {
 }
 
 impl Setup {
-    fn writes_with_a_shell(&self) {
-        let more = "reserve_tokens: 300\non_limit: fail\ntools: Bash\nmodel:";
-        self.fixture.write_agent("writer", &WRITER.replace("model:", more));
+    /// `more` are lines for the agent's file.
+    fn writes_with_a_shell(&self, more: &str) {
+        let more = format!("{more}reserve_tokens: 300\ntools: Bash\nmodel:");
+        self.fixture.write_agent("writer", &WRITER.replace("model:", &more));
         self.api.counts();
         self.api.plays(calls());
     }
@@ -84,7 +90,7 @@ async fn a_token_budget_of_the_campaign_ends_a_turn_between_two_calls() {
     let Some(setup) = Setup::with_limit(tokens(BUDGET)).await else { return };
     setup.fixture.fail_at_limit().await;
     let worker = setup.fixture.start_worker().await;
-    setup.writes_with_a_shell();
+    setup.writes_with_a_shell(FAILS);
     let task = setup.stopped_by("campaign", Limit::default()).await;
     setup.check_sums(&[&task]).await;
     let change = campaigns::LimitChange { tokens: Some(Some(BUDGET * 10)), ..Default::default() };
@@ -100,7 +106,7 @@ async fn a_token_budget_of_the_campaign_ends_a_turn_between_two_calls() {
 async fn a_token_budget_of_a_task_ends_its_turn_between_two_calls() {
     let Some(setup) = Setup::new(&[]).await else { return };
     let worker = setup.fixture.start_worker().await;
-    setup.writes_with_a_shell();
+    setup.writes_with_a_shell(FAILS);
     setup.api.stop_playing();
     setup.run_prompt("Begin.").await;
     setup.api.plays(calls());
@@ -150,10 +156,24 @@ impl Setup {
 }
 
 #[tokio::test]
+async fn at_the_limit_of_the_campaign_a_turn_keeps_its_part_and_all_tasks_continue_after_a_raise() {
+    let Some(setup) = Setup::with_limit(tokens(BUDGET)).await else { return };
+    setup.writes_with_a_shell("");
+    let worker = setup.fixture.start_worker().await;
+    let (api, fixture) = (&setup.api, &setup.fixture);
+    let first = stop_and_continue(fixture, || api.requests().len(), || api.stop_playing()).await;
+    worker.stop().await;
+    let requests = api.requests();
+    let interrupted = |request: &&Value| request.to_string().contains("was interrupted");
+    let continued = requests.iter().find(interrupted).unwrap().to_string();
+    assert!(continued.contains("wave 0") && first.result.is_some(), "{continued}");
+}
+
+#[tokio::test]
 async fn two_turns_at_once_share_the_budget_of_their_campaign() {
     let Some(setup) = Setup::with_limit(tokens(BUDGET)).await else { return };
     setup.fixture.fail_at_limit().await;
-    setup.writes_with_a_shell();
+    setup.writes_with_a_shell(FAILS);
     setup.api.plays(calls());
     let fixture = &setup.fixture;
     let worker = fixture.start_worker().await;
@@ -183,7 +203,7 @@ async fn a_money_budget_ends_a_turn_with_the_same_message() {
         return;
     };
     setup.fixture.fail_at_limit().await;
-    setup.writes_with_a_shell();
+    setup.writes_with_a_shell(FAILS);
     let fixture = &setup.fixture;
     let worker = fixture.start_worker().await;
     let task = fixture.ended_after_pause(&fixture.add("Write.").await).await;
