@@ -14,13 +14,14 @@ pub(super) async fn run(
     services: Arc<Services>,
 ) -> HandlerResult {
     let now = services.clock.now();
+    // Before the wake-up, which begins the next period.
     let end = budgets::period_end(run.pool(), &owner, &key).await.map_err(JobError::retry)?;
-    // The clocks of the queue and of the service differ by a moment, or a person has started the job.
-    if let Some(left) = end.and_then(|end| (end - now).to_std().ok()).filter(|left| !left.is_zero())
-    {
+    // Also before the end of the period: a turn that cannot lock the whole budget leaves the wake-up to this job.
+    budgets::wake(run.pool(), &owner, &key, now).await.map_err(JobError::retry)?;
+    let left = end.and_then(|end| (end - now).to_std().ok()).filter(|left| !left.is_zero());
+    if let Some(left) = left {
         let reason = "the period of the budget has not ended".to_owned();
         return Ok(End::Snooze { until: HoldUntil::After(left), reason });
     }
-    budgets::wake(run.pool(), &owner, &key, now).await.map_err(JobError::retry)?;
     Ok(End::Done)
 }

@@ -243,7 +243,7 @@ async fn budgets_that_are_used_up_are_named_with_the_command_that_raises_them() 
         "select dalsegno.change_budget('agent', 'copywriter', 'UTC', '{\"tokens\": 10}', now())";
     sqlx::query(set).execute(&pool).await.unwrap();
     assert_eq!(budget().await.status, Status::Ok);
-    let spend = "update dalsegno.budgets set spent_tokens = 10";
+    let spend = "update dalsegno.budget_shares set spent_tokens = 10 where share = 0";
     sqlx::query(spend).execute(&pool).await.unwrap();
     let found = budget().await;
     assert_eq!(found.status, Status::Warn);

@@ -4,9 +4,10 @@
 //! the database treat them alike: `dalsegno.reserve_budgets`, `settle_budgets`, `wait_for_budget` and `wake_for_budget`. The budget of
 //! a task is checked with its row, which each turn reads anyway.
 //!
-//! Races: many turns begin and end at the limit at once. Each locks the row of a budget before it compares, so a reservation never takes
-//! spent and reserved amounts together above the limit. A call that costs more than its reservation is still charged in full. The
-//! migration that creates `dalsegno.budgets` says how no wake-up is lost.
+//! Races: many turns begin and end at the limit at once. Each locks the row of the campaign's budget, or a share of another budget, before
+//! it compares, so a reservation never takes spent and reserved amounts together above the limit. A call that costs more than its
+//! reservation is still charged in full. The migration that creates `dalsegno.budget_shares` says how turns share a budget and how no
+//! wake-up is lost.
 //!
 //! Spending without a reservation needs no permission. The campaign's is added up beside the row of its budget, in one of several rows:
 //! otherwise all turns of a campaign without a limit would end one after the other. A limit that is set during such a turn counts its

@@ -184,7 +184,11 @@ pub async fn left_micros(
     own: Amount,
 ) -> Result<Option<i64>, StatementError> {
     sqlx::query_scalar!(
-        "select min(limit_micros - spent_micros - reserved_micros + $2) from dalsegno.budgets where id = any ($1)",
+        "select min(b.limit_micros - s.micros + $2)
+           from dalsegno.budgets as b
+          cross join lateral (select sum(s.spent_micros + s.reserved_micros)::bigint as micros
+                                from dalsegno.budget_shares as s where s.budget_id = b.id) as s
+          where b.id = any ($1)",
         budgets,
         own.micros,
     )

@@ -464,6 +464,8 @@ async fn an_erasure_cancels_waiting_reruns_and_removes_the_others() {
     .await;
     upkeep.stop_only().await;
     assert_eq!(fixture.count(RERUNS).await, 0);
+    let counted = "select (contents -> 'reruns' -> 'rows')::bigint from dalsegno.erasures";
+    assert_eq!(fixture.count(counted).await, 2, "the receipt counts them");
     assert_eq!(
         fixture.count("select count(*) from dalsegno.jobs where kind = 'rerun_turn'").await,
         0
