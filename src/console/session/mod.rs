@@ -31,8 +31,8 @@ use crate::{
     },
 };
 
-/// Messages of a page.
-const PAGE: i64 = 100;
+/// Messages of a page. Each is on it twice: as it is, and as the model sees it.
+const PAGE: i64 = 60;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct PageQuery {
