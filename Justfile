@@ -35,6 +35,10 @@ bench-board *scenarios:
 bench-http *scenarios:
     cargo bench --bench http -- {{scenarios}}
 
+# Benchmarks the web console: its pages on a large database, open tabs, the reader of the feed.
+bench-console *scenarios:
+    cargo bench --bench console -- {{scenarios}}
+
 # Benchmarks tools: calls over loopback, turns with several rounds of calls.
 bench-tools *scenarios:
     cargo bench --bench tools -- {{scenarios}}

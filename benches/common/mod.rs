@@ -44,10 +44,14 @@ impl Server {
 
 impl Database {
     pub async fn create(server: &Server) -> anyhow::Result<Self> {
+        Self::create_on(&server.options).await
+    }
+
+    pub async fn create_on(server: &PgConnectOptions) -> anyhow::Result<Self> {
         let name = format!("dalsegno_bench_{}", uuid::Uuid::new_v4().simple());
-        run_on(&server.options, format!("create database {name}")).await?;
-        let options = server.options.clone().database(&name);
-        Ok(Self { options, name, server: server.options.clone() })
+        run_on(server, format!("create database {name}")).await?;
+        let options = server.clone().database(&name);
+        Ok(Self { options, name, server: server.clone() })
     }
 
     /// Drops the database. Its pools have to be closed before.

@@ -137,7 +137,7 @@ async fn change(
     match named {
         Named::Campaign(id) => {
             let budget = match is_read {
-                true => server.call(ShowCampaign { id }).await?.budget,
+                true => server.call(ShowCampaign { id, summary: false }).await?.budget,
                 false => Some(server.call(campaign::limits_of(id, limits, on_limit)).await?),
             };
             let text = || budget.as_ref().map(campaign::show::format_budget).unwrap_or_default();

@@ -248,6 +248,6 @@ impl Server {
     }
 
     async fn find(&self, noun: Noun, text: &str) -> Result<Uuid, Failure> {
-        Ok(self.call(FindId { noun, text: text.to_owned() }).await?.id)
+        Ok(self.call(FindId { noun, text: text.to_owned(), newest: None }).await?.id)
     }
 }

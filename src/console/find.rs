@@ -20,8 +20,10 @@ use crate::{
 
 /// Most results of a kind.
 const MAX_OF_KIND: usize = 5;
-/// Digits of an id from which ids are looked up. Ends of ids have no index, so a lookup reads whole tables.
+/// Digits of an id from which ids are looked up.
 const MIN_DIGITS: usize = 8;
+/// Ids of a kind among which an end is looked for.
+const NEWEST: i64 = 20_000;
 
 /// Pages by words.
 const PAGES: &[(&str, &str, &str)] = &[
@@ -55,7 +57,7 @@ pub(super) async fn show(
     let text = query.q.trim();
     let found = find(&page, text).await?;
     let list = html! {
-        @if found.is_empty() && !text.is_empty() { div.empty { "Nothing is called “" bdi { (title(text)) } "”." } }
+        @if found.is_empty() && !text.is_empty() { div.empty { "Nothing is called “" bdi { (title(text)) } "”." @if is_id_like(text) { " The end of an id is found among the newest 20,000; write the beginning or the whole of an older one." } } }
         ul."rows found" {
             @for Found { target, name, kind } in &found { li { a href=(target) { (name) " " span."faint small" { (kind) } } } }
         }
@@ -110,7 +112,8 @@ async fn by_id(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
         (Noun::Session, "session", "sessions"),
         (Noun::Campaign, "campaign", "campaigns"),
     ] {
-        match page.caller.run_if_allowed(FindId { noun, text: text.to_owned() }).await {
+        let find = FindId { noun, text: text.to_owned(), newest: Some(NEWEST) };
+        match page.caller.run_if_allowed(find).await {
             Ok(Some(found)) => all.push(Found {
                 target: format!("/{folder}/{}", found.id),
                 name: id(kind, found.id),

@@ -117,7 +117,8 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
         div.head { div { h1 { "Tasks" } } }
         (filters(&asked))
         @if listing.items.is_empty() {
-            @if is_filtered { div.empty { "No task matches these filters. " a href="/tasks" { "Show all tasks" } } }
+            @if listing.next.is_some() { div.empty { "No match among the next 2,000 tasks; older ones have not been searched yet." } }
+            @else if is_filtered { div.empty { "No task matches these filters. " a href="/tasks" { "Show all tasks" } } }
             @else { (empty("No task has been added yet.", "dalsegno task add --campaign CAMPAIGN --agent AGENT \"Write part one.\"")) }
         } @else {
             (section("Newest first", &total(listing.items.len(), listing.next.is_some()), &task_table(&page, &listing.items)))

@@ -95,6 +95,18 @@ pub async fn list(
     Ok(all)
 }
 
+/// Lists the paused credentials. Sessions are counted only if there is one.
+pub async fn list_paused(
+    conn: &mut PgConnection,
+    now: DateTime<Utc>,
+) -> Result<Vec<CredentialStatus>, StatementError> {
+    if all_paused(&mut *conn, now).await?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all = list(conn, &[], now).await?;
+    Ok(all.into_iter().filter(|one| one.paused_until.is_some()).collect())
+}
+
 /// Ends the pause of a credential on all workers, and wakes all tasks that wait until a time: those that wait for something
 /// else go back to waiting. Returns its provider and the number of woken tasks. Without a provider the name has to belong to
 /// exactly one paused credential. The caller commits, or rolls back after an error.

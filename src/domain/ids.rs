@@ -17,6 +17,8 @@ pub struct PartialId {
     pub most: Uuid,
     /// The digits that it may end with.
     pub end: Option<String>,
+    /// The number of newest rows among which an end is looked for. `None`: all.
+    newest: Option<i64>,
 }
 
 /// A campaign as a person gives it: its name, or its id as [`PartialId`].
@@ -104,6 +106,9 @@ macro_rules! find_id {
                 + $table
                 + "
                             where $3::text is not null and not exists (select from begins)
+                              and ($6::bigint is null or id > coalesce((select id from "
+                + $table
+                + " order by id desc offset $6 limit 1), '00000000-0000-0000-0000-000000000000'))
                               and right(replace(id::text, '-', ''), length($3)) = $3
                               and ($5::uuid[] is null or "
                 + $campaign
@@ -119,6 +124,7 @@ macro_rules! find_id {
             given.end,
             crate::domain::ids::MATCHES,
             $within as Option<&[uuid::Uuid]>,
+            given.newest(),
         )
         .fetch_all($executor)
         .await
@@ -178,6 +184,15 @@ impl PartialId {
     pub fn text(&self) -> &str {
         &self.text
     }
+
+    /// Looks for an end among this many of the newest rows only.
+    pub fn among(self, newest: Option<i64>) -> Self {
+        Self { newest, ..self }
+    }
+
+    pub(super) fn newest(&self) -> Option<i64> {
+        self.newest
+    }
 }
 
 impl GivenCampaign {
@@ -201,7 +216,7 @@ impl FromStr for PartialId {
         }
         let (least, most) = (bound('0')?, bound('f')?);
         let end = (digits.len() >= MIN_END_DIGITS).then(|| digits.to_ascii_lowercase());
-        Ok(Self { text: text.to_owned(), least, most, end })
+        Ok(Self { text: text.to_owned(), least, most, end, newest: None })
     }
 }
 

@@ -35,6 +35,19 @@ pub async fn begin_with_limit(
     pool.begin_with(AssertSqlSafe(begin)).await.map_err(StatementError::to("begin a transaction"))
 }
 
+/// Begins a transaction whose statements are planned for their values, as optional conditions need it: `$1 is null or campaign_id = $1` has
+/// no index in the general plan that other statements share ([`crate::db`]).
+pub async fn begin_search(
+    pool: &PgPool,
+    longest: Option<Duration>,
+) -> Result<Transaction<'static, Postgres>, StatementError> {
+    let limit =
+        longest.map(|longest| format!("set local statement_timeout = {}; ", longest.as_millis()));
+    let limit = limit.unwrap_or_default();
+    let begin = format!("begin; {limit}set local plan_cache_mode = force_custom_plan");
+    pool.begin_with(AssertSqlSafe(begin)).await.map_err(StatementError::to("begin a transaction"))
+}
+
 /// Begins a transaction as [`begin_with_limit`] does, with a limit on waiting for locks.
 pub async fn begin_with_limits(
     pool: &PgPool,

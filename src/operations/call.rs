@@ -18,6 +18,7 @@ use crate::{
         audit::Actor,
         context_previews::Previews,
         reruns::RerunRoutes,
+        transaction::begin_search,
     },
     tools::Meanings,
     traces::{self, Traces},
@@ -76,6 +77,11 @@ impl Call {
     /// Begins a transaction for a read without locks.
     pub async fn begin_read(&self) -> Result<Transaction<'static, Postgres>, StatementError> {
         begin_read(&self.pool, self.limits.as_ref()).await
+    }
+
+    /// As [`Self::begin_read`], for statements with optional conditions.
+    pub async fn begin_search(&self) -> Result<Transaction<'static, Postgres>, StatementError> {
+        begin_search(&self.pool, self.limits.as_ref().map(|limits| limits.longest)).await
     }
 
     /// Reserves space in the queue for tasks that are about to be added. Commands are exempt from the limit.

@@ -14,7 +14,7 @@ use crate::domain::{
     amount::{Limit, OnLimit},
     audit::Action,
     campaign_control,
-    campaign_overview::{Overview, overview},
+    campaign_overview::{Overview, overview, summary},
     campaigns::{self, Campaign, Error, LimitChange},
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT},
     erasures::{self, Erasure},
@@ -42,6 +42,9 @@ pub struct ListCampaigns {
 #[serde(deny_unknown_fields)]
 pub struct ShowCampaign {
     pub id: Uuid,
+    /// Leaves `sessions` and `usage` empty: adding up the ledger takes long in a campaign with many calls.
+    #[serde(default)]
+    pub summary: bool,
 }
 
 /// Creates a campaign.
@@ -145,7 +148,10 @@ impl Operation for ShowCampaign {
 
     async fn run(self, call: &Call) -> Result<Overview, Refusal> {
         let mut transaction = call.begin_read().await?;
-        Ok(overview(&mut transaction, self.id).await?)
+        Ok(match self.summary {
+            true => summary(&mut transaction, self.id).await?,
+            false => overview(&mut transaction, self.id).await?,
+        })
     }
 }
 

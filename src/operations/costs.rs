@@ -48,7 +48,7 @@ impl Operation for ReportCosts {
             campaign_id: self.campaign_id,
             within: call.reach.campaigns(),
         };
-        let mut transaction = call.begin_read().await?;
+        let mut transaction = call.begin_search().await?;
         Ok(costs::report(&mut transaction, &question, &call.config.currency).await?)
     }
 }

@@ -136,7 +136,8 @@ impl Operation for ListFlows {
         let Self { campaign_id, state, cursor, .. } = self;
         let filter = Filter { campaign_id, state, within: call.reach.campaigns() };
         let page = Page { after: cursor, limit: limit + 1 };
-        let flows = flows::list(&call.pool, filter, page).await?;
+        let mut transaction = call.begin_search().await?;
+        let flows = flows::list(&mut *transaction, filter, page).await?;
         Ok(Listing::of(flows, limit, |flow| flow.id))
     }
 }

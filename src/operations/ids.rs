@@ -5,14 +5,16 @@ use std::{str::FromStr, sync::Arc, time::Duration};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Call, Limits, Operation, Refusal, Spec, begin_read};
+use super::{Call, Limits, Operation, Refusal, Spec};
 use crate::domain::{
     bulk_actions, campaigns,
     class::{Classify as _, Kind},
     facts, flows,
-    ids::{NoId, NotFound},
+    ids::{NoId, NotFound, PartialId},
     keys::Scope,
-    memory, posts, sessions, tasks, webhooks,
+    memory, posts, sessions, tasks,
+    transaction::begin_search,
+    webhooks,
 };
 
 /// Time limit of a lookup. No index has the ends of ids, so a lookup reads the whole table.
@@ -28,6 +30,10 @@ pub struct FindId {
     pub noun: Noun,
     /// The id, its beginning, eight or more of its last digits, or the name of a campaign.
     pub text: String,
+    /// Looks for last digits among this many of the newest ids only. No index has the ends of ids, so a search of all reads the whole
+    /// table.
+    #[schema(minimum = 1)]
+    pub newest: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -60,7 +66,11 @@ impl Operation for FindId {
     type Output = FoundId;
 
     async fn run(self, call: &Call) -> Result<FoundId, Refusal> {
-        let Self { noun, text } = self;
+        let Self { noun, text, newest } = self;
+        if newest.is_some_and(|newest| newest < 1) {
+            return Err(Refusal::new(Kind::Malformed, "bad_query", "newest must be 1 or more"));
+        }
+        let partial = || given(&text).map(|id: PartialId| id.among(newest));
         let within = call.reach.campaigns();
         let only_adds = call.reach.only_of().is_some();
         if only_adds && noun != Noun::Campaign {
@@ -77,19 +87,20 @@ impl Operation for FindId {
             Some(limits) => Some(limits.acquire_permits(1).await?),
             None => None,
         };
-        let mut transaction = begin_read(&call.pool, limits.as_ref()).await?;
+        let longest = limits.as_ref().map(|limits| limits.longest);
+        let mut transaction = begin_search(&call.pool, longest).await?;
         let conn = &mut *transaction;
         let id = match noun {
-            Noun::BulkAction => bulk_actions::find(conn, &given(&text)?, within).await,
+            Noun::BulkAction => bulk_actions::find(conn, &partial()?, within).await,
             Noun::Campaign => campaigns::find(conn, &given(&text)?, within).await,
-            Noun::Fact => facts::find(conn, &given(&text)?, within).await,
-            Noun::Flow => flows::find(conn, &given(&text)?, within).await,
-            Noun::MemoryItem => memory::find_id(conn, &given(&text)?, within).await,
-            Noun::Post => posts::find(conn, &given(&text)?, within).await,
-            Noun::Session => sessions::find(conn, &given(&text)?, within).await,
-            Noun::Task => tasks::find(conn, &given(&text)?, within).await,
-            Noun::Webhook => webhooks::find(conn, &given(&text)?, within).await,
-            Noun::WebhookDelivery => webhooks::find_delivery(conn, &given(&text)?, within).await,
+            Noun::Fact => facts::find(conn, &partial()?, within).await,
+            Noun::Flow => flows::find(conn, &partial()?, within).await,
+            Noun::MemoryItem => memory::find_id(conn, &partial()?, within).await,
+            Noun::Post => posts::find(conn, &partial()?, within).await,
+            Noun::Session => sessions::find(conn, &partial()?, within).await,
+            Noun::Task => tasks::find(conn, &partial()?, within).await,
+            Noun::Webhook => webhooks::find(conn, &partial()?, within).await,
+            Noun::WebhookDelivery => webhooks::find_delivery(conn, &partial()?, within).await,
         };
         let id = id.map_err(|error| if only_adds { error.without_matches() } else { error });
         Ok(FoundId { id: id.map_err(|error| refusal(error, &text))? })

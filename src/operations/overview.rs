@@ -39,11 +39,8 @@ impl Operation for ShowOverview {
     type Output = Overview;
 
     async fn run(self, call: &Call) -> Result<Overview, Refusal> {
-        let configured = call.config.credentials.iter();
-        let configured: Vec<_> =
-            configured.map(|(on, name)| (on.as_str(), name.as_str())).collect();
         let mut transaction = call.begin_read().await?;
-        let attention = attention::list(&mut transaction, &configured, call.now).await?;
+        let attention = attention::list(&mut transaction, call.now).await?;
         let jobs = admin::running_jobs(&mut *transaction, TURNS, MAX_RUNNING).await?;
         Ok(Overview {
             attention,

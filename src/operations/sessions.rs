@@ -123,7 +123,8 @@ impl Operation for ListSessions {
             within: call.reach.campaigns(),
         };
         let page = Page { after: self.cursor, limit: limit + 1 };
-        let sessions = sessions::list(&call.pool, filter, page).await?;
+        let mut transaction = call.begin_search().await?;
+        let sessions = sessions::list(&mut *transaction, filter, page).await?;
         Ok(Listing::of(sessions, limit, |session| session.id))
     }
 }

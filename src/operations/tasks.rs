@@ -26,6 +26,9 @@ const TAG: &str = "tasks";
 pub(super) const READ_OR_ENQUEUE: &[Scope] = &[Scope::Read, Scope::Enqueue];
 
 /// Lists tasks, the newest first.
+///
+/// Filters by agent, time, text and the state `done` check each task. A page checks at most 2,000 tasks that match otherwise: it may have
+/// fewer items than `limit`, or none, and a `next`.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListTasks {
@@ -41,8 +44,7 @@ pub struct ListTasks {
     /// Only those that were added earlier.
     #[serde(default, deserialize_with = "timestamp::optional")]
     pub created_before: Option<DateTime<Utc>>,
-    /// Only those whose prompt contains this text, whether in capitals or not. A page reads the prompts of at most 2,000 tasks that
-    /// match otherwise: it may have fewer items than `limit`, or none, and a `next`.
+    /// Only those whose prompt contains this text, whether in capitals or not.
     #[schema(min_length = 1, max_length = 200)]
     pub text: Option<String>,
     /// Only those with all of these tags; commas between them.
@@ -103,7 +105,7 @@ impl Operation for ListTasks {
         let limit = page_limit(self.limit)?;
         let page = Page { after: self.cursor, limit: limit + 1 };
         let filter = self.filter(call)?;
-        let mut transaction = call.begin_read().await?;
+        let mut transaction = call.begin_search().await?;
         let within = call.reach.campaigns();
         let found = tasks::search(&mut transaction, &filter, within, page).await?;
         let listing = Listing::of(found.tasks, limit, |listed| listed.task.id);

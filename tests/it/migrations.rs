@@ -364,7 +364,7 @@ async fn every_constraint_has_a_message_or_is_internal() {
     for name in &constraints {
         let known = constraint::INTERNAL.contains(&name.as_str())
             || constraint::USER_MISTAKES.iter().any(|mistake| mistake.constraint == name);
-        assert!(known, "{name} is neither in WORDS nor in INTERNAL of src/db/constraint.rs");
+        assert!(known, "{name} is neither in WORDS nor in INTERNAL of src/db/constraint/");
     }
     let listed = constraint::USER_MISTAKES.iter().map(|mistake| mistake.constraint);
     for name in listed.chain(constraint::INTERNAL.iter().copied()) {

@@ -144,7 +144,7 @@ async fn run_on_server(
         }
         CampaignCommand::Show(campaign) => {
             let id = campaign.id(context, server).await?;
-            let overview = server.call(ShowCampaign { id }).await?;
+            let overview = server.call(ShowCampaign { id, summary: false }).await?;
             output.print_data(&overview, || show::format_overview(&overview, &context.catalogue()));
         }
         CampaignCommand::Edit(edit) => versions::edit(edit, context, server).await?,
@@ -164,7 +164,7 @@ async fn run_on_server(
         CampaignCommand::Resume(campaign) => {
             let id = campaign.id(context, server).await?;
             // An API key may resume a campaign without the right to read it.
-            let before = server.call(ShowCampaign { id }).await.ok();
+            let before = server.call(ShowCampaign { id, summary: false }).await.ok();
             print_status(&server.call(ResumeCampaign { id }).await?, output);
             let was_active = before.is_some_and(|it| it.campaign.status == Status::Active);
             if was_active && !output.is_json() {
@@ -203,7 +203,7 @@ async fn change_budget(
     let experiments = set.experiments.map(Some);
     let experiments_micros = experiments.or(set.no_experiments.then_some(None));
     if set.limits.are_none() && set.on_limit.is_none() && experiments_micros.is_none() {
-        return Ok(server.call(ShowCampaign { id }).await?.budget);
+        return Ok(server.call(ShowCampaign { id, summary: false }).await?.budget);
     }
     let change = ChangeBudget { experiments_micros, ..limits_of(id, &set.limits, set.on_limit) };
     Ok(Some(server.call(change).await?))
@@ -229,7 +229,7 @@ async fn erase(erase: &Erase, server: &Server) -> Result<Erasure, Failure> {
     }
     match server.call(ShowErasure { id }).await {
         Err(failure) if failure.exit == Exit::NotFound => {
-            server.call(ShowCampaign { id }).await?;
+            server.call(ShowCampaign { id, summary: false }).await?;
             let words = format!(
                 "nothing was done: this would permanently erase campaign {id} with all of its conversations; confirm with --yes"
             );

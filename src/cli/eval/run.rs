@@ -63,7 +63,7 @@ async fn find_campaign(args: &Run, eval: &Eval, server: &Server) -> Result<Uuid,
         Ok(id) if budget == Limit::default() => Ok(id),
         Ok(id) => {
             // The same command again, after it was cut off, names the budget that it has set.
-            let known = server.call(ShowCampaign { id }).await?.budget;
+            let known = server.call(ShowCampaign { id, summary: false }).await?.budget;
             if known.is_some_and(|known| known.limit == budget) {
                 return Ok(id);
             }

@@ -146,7 +146,9 @@ async fn note_pause(task: &Task, context: &Context, server: &Server) {
         return;
     }
     let id = task.campaign_id;
-    let Ok(Overview { campaign, pause_reason, .. }) = server.call(ShowCampaign { id }).await else {
+    let Ok(Overview { campaign, pause_reason, .. }) =
+        server.call(ShowCampaign { id, summary: true }).await
+    else {
         return;
     };
     if campaign.status == Status::Paused {

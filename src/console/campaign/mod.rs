@@ -12,7 +12,7 @@ use super::{
     layout::{Content, campaign_tone, campaign_word},
     lists::{session_table, task_table},
     page::{Page, PageResult},
-    parts::{Action, Confirmation, Tone, agent, empty, id, next_page, section},
+    parts::{Action, Confirmation, Tone, agent, counted, empty, id, next_page, section},
 };
 use crate::{
     domain::{
@@ -20,7 +20,9 @@ use crate::{
         campaigns::Status,
         statuses::{AgentOverview, State},
     },
-    operations::{ListAgentStatuses, ListTasks, PauseCampaign, ResumeCampaign, ShowCampaign},
+    operations::{
+        ListAgentStatuses, ListSessions, ListTasks, PauseCampaign, ResumeCampaign, ShowCampaign,
+    },
 };
 
 const TABS: [(&str, &str); 5] = [
@@ -44,19 +46,19 @@ pub(super) async fn show(
     Query(query): Query<PageQuery>,
     page: Page,
 ) -> PageResult {
-    let overview = page.caller.run(ShowCampaign { id: given }).await?;
+    let overview = page.caller.run(ShowCampaign { id: given, summary: true }).await?;
     let agents = page.caller.run_if_allowed(ListAgentStatuses { id: given }).await?;
     let agents = agents.map(|statuses| statuses.items).unwrap_or_default();
     let part = match query.part.as_str() {
         "tasks" => tasks(&page, given, &query.cursor).await?,
-        "conversations" => conversations(&page, &overview),
+        "conversations" => conversations(&page, given, &query.cursor).await?,
         "memory" => side::memory(&page, given, &query.cursor).await?,
         "blackboard" => side::blackboard(&page, given).await?,
         _ => board::show(&page, given, &query.cursor, overview.campaign.status).await?,
     };
     let name = overview.campaign.name.clone();
     let body = html! {
-        (head(&page, &overview))
+        (head(&page, &overview, &agents))
         @if let Some(reason) = &overview.pause_reason {
             section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The campaign is paused: no turn starts until it is resumed." } p.next dir="auto" { (reason) } } }
         }
@@ -86,8 +88,9 @@ fn tab(campaign: Uuid, part: &str) -> String {
     }
 }
 
-fn head(page: &Page, overview: &Overview) -> Markup {
+fn head(page: &Page, overview: &Overview, agents: &[AgentOverview]) -> Markup {
     let campaign = &overview.campaign;
+    let n_open = agents.iter().filter(|it| it.status.session_id.is_some()).count();
     let given = campaign.id.to_string();
     let here = format!("/campaigns/{given}");
     let fields = [("id", given.as_str())];
@@ -107,7 +110,7 @@ fn head(page: &Page, overview: &Overview) -> Markup {
                 div.meta {
                     (campaign_tone(campaign.status).badge(campaign_word(campaign.status), None))
                     span { "since " (page.view.date(campaign.created_at)) }
-                    span { (overview.sessions.len()) " open conversations" }
+                    span { (counted(n_open, "open conversation", "open conversations")) }
                     (id("campaign", campaign.id))
                 }
             }
@@ -185,16 +188,25 @@ async fn tasks(
     })
 }
 
-fn conversations(page: &Page, overview: &Overview) -> Markup {
-    match overview.sessions.is_empty() {
-        true => empty(
-            "No conversation is open.",
-            &format!("dalsegno session ls --campaign {}", overview.campaign.id),
-        ),
-        false => section(
-            "Open conversations",
-            &html! { a href={ "/sessions?campaign_id=" (overview.campaign.id) } { "with closed ones" } },
-            &session_table(page, &overview.sessions),
-        ),
-    }
+async fn conversations(
+    page: &Page,
+    given: Uuid,
+    cursor: &str,
+) -> Result<Markup, crate::operations::Refusal> {
+    let list = ListSessions {
+        campaign_id: Some(given),
+        agent: None,
+        open: true,
+        cursor: cursor.parse().ok(),
+        limit: None,
+    };
+    let listing = page.caller.run(list).await?;
+    let here = format!("/campaigns/{given}");
+    let all = html! { a href={ "/sessions?campaign_id=" (given) } { "with closed ones" } };
+    Ok(html! {
+        @if listing.items.is_empty() {
+            (empty("No conversation is open.", &format!("dalsegno session ls --campaign {given}")))
+        } @else { (section("Open conversations", &all, &session_table(page, &listing.items))) }
+        (next_page(&here, &[("part", "conversations")], listing.next.as_deref()))
+    })
 }

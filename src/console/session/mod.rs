@@ -31,8 +31,8 @@ use crate::{
     },
 };
 
-/// Messages of a page.
-const PAGE: i64 = 100;
+/// Messages of a page. Each is on it twice: as it is, and as the model sees it.
+const PAGE: i64 = 60;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct PageQuery {
@@ -48,7 +48,8 @@ pub(super) async fn show(
     let detail = page.caller.run(ShowSession { id: given }).await?;
     let explained = page.caller.run(ExplainSession { id: given }).await?;
     let session = &detail.session;
-    let campaign = page.caller.run_if_allowed(ShowCampaign { id: session.campaign_id }).await?;
+    let campaign = ShowCampaign { id: session.campaign_id, summary: true };
+    let campaign = page.caller.run_if_allowed(campaign).await?;
     let campaign = campaign.map(|overview| overview.campaign.name);
     let context = last_context(&page, &detail.last_turns).await?;
     let fold = applied(&detail.compactions);

@@ -46,7 +46,8 @@ pub(super) async fn show(
 ) -> PageResult {
     let detail = page.caller.run(ShowTask { id: given, wait: None }).await?;
     let explanation = page.caller.run(ExplainTask { id: given }).await?;
-    let campaign = page.caller.run_if_allowed(ShowCampaign { id: detail.task.campaign_id }).await?;
+    let campaign = ShowCampaign { id: detail.task.campaign_id, summary: true };
+    let campaign = page.caller.run_if_allowed(campaign).await?;
     let campaign = campaign.map(|overview| overview.campaign.name);
     let name = title(&detail.task.prompt);
     let body = html! {

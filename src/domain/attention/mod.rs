@@ -70,16 +70,12 @@ impl Classify for Error {
 }
 
 /// Lists what waits for a person, the most urgent kind first.
-pub async fn list(
-    conn: &mut PgConnection,
-    configured: &[(&str, &str)],
-    now: DateTime<Utc>,
-) -> Result<Vec<Attention>, Error> {
+pub async fn list(conn: &mut PgConnection, now: DateTime<Utc>) -> Result<Vec<Attention>, Error> {
     let failed = tasks::failed_since(&mut *conn, now - FAILED_WITHIN, MAX_OF_KIND).await?;
     let budgets = campaigns::spent_budgets(&mut *conn, MAX_OF_KIND).await?;
     let queues = admin::list_queues(&mut *conn).await?;
     let pauses = agent_pauses::list_all(&mut *conn).await?;
-    let credentials = credentials::list(&mut *conn, configured, now).await?;
+    let credentials = credentials::list_paused(&mut *conn, now).await?;
     let campaigns = campaigns::paused(&mut *conn, MAX_OF_KIND).await?;
     let campaigns = of_campaigns(conn, campaigns).await?;
     let failed = failed.into_iter().map(of_failed);

@@ -1,5 +1,6 @@
 //! One reader of the feed for all followers of a process.
 //!
+//! It reads at a constant pace, and sends the events of a read together: waking hundreds of followers costs more than anything else here.
 //! The first follower starts the reader; it ends some time after the last one has left. The newest events stay in memory, so that followers
 //! that come back continue after their last event without a read. Older events are read once, up to those in memory.
 //!
@@ -8,14 +9,15 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
 use sqlx::PgPool;
 use tokio::{
     sync::broadcast::{Receiver, Sender, error::RecvError},
-    time::{Instant, sleep},
+    time::{Instant, MissedTickBehavior, interval, sleep},
 };
 
 use super::{Event, EventFilter, FeedItem, Filter, Watch, list, watch::newest_drawn};
@@ -23,8 +25,10 @@ use crate::domain::StatementError;
 
 /// Events in memory: those of some minutes.
 const MAX_IN_MEMORY: usize = 2_000;
-/// Events that a follower may be behind. One that stalls for longer is dropped, and comes back with its last event.
-const MAX_BEHIND: usize = 1_024;
+/// Reads that a follower may be behind: about a minute. One that stalls for longer is dropped, and comes back with its last event.
+const MAX_BEHIND: usize = 256;
+/// Time between two reads. It is most of the time in which an event reaches a page.
+const PACE: Duration = Duration::from_millis(200);
 /// Time for which the reader goes on without a follower, for pages that are being changed.
 const LINGER: Duration = Duration::from_secs(60);
 /// Pause after an error of the database.
@@ -35,10 +39,20 @@ const PAGE: i64 = 500;
 #[derive(Debug, Clone, Default)]
 pub struct Hub(Arc<Mutex<State>>);
 
+/// An event in memory. Its JSON is made once for all followers.
+#[derive(Debug)]
+pub struct SharedEvent {
+    event: Event,
+    json: OnceLock<String>,
+}
+
+/// The events of one read.
+type Batch = Arc<[Arc<SharedEvent>]>;
+
 #[derive(Debug)]
 struct State {
-    sender: Sender<Arc<Event>>,
-    newest: VecDeque<Arc<Event>>,
+    sender: Sender<Batch>,
+    newest: VecDeque<Arc<SharedEvent>>,
     /// All events after this id are in memory. `None`: no reader runs.
     floor: Option<i64>,
 }
@@ -50,9 +64,9 @@ pub struct Follower {
     /// The events between these ids are read first.
     missed: Option<(i64, i64)>,
     /// Those that are read.
-    earlier: VecDeque<Arc<Event>>,
-    coming: VecDeque<Arc<Event>>,
-    receiver: Receiver<Arc<Event>>,
+    earlier: VecDeque<Arc<SharedEvent>>,
+    coming: VecDeque<Arc<SharedEvent>>,
+    receiver: Receiver<Batch>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -114,27 +128,15 @@ impl Hub {
         self.lock().last()
     }
 
-    /// Reads the feed and sends each event, until no follower is left.
+    /// Reads the feed and sends its events, until no follower is left.
     async fn read(self, pool: PgPool, mut watch: Watch) {
+        let mut pace = interval(PACE);
+        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut alone_since: Option<Instant> = None;
         loop {
-            let item = tokio::select! {
-                item = watch.next() => item,
-                () = sleep(LINGER) => {
-                    if self.end_if_alone(&mut alone_since) {
-                        return;
-                    }
-                    continue;
-                }
-            };
-            match item {
-                Ok(FeedItem::Begun(_)) => {}
-                Ok(FeedItem::Event(event)) => {
-                    self.append(event);
-                    if self.end_if_alone(&mut alone_since) {
-                        return;
-                    }
-                }
+            pace.tick().await;
+            match watch.read().await {
+                Ok(events) => self.append(events),
                 Err(error) => {
                     tracing::warn!(%error, "cannot read the feed for open pages; trying again");
                     self.hang_up();
@@ -145,6 +147,9 @@ impl Hub {
                     }
                 }
             }
+            if self.end_if_alone(&mut alone_since) {
+                return;
+            }
         }
     }
 
@@ -153,15 +158,18 @@ impl Hub {
         self.lock().sender = Sender::new(MAX_BEHIND);
     }
 
-    fn append(&self, event: Event) {
+    fn append(&self, events: Vec<Event>) {
+        if events.is_empty() {
+            return;
+        }
+        let batch: Batch = events.into_iter().map(|event| Arc::new(event.into())).collect();
         let mut state = self.lock();
-        let event = Arc::new(event);
-        state.newest.push_back(Arc::clone(&event));
+        state.newest.extend(batch.iter().cloned());
         while state.newest.len() > MAX_IN_MEMORY {
             state.floor = state.newest.pop_front().map(|event| event.id);
         }
-        // Without a follower, the event stays in memory only.
-        let _ = state.sender.send(event);
+        // Without a follower, the events stay in memory only.
+        let _ = state.sender.send(batch);
     }
 
     /// Ends the reader if it has had no follower for some time. Decides under the lock, so that no follower joins an ended reader.
@@ -196,7 +204,7 @@ impl State {
 
 impl Follower {
     /// Waits for the next event.
-    pub async fn next(&mut self) -> Result<Arc<Event>, FollowError> {
+    pub async fn next(&mut self) -> Result<Arc<SharedEvent>, FollowError> {
         loop {
             if let Some(event) = self.earlier.pop_front() {
                 return Ok(event);
@@ -205,15 +213,37 @@ impl Follower {
             let filter = Filter { campaign_id: None, after, up_to, limit: PAGE };
             let events = list(&self.pool, filter).await?;
             self.missed = events.last().filter(|last| last.id < up_to).map(|last| (last.id, up_to));
-            self.earlier.extend(events.into_iter().map(Arc::new));
+            self.earlier.extend(events.into_iter().map(|event| Arc::new(event.into())));
         }
-        if let Some(event) = self.coming.pop_front() {
-            return Ok(event);
+        loop {
+            if let Some(event) = self.coming.pop_front() {
+                return Ok(event);
+            }
+            match self.receiver.recv().await {
+                Ok(batch) => self.coming.extend(batch.iter().cloned()),
+                Err(RecvError::Lagged(_) | RecvError::Closed) => return Err(FollowError::Dropped),
+            }
         }
-        match self.receiver.recv().await {
-            Ok(event) => Ok(event),
-            Err(RecvError::Lagged(_) | RecvError::Closed) => Err(FollowError::Dropped),
-        }
+    }
+}
+
+impl SharedEvent {
+    pub fn json(&self) -> &str {
+        self.json.get_or_init(|| serde_json::to_string(&self.event).unwrap_or_default())
+    }
+}
+
+impl From<Event> for SharedEvent {
+    fn from(event: Event) -> Self {
+        Self { event, json: OnceLock::new() }
+    }
+}
+
+impl Deref for SharedEvent {
+    type Target = Event;
+
+    fn deref(&self) -> &Event {
+        &self.event
     }
 }
 

@@ -14,7 +14,7 @@ use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
-    hub::{FollowError, Follower, Hub},
+    hub::{FollowError, Follower, Hub, SharedEvent},
     watch::{EventFilter, FeedItem, Watch},
 };
 use super::StatementError;

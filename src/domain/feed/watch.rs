@@ -20,6 +20,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(250);
 const PAGE: i64 = 100;
 /// Their bytes in one read, unless the first event alone has more. Together with the buffers of the connection they stay below 64 KiB.
 const PAGE_BYTES: i64 = 16 * 1024;
+/// Events of several pages that are read at once.
+const MAX_READ: usize = 1_000;
 
 /// A filter of the events to follow. Empty fields match everything.
 #[derive(Debug, Clone, Default)]
@@ -85,20 +87,9 @@ impl Watch {
 
     /// Waits for the next event, or for the start.
     pub async fn next(&mut self) -> Result<FeedItem, StatementError> {
-        let mut told = match self.told {
-            Some(told) => told,
-            None => {
-                // Smaller ids that are drawn and not committed yet would appear later.
-                while self.horizon.settled() < self.newest {
-                    self.horizon.advance(&read_ahead(&self.pool, &self.horizon, 0).await?);
-                    if self.horizon.settled() < self.newest {
-                        self.sleep_pause().await;
-                    }
-                }
-                self.told = Some(self.newest);
-                return Ok(FeedItem::Begun(self.newest));
-            }
-        };
+        if self.told.is_none() {
+            return Ok(FeedItem::Begun(self.settle().await?));
+        }
         loop {
             if let Some(event) = self.coming.pop_front() {
                 self.pause = FIRST_PAUSE;
@@ -106,20 +97,57 @@ impl Watch {
                 return Ok(FeedItem::Event(event));
             }
             let settled = self.horizon.settled();
-            let sight = read_ahead(&self.pool, &self.horizon, PAGE).await?;
-            self.horizon.advance(&sight);
-            let up_to = self.horizon.settled();
-            self.coming = page(&self.pool, &self.watched, told, up_to).await?.into();
-            if self.coming.is_empty() {
-                // No event up to there matches the filter.
-                told = told.max(up_to);
-                self.told = Some(told);
-                // If the horizon has moved, there may be more behind it.
-                if up_to == settled {
-                    self.sleep_pause().await;
-                }
+            self.coming = self.read_page().await?.into();
+            // If the horizon has moved, there may be more behind it.
+            if self.coming.is_empty() && self.horizon.settled() == settled {
+                self.sleep_pause().await;
             }
         }
+    }
+
+    /// Reads the events that have come since the last read, without a wait. `next` goes on after them.
+    pub async fn read(&mut self) -> Result<Vec<Event>, StatementError> {
+        let mut events = Vec::new();
+        loop {
+            let page = self.read_page().await?;
+            self.told = page.last().map(|last| last.id).or(self.told);
+            events.extend(page);
+            // A page has few events, and a commit often many.
+            if self.told >= Some(self.horizon.settled()) || events.len() >= MAX_READ {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// Reads one page beyond the last event. If it is empty, no event up to the horizon matches the filter.
+    async fn read_page(&mut self) -> Result<Vec<Event>, StatementError> {
+        let told = match self.told {
+            Some(told) => told,
+            None => self.settle().await?,
+        };
+        let sight = read_ahead(&self.pool, &self.horizon, PAGE).await?;
+        self.horizon.advance(&sight);
+        let up_to = self.horizon.settled();
+        if up_to <= told {
+            return Ok(Vec::new());
+        }
+        let events = page(&self.pool, &self.watched, told, up_to).await?;
+        if events.is_empty() {
+            self.told = Some(up_to);
+        }
+        Ok(events)
+    }
+
+    /// Waits until the start is known: smaller ids that are drawn and not committed yet would appear later.
+    async fn settle(&mut self) -> Result<i64, StatementError> {
+        while self.horizon.settled() < self.newest {
+            self.horizon.advance(&read_ahead(&self.pool, &self.horizon, 0).await?);
+            if self.horizon.settled() < self.newest {
+                self.sleep_pause().await;
+            }
+        }
+        self.told = Some(self.newest);
+        Ok(self.newest)
     }
 
     async fn sleep_pause(&mut self) {

@@ -18,7 +18,7 @@ pub async fn uses_by_credential(
     sqlx::query_as!(
         CredentialUse,
         r#"select provider, credential as "credential!", count(*) as "sessions!" from dalsegno.sessions
-            where credential is not null and state <> 'closed' group by provider, credential order by provider, credential"#,
+            where credential is not null and closed_at is null group by provider, credential order by provider, credential"#,
     )
     .fetch_all(executor)
     .await

@@ -75,7 +75,7 @@ pub use self::{
     recurring::AddTask,
     requests::{Request, added_by_agents, asked_by_people},
     results::{Outcome, outcomes, wait_for_all},
-    search::{ListedTask, MAX_PROMPTS, TaskPage, list, listed, search},
+    search::{ListedTask, MAX_READ, TaskPage, list, listed, search},
     state::{
         CancelOutcome, End, cancel, cancel_job, cancel_silently, count_wait, end,
         end_provider_wait, longest_busy_since, retry, wait_for_provider,

@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
-use super::{Task, TaskFilter, filter::select_tasks, list::of_ids};
+use super::{State, Task, TaskFilter, filter::select_tasks, list::of_ids};
 use crate::domain::{Page, StatementError, labels::Labels};
 
-/// Maximum number of prompts that one page of a text search reads.
-pub const MAX_PROMPTS: i64 = 2_000;
+/// Tasks that one page of a search reads at most.
+pub const MAX_READ: i64 = 2_000;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ListedTask {
@@ -26,7 +26,7 @@ pub struct ListedTask {
 #[derive(Debug)]
 pub struct TaskPage {
     pub tasks: Vec<ListedTask>,
-    /// The last task that was read, if the search stopped at `MAX_PROMPTS`.
+    /// The last task that was read, if the search stopped at its maximum.
     pub looked_up_to: Option<Uuid>,
 }
 
@@ -48,6 +48,9 @@ struct Hit {
     is_hit: bool,
 }
 
+/// The ids of a page, and the last task that was read, if the search stopped at its maximum.
+type PageIds = (Vec<Uuid>, Option<Uuid>);
+
 /// Lists matching tasks, the newest first. `within` limits the search to these campaigns.
 pub async fn search(
     conn: &mut PgConnection,
@@ -55,28 +58,34 @@ pub async fn search(
     within: Option<&[Uuid]>,
     page: Page,
 ) -> Result<TaskPage, StatementError> {
-    let (ids, looked_up_to) = ids(&mut *conn, filter, within, page).await?;
+    let (ids, looked_up_to) = match filter.has_labels() {
+        true => labelled(&mut *conn, filter, within, page).await?,
+        false => newest(&mut *conn, filter, within, page).await?,
+    };
     Ok(TaskPage { tasks: listed(conn, &ids).await?, looked_up_to })
 }
 
-/// As [`search`], without tags and metadata. The filter has no text.
+/// As [`search`], without tags and metadata, and over any number of tasks. The filter has no text.
 pub async fn list(
     conn: &mut PgConnection,
     filter: &TaskFilter,
     page: Page,
 ) -> Result<Vec<Task>, StatementError> {
-    let (ids, _) = ids(&mut *conn, filter, None, page).await?;
+    let ids = match filter.has_labels() {
+        true => labelled(&mut *conn, filter, None, page).await?.0,
+        false => matches(&mut *conn, filter, None, page, None).await?,
+    };
     of_ids(conn, &ids).await
 }
 
-/// The ids of a page, and the last task that was looked at, if the search ended there for its bound.
-async fn ids(
+/// Starts from the tasks with the labels of the filter. A search for a text reads a limited number of prompts.
+async fn labelled(
     conn: &mut PgConnection,
     filter: &TaskFilter,
     within: Option<&[Uuid]>,
     page: Page,
-) -> Result<(Vec<Uuid>, Option<Uuid>), StatementError> {
-    let n_rows = if filter.text.is_some() { MAX_PROMPTS } else { page.limit };
+) -> Result<PageIds, StatementError> {
+    let n_rows = if filter.text.is_some() { MAX_READ } else { page.limit };
     let rows = select_tasks!(
         filter,
         query_as<Hit>,
@@ -88,7 +97,7 @@ async fn ids(
         page.after,
         n_rows,
     )
-    .map_err(StatementError::to("search for tasks"))?;
+    .map_err(StatementError::to("search for tasks by their labels"))?;
     let is_full = i64::try_from(rows.len()).is_ok_and(|n| n >= n_rows);
     let last = rows.last().map(|row| row.id);
     let n_wanted = usize::try_from(page.limit).unwrap_or(usize::MAX);
@@ -96,6 +105,110 @@ async fn ids(
     let ids: Vec<Uuid> = hits.map(|row| row.id).collect();
     let looked_up_to = last.filter(|_| filter.text.is_some() && is_full && ids.len() < n_wanted);
     Ok((ids, looked_up_to))
+}
+
+/// Starts from the newest tasks, and reads a limited number of them.
+async fn newest(
+    conn: &mut PgConnection,
+    filter: &TaskFilter,
+    within: Option<&[Uuid]>,
+    page: Page,
+) -> Result<PageIds, StatementError> {
+    let has_checks = has_checks(filter);
+    // A page of candidates is enough if all of them match. Postgres would sort many for a higher bound.
+    let max_read = if has_checks { MAX_READ } else { page.limit };
+    let ids = matches(&mut *conn, filter, within, page, Some(max_read)).await?;
+    let is_full = i64::try_from(ids.len()).is_ok_and(|n| n >= page.limit);
+    let looked_up_to = match is_full || !has_checks {
+        true => None,
+        false => last_candidate(&mut *conn, filter, within, page, max_read).await?,
+    };
+    Ok((ids, looked_up_to))
+}
+
+/// Returns true if the filter has conditions that are checked on each task.
+fn has_checks(filter: &TaskFilter) -> bool {
+    let TaskFilter { agent, instance, state, created_before, created_after, text, .. } = filter;
+    let is_by_time = created_before.is_some() || created_after.is_some();
+    let is_by_text = agent.is_some() || instance.is_some() || text.is_some();
+    is_by_time || is_by_text || *state == Some(State::Done)
+}
+
+/// Selects the candidates of a filter, the newest first: the tasks of its campaign and times, in its state unless that is `done`. All of
+/// these have an index. The other conditions are checked on each task that is read.
+///
+/// The plan depends on the values: see [`crate::domain::transaction::begin_search`]. The arguments of `$rest` begin at `$8`.
+macro_rules! select_candidates {
+    ($filter:expr, $within:expr, $page:expr, $max_read:expr, $select:literal, $rest:literal, $($argument:expr),* $(,)?) => {{
+        let filter: &TaskFilter = $filter;
+        sqlx::query_scalar!(
+            $select + " from dalsegno.tasks as t
+              where t.id between $3 and $4 and t.id < coalesce($6, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
+                and ($1::uuid is null or t.campaign_id = $1) and ($5::uuid[] is null or t.campaign_id = any ($5))
+                and ($2::text is null or $2 = 'done' or t.state = $2)
+                and ($2::text is null or $2 not in ('queued', 'running') or t.ended_at is null)
+              order by t.id desc " + $rest,
+            filter.campaign_id,
+            filter.state as Option<State>,
+            filter.least_id(),
+            filter.most_id(),
+            $within as Option<&[Uuid]>,
+            $page.after,
+            $max_read as Option<i64>,
+            $($argument,)*
+        )
+    }};
+}
+
+/// Returns the tasks of a page. Reads at most `max_read` candidates, and no more than the page needs.
+async fn matches(
+    conn: &mut PgConnection,
+    filter: &TaskFilter,
+    within: Option<&[Uuid]>,
+    page: Page,
+    max_read: Option<i64>,
+) -> Result<Vec<Uuid>, StatementError> {
+    select_candidates!(
+        filter,
+        within,
+        page,
+        max_read,
+        r#"select r.id as "id!" from (
+             select t.id, ($2::text is null or t.state = $2) and ($8::text is null or t.agent = $8) and ($9::text is null or t.instance = $9)
+                      and ($10::timestamptz is null or t.created_at < $10) and ($11::timestamptz is null or t.created_at >= $11)
+                      and ($12::text is null or strpos(lower(t.prompt), lower($12)) > 0) as is_hit"#,
+        "limit $7) as r where r.is_hit order by r.id desc limit $13",
+        filter.agent,
+        filter.instance,
+        filter.created_before,
+        filter.created_after,
+        filter.text,
+        page.limit,
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(StatementError::to("search for tasks"))
+}
+
+/// Returns the last of the candidates that a page reads, if it reads as many as it may.
+async fn last_candidate(
+    conn: &mut PgConnection,
+    filter: &TaskFilter,
+    within: Option<&[Uuid]>,
+    page: Page,
+    max_read: i64,
+) -> Result<Option<Uuid>, StatementError> {
+    select_candidates!(
+        filter,
+        within,
+        page,
+        Some(max_read),
+        "select t.id",
+        "offset $7 - 1 limit 1",
+    )
+    .fetch_optional(conn)
+    .await
+    .map_err(StatementError::to("find the end of a search for tasks"))
 }
 
 /// Returns the tasks with these ids, the newest first.

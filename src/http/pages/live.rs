@@ -1,6 +1,6 @@
 //! The events of the feed for open pages, as server-sent events. One reader of the feed serves all of them.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     Extension,
@@ -15,7 +15,7 @@ use futures_util::{StreamExt as _, stream};
 use serde::Deserialize;
 
 use crate::{
-    domain::feed::{Event, Follower, Hub},
+    domain::feed::{Follower, Hub, SharedEvent},
     http::{
         Problem, RouterState,
         auth::{Gate, PageAccess},
@@ -79,12 +79,11 @@ pub(super) async fn events(
 }
 
 /// Returns the next event; the stream ends if the follower was too slow or the database is away, and the browser comes back.
-async fn next(mut follower: Follower) -> Option<(std::sync::Arc<Event>, Follower)> {
+async fn next(mut follower: Follower) -> Option<(Arc<SharedEvent>, Follower)> {
     let event = follower.next().await.ok()?;
     Some((event, follower))
 }
 
-fn sent(event: &Event) -> sse::Event {
-    let data = serde_json::to_string(event).unwrap_or_default();
-    sse::Event::default().event("change").id(event.id.to_string()).data(data)
+fn sent(event: &SharedEvent) -> sse::Event {
+    sse::Event::default().event("change").id(event.id.to_string()).data(event.json())
 }

@@ -100,6 +100,10 @@ async fn a_campaign_shows_its_cost() {
     let shown =
         fixture.get(&format!("/v1/campaigns/{}", fixture.world.campaign.id)).await.expect(200);
     assert_eq!(shown["usage"][0]["cost_micros"], 500);
+    let mut summary = shown.clone();
+    (summary["sessions"], summary["usage"]) = (json!([]), json!([]));
+    let path = format!("/v1/campaigns/{}?summary=true", fixture.world.campaign.id);
+    assert_eq!(fixture.get(&path).await.expect(200), summary);
     assert_eq!(shown["sessions"][0]["agent"], "copywriter");
     let listed = fixture.get("/v1/campaigns").await.expect(200);
     assert_eq!((&listed["items"][0]["name"], &listed["next"]), (&json!("Harbour"), &json!(null)));

@@ -163,6 +163,34 @@ async fn a_text_search_reads_a_limited_number_of_prompts_per_page() {
 }
 
 #[tokio::test]
+async fn filters_without_an_index_check_a_limited_number_of_tasks_per_page() {
+    let fixture = Fixture::new().await;
+    fixture.ask("Plan the parts.", json!({ "agent": "planner" })).await;
+    let many = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
+                select ('ffff' || substr(gen_random_uuid()::text, 5))::uuid, $1, -n, 'copywriter', 'Wait.'
+                  from generate_series(1, 2500) as n";
+    sqlx::query(many).bind(fixture.world.campaign.id).execute(&fixture.app.pool).await.unwrap();
+    let campaign = fixture.world.campaign.id;
+    for filter in ["agent=planner".to_owned(), format!("campaign_id={campaign}&agent=planner")] {
+        let first = fixture.get(&format!("/v1/tasks?{filter}")).await.expect(200);
+        assert_eq!(first["items"], json!([]), "{filter}");
+        let next = format!("{filter}&cursor={}", first["next"].as_str().unwrap());
+        assert_eq!(fixture.prompts(&next).await, ["Plan the parts."]);
+        let last = fixture.get(&format!("/v1/tasks?{next}")).await.expect(200);
+        assert_eq!(last["next"], Value::Null);
+    }
+    // These have an index.
+    for filter in [
+        "state=failed".to_owned(),
+        "state=running".to_owned(),
+        format!("campaign_id={}", Uuid::nil()),
+    ] {
+        let listed = fixture.get(&format!("/v1/tasks?{filter}")).await.expect(200);
+        assert_eq!(listed, json!({ "items": [], "next": null }), "{filter}");
+    }
+}
+
+#[tokio::test]
 async fn tasks_are_listed_by_their_creation_time() {
     let fixture = Fixture::new().await;
     fixture.ask("Now.", json!({})).await;

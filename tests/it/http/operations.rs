@@ -182,6 +182,11 @@ async fn ids_are_found_by_their_beginning_or_end_and_campaigns_by_name() {
         let detail = fixture.get(&path).await.problem(404, "unknown_id");
         assert!(detail.contains(&format!("there is no {noun} {text}")), "{detail}");
     }
+    let path = |newest: &str| format!("/v1/ids?noun=task&text={}&newest={newest}", &task[24..]);
+    fixture.world.add("Part two.").await;
+    fixture.get(&path("2")).await.expect(200);
+    fixture.get(&path("1")).await.problem(404, "unknown_id");
+    fixture.get(&path("0")).await.problem(400, "bad_query");
     let detail = fixture.get("/v1/ids?noun=campaign&text=0").await.problem(422, "ambiguous_id");
     assert!(detail.contains("Spring") && detail.contains(&campaign), "{detail}");
 }

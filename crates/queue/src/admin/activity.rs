@@ -5,7 +5,7 @@ use sqlx::PgExecutor;
 
 use crate::Error;
 
-/// Runs that are read at most, so that a busy hour costs no more than a quiet one.
+/// Runs of all queues that are read at most, so that a busy hour costs no more than a quiet one.
 const MAX_RUNS: i64 = 10_000;
 
 /// Ended runs of one minute.
@@ -26,12 +26,13 @@ pub async fn runs_by_minute(
 ) -> Result<Vec<RunMinute>, Error> {
     sqlx::query_as!(
         RunMinute,
-        r#"SELECT floor(extract(epoch FROM clock_timestamp() - r.ended_at) / 60)::integer AS "minutes_ago!",
+        // `now()`, because an index is not searched for a moment that changes during the statement.
+        r#"SELECT floor(extract(epoch FROM now() - r.ended_at) / 60)::integer AS "minutes_ago!",
                   count(*) FILTER (WHERE r.outcome = 'done') AS "done!", count(*) FILTER (WHERE r.outcome = 'failed') AS "failed!"
-             FROM (SELECT ended_at, outcome FROM dalsegno.runs
-                    WHERE queue = $1 AND ended_at > clock_timestamp() - interval '1 hour'
+             FROM (SELECT queue, ended_at, outcome FROM dalsegno.runs
+                    WHERE ended_at > now() - interval '1 hour' AND ended_at <= now()
                     ORDER BY ended_at DESC LIMIT $2) AS r
-            GROUP BY 1 ORDER BY 1"#,
+            WHERE r.queue = $1 GROUP BY 1 ORDER BY 1"#,
         queue,
         MAX_RUNS,
     )

@@ -1,34 +1,34 @@
 //! One call: prepares the session, runs the CLI, judges the output and collects what is kept.
 
-use std::{ffi::OsString, io, path::Path, sync::Arc, time::Duration};
+mod files;
+mod folder_access;
+mod outcome;
 
-use serde_json::Value;
+use std::{ffi::OsString, io, sync::Arc, time::Duration};
+
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
     Claude, Config, Credential, Error, HostEnvironment,
     credential::CredentialChannel,
-    drive::{self, EndReason, TurnOutput, Watch},
+    drive::{self, Watch},
     envelope::{self, Envelope},
     launch::{self, CallFiles, CallFolder, Child, Launch, Plan, Start},
-    meter, neutralise,
+    neutralise,
     prestart::{Fingerprint, PrestartPool, PrestartedProcess},
-    rates::{Rates, is_same_model},
+    rates::Rates,
     secrets::Secrets,
     space,
-    transcript::{self, LocalState},
     verdict::Case,
 };
-use crate::{
-    providers::{
-        self, CallTexts, Class, Conversation, ConversationUpdate, Durations, EventSink, FileGrowth,
-        Flag, Grants, Meter, ModelSpend, Outcome, Request, SentRequest, StopReason, TranscriptFile,
-        TurnStart,
-        stream_json::{Limits, TurnResult},
-    },
-    transcript::{Message, Role},
+use crate::providers::{
+    self, CallTexts, Conversation, EventSink, Grants, Outcome, Request, SentRequest,
+    TranscriptFile, TurnStart, stream_json::Limits,
 };
+
+use self::folder_access::prefer_no_space;
+pub(super) use self::folder_access::run_blocking_in;
 
 /// A call that is ready to run.
 pub(super) struct Turn<'a> {
@@ -137,61 +137,6 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// Makes the files equal to the caller's, and chooses the start of the session.
-    async fn restore_files(&mut self) -> Result<(), Error> {
-        let (project, session) = (self.ground.project(), self.conversation.external_id);
-        let held = std::mem::take(&mut self.conversation.transcript);
-        // Without a head there is no place to continue from, so the files are not used.
-        let held = if self.conversation.head.is_some() { held } else { Vec::new() };
-        let claim = self.ground.claim();
-        let restore = move || {
-            claim.check()?;
-            Ok((transcript::restore(&project, session, &held)?, held))
-        };
-        let (local, held) = self.blocking("repair the transcript", restore).await?;
-        match (self.conversation.head, local) {
-            (Some(_), _) if held.is_empty() => return Err(Error::TranscriptLost),
-            (Some(_), LocalState::Lost) => return Err(Error::TranscriptLost),
-            (Some(at), local) => {
-                self.start = Start::Resume { session, at };
-                self.began = if local == LocalState::Same {
-                    TurnStart::Resumed
-                } else {
-                    TurnStart::Restored
-                };
-                // The bytes are on the disk now. Names, sizes and digests are small.
-                let known = |file| TranscriptFile { bytes: None, ..file };
-                self.held = held.into_iter().map(known).collect();
-            }
-            (None, _) => self.rewrite().await?,
-        }
-        Ok(())
-    }
-
-    /// Writes the transcript of a session that has none from the messages, if there are any.
-    async fn rewrite(&mut self) -> Result<(), Error> {
-        let history = neutralise::history(&self.request.messages);
-        if history.is_empty() {
-            return Ok(());
-        }
-        let (history, model) = (history.to_vec(), self.request.model.clone());
-        let (now, claim) = (self.surroundings.clock.now(), self.ground.claim());
-        let session = self.conversation.external_id;
-        let path = self.ground.project().join(transcript::main_name(session));
-        let write = move || {
-            let Some(written) = transcript::synthesise(&history, &model, now) else {
-                return Ok(None);
-            };
-            claim.check()?;
-            transcript::write_private(&path, &written.bytes).map(|()| Some(written.head))
-        };
-        if let Some(at) = self.blocking("write the transcript", write).await? {
-            self.start = Start::Resume { session, at };
-            self.began = TurnStart::Rewritten;
-        }
-        Ok(())
-    }
-
     fn sent(&self) -> SentRequest {
         let continues = self.conversation.head.is_some();
         let envelope = Envelope::new(&self.arguments(self.start), continues);
@@ -294,103 +239,6 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn bill(&self, heard: &TurnOutput) -> (Vec<ModelSpend>, Meter) {
-        let called: u64 = heard.calls.iter().map(|call| meter::n_tokens_of(&call.usage)).sum();
-        let by_calls = || {
-            let mut spent = meter::of_calls(&heard.calls);
-            self.rates.fill_in(&mut spent, &self.conversation.meter);
-            (spent, self.conversation.meter.clone())
-        };
-        let Some(result) = &heard.result else {
-            // A turn that was killed reports no total, but its answers were paid.
-            return by_calls();
-        };
-        // A transcript that was written from messages contains no totals.
-        let before = match self.began {
-            TurnStart::New | TurnStart::Rewritten => &Meter::default(),
-            TurnStart::Resumed | TurnStart::Restored => &self.conversation.meter,
-        };
-        let (spent, meter) = meter::spent(result, before, called);
-        self.rates.learn(&spent);
-        // The totals of a turn that was cut off lack the request that was under way.
-        match meter::n_tokens_of(&meter::total(&spent)) < called && result.is_error != Some(false) {
-            true => by_calls(),
-            false => (spent, meter),
-        }
-    }
-
-    /// Returns the place to continue from and the growth of the files. A turn counts only if the CLI has stored it.
-    async fn collect_kept(&self, heard: &TurnOutput) -> Result<Option<TurnState>, Error> {
-        if !self.is_kept() {
-            return Ok(None);
-        }
-        let head = heard.answer.head.ok_or(Error::NotPersisted)?;
-        let (project, held) = (self.ground.project(), self.held.clone());
-        let Conversation { external_id: session, is_temporary, .. } = self.conversation;
-        let (claim, secrets) = (self.ground.claim(), Arc::clone(&self.secrets));
-        let side_max_bytes = self.config.side_files_max_bytes;
-        let collect = move || {
-            claim.check()?;
-            if !transcript::is_persisted(&project, session, &held, head)? {
-                return Ok(None);
-            }
-            if is_temporary {
-                return Ok(Some((Vec::new(), None)));
-            }
-            transcript::find_growth(&project, session, &held, &secrets, side_max_bytes).map(Some)
-        };
-        let collected = self.blocking("read the transcript", collect).await?;
-        let (grown, not_stored) = collected.ok_or(Error::NotPersisted)?;
-        Ok(Some(TurnState { head, grown, not_stored }))
-    }
-
-    fn outcome(
-        &self,
-        heard: &TurnOutput,
-        ended: EndReason,
-        result: &TurnResult,
-        kept: Option<TurnState>,
-        spent: Vec<ModelSpend>,
-        meter: Meter,
-    ) -> Outcome {
-        let text = match &result.structured_output {
-            Some(value) if **value != Value::Null => value.to_string(),
-            _ => heard.answer.text(),
-        };
-        let message = Message::new(Role::Assistant, text);
-        let own = spent.iter().find(|spent| is_same_model(&self.request.model, &spent.model));
-        let window_tokens = own.and_then(|spent| spent.window_tokens);
-        let mut flags = flags(self.grants(), heard, ended, result, &spent);
-        flags.extend(kept.as_ref().and_then(|kept| kept.not_stored.clone()));
-        Outcome {
-            message,
-            thinking: heard.answer.thinking(),
-            stop: StopReason::End,
-            usage: meter::total(&spent),
-            spent,
-            window_tokens,
-            provider_message_id: heard.answer.last_message_id().map(str::to_owned),
-            durations: Durations {
-                total: heard.total,
-                first_byte: heard.first_word,
-                load: heard.first_line,
-                ..Durations::default()
-            },
-            conversation: kept.map(|TurnState { head, grown, .. }| {
-                Box::new(ConversationUpdate {
-                    head,
-                    began: self.began,
-                    was_ahead: self.was_ahead,
-                    messages: heard.answer.messages(),
-                    grown,
-                    meter,
-                    calls: heard.calls.clone(),
-                    flags,
-                })
-            }),
-        }
-    }
-
     fn grants(&self) -> &Grants {
         &self.conversation.grants
     }
@@ -440,76 +288,8 @@ fn arguments(
     launch::arguments(start, model, options, grants, files, is_bare, conversation.is_some())
 }
 
-/// Parts of a turn that are kept.
-struct TurnState {
-    head: Uuid,
-    grown: Vec<FileGrowth>,
-    not_stored: Option<Flag>,
-}
-
-/// Runs work on files away from the threads of other turns.
-pub(super) async fn run_blocking_in<T: Send + 'static>(
-    doing: &'static str,
-    folder: &Path,
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, Error> {
-    let done =
-        tokio::task::spawn_blocking(work).await.unwrap_or_else(|gone| Err(io::Error::other(gone)));
-    done.map_err(|source| match source.kind() {
-        // This kind comes from a claim that was replaced, and from no file.
-        io::ErrorKind::ResourceBusy => Error::TakenOver,
-        _ => no_space_or_folder(doing, folder, source),
-    })
-}
-
-/// Replaces an error that may pass by `NoSpace`, if there is no disk space even without the files of the call. The next call then waits for
-/// space: an agent that fills the disk is not called again and again.
-fn prefer_no_space(error: Error, sessions: &Path) -> Error {
-    match (error.class(), space::require(sessions)) {
-        (Class::Retry { .. }, Err(source)) if space::is_full(&source) => {
-            Error::NoSpace { folder: sessions.to_owned(), source }
-        }
-        _ => error,
-    }
-}
-
-fn no_space_or_folder(doing: &'static str, folder: &Path, source: io::Error) -> Error {
-    let folder = folder.to_owned();
-    match space::is_full(&source) {
-        true => Error::NoSpace { folder, source },
-        false => Error::Folder { doing, folder, source },
-    }
-}
-
 /// Returns the credential that the session began on. For a new session, and if that one is not configured any more, returns the first one.
 fn credential<'a>(all: &'a [Credential], name: Option<&String>) -> Result<&'a Credential, Error> {
     let own = all.iter().find(|credential| Some(&credential.name) == name);
     own.or(all.first()).ok_or(Error::NoCredential)
-}
-
-fn flags(
-    grants: &Grants,
-    heard: &TurnOutput,
-    ended: EndReason,
-    result: &TurnResult,
-    spent: &[ModelSpend],
-) -> Vec<Flag> {
-    let mut flags: Vec<Flag> =
-        heard.missing_servers.iter().cloned().map(Flag::ServerMissing).collect();
-    // Measured: the CLI ignores the name of a tool that it does not know.
-    let missing = grants.built_in.iter().filter(|tool| !heard.tools.contains(tool));
-    flags.extend(missing.cloned().map(Flag::ToolMissing));
-    flags.extend(
-        result.permission_denials.iter().map(|denial| Flag::Denied(denial.tool_name.clone())),
-    );
-    if heard.is_compacted {
-        flags.push(Flag::Compacted);
-    }
-    if ended == EndReason::Hung {
-        flags.push(Flag::Hung);
-    }
-    if spent.is_empty() || spent.iter().any(|spent| spent.cost_micros.is_none()) {
-        flags.push(Flag::CostUnknown);
-    }
-    flags
 }
