@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
 use crate::domain::{
+    class::NUL_IN_TEXT,
     costs::{self, CallFilter, CallOrder, CostCall, CostReport, Dimension, Error, Question},
     timestamp,
     usage::Purpose,
@@ -85,8 +86,10 @@ impl Operation for ReportCosts {
 }
 
 impl Operation for ListCalls {
-    const SPEC: Spec =
-        Spec::read("list_calls", "/v1/costs/calls", "cost").tag(TAG).for_bound_keys();
+    const SPEC: Spec = Spec::read("list_calls", "/v1/costs/calls", "cost")
+        .tag(TAG)
+        .for_bound_keys()
+        .refuses(&[NUL_IN_TEXT]);
     type Output = Listing<CostCall>;
 
     async fn run(self, call: &Call) -> Result<Listing<CostCall>, Refusal> {

@@ -85,7 +85,7 @@ pub(super) async fn list(page: Page) -> PageResult {
         div.stack {
             @for kind in KINDS { (group(kind, &files.items, &agents, &about)) }
         }
-        p."small soft after" { "The same check in a terminal: " code { "dalsegno agent check" } " and " code { "dalsegno flow check" } "." }
+        p."small soft after" { "In a terminal: " code { "dalsegno agent check" } ", which also warns of tools, windows and budgets that cannot work, and " code { "dalsegno flow check" } "." }
     };
     let path = html! { span { "Agents" } };
     Ok(page.respond(Content { title: "Agents", path, body, watch: String::new() }).await?)

@@ -48,7 +48,7 @@ async fn figures_lead_to_the_calls_behind_them() {
     assert!(calls.contains(&format!("/sessions/{}/turns/1", scenery.session_id)), "{calls}");
     assert!(!calls.contains("bdi>reviewer"), "only calls of the agent: {calls}");
     let costliest = scenery.page("/cost/calls?days=30&order=costliest").await;
-    let (first, second) = (costliest.find("€0.210").unwrap(), costliest.find("€0.180").unwrap());
+    let (first, second) = (costliest.find("$0.210").unwrap(), costliest.find("$0.180").unwrap());
     assert!(first < second);
     let without = scenery.page("/cost/calls?days=30&no_user=true&agent=nobody").await;
     assert!(without.contains("dalsegno cost --calls"), "{without}");
@@ -116,7 +116,7 @@ async fn budgets_are_set_with_the_scope_only() {
         let reply = post(app, "/do/set_budget", &operator, &fields, &[]).await;
         assert_eq!(reply.status, 303, "{reply:?}");
         let page = open(app, "/cost/budgets", &operator).await.body;
-        assert_eq!(page.contains("left of €2.50"), shown, "{page}");
+        assert_eq!(page.contains("left of $2.50"), shown, "{page}");
     }
 }
 
