@@ -34,6 +34,12 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("Running tasks", "/tasks?state=running", "now"),
     ("Conversations", "/sessions", "sessions transcripts context"),
     ("Campaigns", "/campaigns", "board budget pause"),
+    ("Flows", "/flows", "steps template critical path"),
+    ("Start a flow", "/flows/start", "template inputs"),
+    ("Cost", "/cost", "money spending tokens report csv"),
+    ("Calls", "/cost/calls", "ledger expensive"),
+    ("Budgets", "/cost/budgets", "limit money spent reserved left"),
+    ("Agents", "/catalogue", "skills nodes flow templates files problems prompt"),
 ];
 
 #[derive(Debug, Deserialize)]
@@ -111,6 +117,7 @@ async fn by_id(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
         (Noun::Task, "task", "tasks"),
         (Noun::Session, "session", "sessions"),
         (Noun::Campaign, "campaign", "campaigns"),
+        (Noun::Flow, "flow", "flows"),
     ] {
         let find = FindId { noun, text: text.to_owned(), newest: Some(NEWEST) };
         match page.caller.run_if_allowed(find).await {

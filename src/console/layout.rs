@@ -98,6 +98,9 @@ impl Page {
                     (link("/", "overview", "Overview"))
                     (link("/tasks", "task", "Tasks"))
                     (link("/sessions", "talk", "Conversations"))
+                    (link("/flows", "fork", "Flows"))
+                    (link("/cost", "cost", "Cost"))
+                    (link("/catalogue", "agents", "Agents"))
                 }
                 div {
                     h2 { "Campaigns" }

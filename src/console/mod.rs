@@ -9,7 +9,10 @@
 mod actions;
 mod assets;
 mod campaign;
+mod catalogue;
+mod cost;
 mod find;
+mod flow;
 mod headers;
 mod layout;
 mod lists;
@@ -42,6 +45,15 @@ pub fn pages() -> Pages {
         .route("/sessions", get(lists::sessions))
         .route("/sessions/{id}", get(session::show))
         .route("/sessions/{id}/turns/{number}", get(turn::show))
+        .route("/flows", get(flow::list))
+        .route("/flows/start", get(flow::start))
+        .route("/flows/{id}", get(flow::show))
+        .route("/cost", get(cost::show))
+        .route("/cost/report.csv", get(cost::csv))
+        .route("/cost/calls", get(cost::calls))
+        .route("/cost/budgets", get(cost::budgets))
+        .route("/catalogue", get(catalogue::list))
+        .route("/catalogue/{kind}/{name}", get(catalogue::show))
         .route("/find", get(find::show))
         .route("/sign-ins", get(sign_ins::show))
         .route("/do/{operation}", post(actions::run));

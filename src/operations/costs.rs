@@ -1,14 +1,18 @@
-//! Cost reports.
+//! Cost reports, and the calls behind them.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Call, Operation, Refusal, Spec};
+use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
 use crate::domain::{
-    costs::{self, CostReport, Dimension, Error, Question},
+    class::NUL_IN_TEXT,
+    costs::{self, CallFilter, CallOrder, CostCall, CostReport, Dimension, Error, Question},
     timestamp,
+    usage::Purpose,
 };
+
+const TAG: &str = "campaigns";
 
 /// Adds up the costs of all calls by one or two dimensions.
 ///
@@ -31,9 +35,37 @@ pub struct ReportCosts {
     pub campaign_id: Option<Uuid>,
 }
 
+/// Lists calls of the ledger with their costs: those behind a line of a cost report.
+#[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListCalls {
+    /// Only calls at this moment or later.
+    #[serde(default, deserialize_with = "timestamp::optional")]
+    pub since: Option<DateTime<Utc>>,
+    /// Only earlier calls.
+    #[serde(default, deserialize_with = "timestamp::optional")]
+    pub until: Option<DateTime<Utc>>,
+    pub campaign_id: Option<Uuid>,
+    pub agent: Option<String>,
+    pub model: Option<String>,
+    pub provider: Option<String>,
+    #[schema(inline)]
+    pub purpose: Option<Purpose>,
+    /// The user for whom the campaign works now; an empty text for campaigns without one.
+    pub user: Option<String>,
+    /// Without it, the newest first.
+    #[serde(default)]
+    #[schema(inline)]
+    pub order: CallOrder,
+    /// The last call of the previous page, if the newest come first.
+    pub cursor: Option<i64>,
+    #[schema(minimum = 1, maximum = 200)]
+    pub limit: Option<i64>,
+}
+
 impl Operation for ReportCosts {
     const SPEC: Spec = Spec::read("report_costs", "/v1/costs", "cost")
-        .tag("campaigns")
+        .tag(TAG)
         .for_bound_keys()
         .refuses(&[Error::TOO_MANY_LINES, Error::SAME_DIMENSION]);
     type Output = CostReport;
@@ -50,5 +82,39 @@ impl Operation for ReportCosts {
         };
         let mut transaction = call.begin_search().await?;
         Ok(costs::report(&mut transaction, &question, &call.config.currency).await?)
+    }
+}
+
+impl Operation for ListCalls {
+    const SPEC: Spec = Spec::read("list_calls", "/v1/costs/calls", "cost")
+        .tag(TAG)
+        .for_bound_keys()
+        .refuses(&[NUL_IN_TEXT]);
+    type Output = Listing<CostCall>;
+
+    async fn run(self, call: &Call) -> Result<Listing<CostCall>, Refusal> {
+        let limit = page_limit(self.limit)?;
+        let filter = CallFilter {
+            since: self.since,
+            until: self.until,
+            campaign_id: self.campaign_id,
+            within: call.reach.campaigns(),
+            agent: self.agent.as_deref(),
+            model: self.model.as_deref(),
+            provider: self.provider.as_deref(),
+            purpose: self.purpose,
+            user: self.user.as_deref(),
+        };
+        let mut transaction = call.begin_read().await?;
+        Ok(match self.order {
+            CallOrder::Newest => {
+                let rows = costs::newest_calls(&mut *transaction, &filter, self.cursor, limit + 1);
+                Listing::of(rows.await?, limit, |row| row.call.id)
+            }
+            CallOrder::Costliest => {
+                let items = costs::costliest_calls(&mut *transaction, &filter, limit).await?;
+                Listing { items, next: None }
+            }
+        })
     }
 }

@@ -39,6 +39,7 @@ mod event_stream;
 mod facts;
 mod fidelity;
 mod fields;
+mod files;
 mod flows;
 mod forks;
 mod ids;
@@ -109,7 +110,7 @@ pub use self::{
         ContextState, ProviderRequest, SentContext, ShowContext, ShowLedgerContext, VerifiedCall,
         VerifyContexts,
     },
-    costs::ReportCosts,
+    costs::{ListCalls, ReportCosts},
     credentials::{ListCredentials, ResumeCredential},
     deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
     estimates::{EstimateSession, EstimateTask},
@@ -120,6 +121,7 @@ pub use self::{
     },
     fidelity::{ListCheckedTurns, ReportFidelity},
     fields::{Fields, ItemsText, parse_id},
+    files::{Files, ListFiles, ListPromptVersions, PromptVersions, ShowFile, SourceText},
     flows::{
         AllTemplates, CancelFlow, ListFlowTemplates, ListFlows, PauseFlow, ResumeFlow, RetryFlow,
         ShowFlow, StartFlow,
@@ -256,6 +258,10 @@ pub const ALL: &[Entry] = &[
     entry::<ListArchives>(),
     entry::<ReadArchive>(),
     entry::<ReportCosts>(),
+    entry::<ListCalls>(),
+    entry::<ListFiles>(),
+    entry::<ShowFile>(),
+    entry::<ListPromptVersions>(),
     entry::<ReportFidelity>(),
     entry::<ListCheckedTurns>(),
     entry::<ListTurns>(),

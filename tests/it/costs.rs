@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Europe::Berlin;
 use dalsegno::domain::{
     campaigns,
-    costs::{self, CostLine, CostReport, Costs, Dimension, Question},
+    costs::{self, CallFilter, CostLine, CostReport, Costs, Dimension, Question},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use sqlx::PgPool;
@@ -250,6 +250,35 @@ async fn a_period_and_campaigns_limit_a_report() {
     assert_eq!(told(Question { campaign_id: other, ..within }).await, (0, 0), "out of reach");
     let twice = ledger.report(question(Dimension::Day, Some(Dimension::Day))).await.unwrap_err();
     assert!(twice.to_string().contains("the same"), "{twice}");
+}
+
+#[tokio::test]
+async fn the_calls_behind_a_line_add_up_to_it() {
+    let ledger = Ledger::new(500).await;
+    let by_agent = question(Dimension::Agent, Some(Dimension::User));
+    let report = ledger.report(by_agent).await.unwrap();
+    for line in &report.lines {
+        let filter = CallFilter {
+            agent: line.value.as_deref(),
+            user: Some(line.second.as_deref().unwrap_or_default()),
+            ..CallFilter::default()
+        };
+        let calls = costs::newest_calls(&ledger.pool, &filter, None, 1_000).await.unwrap();
+        let cost: i64 = calls.iter().map(|it| it.call.cost_micros).sum();
+        assert_eq!((calls.len() as i64, cost), (line.costs.calls, line.costs.cost_micros));
+        assert!(calls.windows(2).all(|pair| pair[0].call.id > pair[1].call.id));
+        // The second page goes on after the first.
+        let first = costs::newest_calls(&ledger.pool, &filter, None, 2).await.unwrap();
+        let rest = costs::newest_calls(&ledger.pool, &filter, Some(first[1].call.id), 1_000).await;
+        assert_eq!([first, rest.unwrap()].concat(), calls);
+        let top = costs::costliest_calls(&ledger.pool, &filter, 3).await.unwrap();
+        let highest = calls.iter().map(|it| it.call.cost_micros).max().unwrap();
+        assert_eq!((top.len(), top[0].call.cost_micros), (3, highest));
+    }
+    let within = [ledger.campaigns[0].0];
+    let bound = CallFilter { within: Some(&within), ..CallFilter::default() };
+    let calls = costs::costliest_calls(&ledger.pool, &bound, 1_000).await.unwrap();
+    assert!(!calls.is_empty() && calls.iter().all(|it| it.campaign_id == within[0]));
 }
 
 #[tokio::test]

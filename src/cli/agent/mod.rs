@@ -1,6 +1,7 @@
 //! `dalsegno agent`: the agents, their files, and control of agents while they work.
 
 mod control;
+mod files;
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,10 @@ use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use self::control::Control;
+use self::{
+    control::Control,
+    files::{FileArgs, VersionArgs},
+};
 use super::{
     Context, Exit, Failure,
     output::format_table,
@@ -32,6 +36,12 @@ pub(super) enum AgentCommand {
     ///
     /// `flow check` checks the flow templates.
     Check(Check),
+    /// Lists the files of agents, skills, nodes and flow templates with the number of their problems.
+    Files,
+    /// Prints a file as it was written, and its problems to stderr.
+    File(FileArgs),
+    /// Lists the versions of an agent's prompt that sessions were made with, the last used first.
+    Versions(VersionArgs),
     #[command(flatten)]
     Control(Control),
 }
@@ -53,6 +63,15 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
     match command {
         AgentCommand::Control(control) => {
             with_server(context, async |server| control::run(control, context, server).await).await
+        }
+        AgentCommand::Files => {
+            with_server(context, async |server| files::list(context, server).await).await
+        }
+        AgentCommand::File(file) => {
+            with_server(context, async |server| files::show(file, context, server).await).await
+        }
+        AgentCommand::Versions(agent) => {
+            with_server(context, async |server| files::versions(agent, context, server).await).await
         }
         AgentCommand::Ls => {
             on_all(context, |agents| {

@@ -209,7 +209,7 @@ fn cost(page: &Page, report: &CostReport) -> Markup {
     };
     section(
         "Cost today, by campaign",
-        &html! { (page.view.money(report.total.cost_micros)) },
+        &html! { a href="/cost?by=campaign&days=1" { (page.view.money(report.total.cost_micros)) } },
         &body,
     )
 }

@@ -2,6 +2,7 @@
 
 mod charts;
 mod context;
+mod difference;
 mod forms;
 #[cfg(debug_assertions)]
 pub(super) mod gallery;
@@ -17,6 +18,7 @@ use super::assets;
 pub(super) use self::{
     charts::{Share, share_bar, sparkline},
     context::{GROUPS, gauge, group_of, part_name},
+    difference::word_diff,
     forms::{Action, Confirmation},
     markdown::rendered,
     view::{View, duration, tokens},

@@ -1,6 +1,6 @@
 //! Times, amounts and durations as pages show them.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use maud::{Markup, html};
 
@@ -50,6 +50,18 @@ impl View {
         at.with_timezone(&self.zone).format("%-d %B %Y").to_string()
     }
 
+    /// Returns the day of a moment.
+    pub(in crate::console) fn day_of(&self, at: DateTime<Utc>) -> NaiveDate {
+        at.with_timezone(&self.zone).date_naive()
+    }
+
+    /// Returns the beginning of a day.
+    pub(in crate::console) fn begin_of(&self, day: NaiveDate) -> DateTime<Utc> {
+        let begin = day.and_time(chrono::NaiveTime::MIN).and_local_timezone(self.zone).earliest();
+        // Clocks that change at midnight skip it.
+        begin.map_or_else(|| day.and_time(chrono::NaiveTime::MIN).and_utc(), |at| at.to_utc())
+    }
+
     /// Returns the beginning of today.
     pub(in crate::console) fn midnight(&self) -> DateTime<Utc> {
         let local = self.now.with_timezone(&self.zone);
@@ -63,6 +75,11 @@ impl View {
 
     pub(in crate::console) fn money(&self, micros: i64) -> String {
         format_money(&self.currency, micros)
+    }
+
+    /// Returns the label of amounts.
+    pub(in crate::console) fn currency(&self) -> &str {
+        &self.currency
     }
 
     fn exact(&self, at: DateTime<Utc>) -> String {

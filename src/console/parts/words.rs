@@ -6,8 +6,8 @@ use uuid::Uuid;
 use super::id;
 
 /// Nouns in front of an id, with the folder of their pages.
-const FOLDERS: [(&str, &str); 3] =
-    [("task", "tasks"), ("session", "sessions"), ("campaign", "campaigns")];
+const FOLDERS: [(&str, &str); 4] =
+    [("task", "tasks"), ("session", "sessions"), ("campaign", "campaigns"), ("flow", "flows")];
 
 /// Renders a sentence of the service.
 pub(in crate::console) fn sentence(text: &str) -> Markup {

@@ -255,7 +255,7 @@ fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
         ),
         (
             "Flow",
-            html! { @if let (Some(flow), Some(step)) = (detail.flow_id, &detail.step) { (id("", flow)) ", step " bdi { (step) } } },
+            html! { @if let (Some(flow), Some(step)) = (detail.flow_id, &detail.step) { a href={ "/flows/" (flow) } { (id("", flow)) } ", step " bdi { (step) } } },
         ),
         ("Node", html! { @if let Some(node) = &detail.node { bdi { (node) } } }),
         ("Added by", html! { @if let Some(by) = &detail.added_by { bdi { (by) } } }),

@@ -14,7 +14,7 @@ use super::{
     servers::ParseContext,
     shipped, skill,
 };
-use crate::domain::files::{self, File, Problem, nearest};
+use crate::domain::files::{self, File, Problem, SourceFile, SourceKind, nearest};
 
 /// The files of an installation: those without problems, and why the others are refused.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +27,8 @@ pub struct Catalogue {
     broken_nodes: BTreeMap<String, String>,
     agent_files: Vec<AgentFile>,
     problems: Vec<Problem>,
+    /// All files as they were read.
+    sources: Vec<SourceFile>,
 }
 
 /// The file of an agent, with problems or without. Keys with problems have their default in `agent`.
@@ -95,11 +97,14 @@ impl Catalogue {
         let mut catalogue = Self::default();
         catalogue.add_nodes(&config.nodes_folder, &around, &nodes);
         let broken_skills = catalogue.add_skills(&skills);
-        let skills = SkillNames {
+        let skill_names = SkillNames {
             all: skills.iter().map(|file| &*file.name).collect(),
             broken: broken_skills,
         };
-        catalogue.add_agents(&around, &agents, &skills);
+        catalogue.add_agents(&around, &agents, &skill_names);
+        catalogue.add_sources(SourceKind::Agent, &agents);
+        catalogue.add_sources(SourceKind::Skill, &skills);
+        catalogue.add_sources(SourceKind::Node, &nodes);
         Ok(catalogue)
     }
 
@@ -111,6 +116,11 @@ impl Catalogue {
     /// Lists the problems of all refused files.
     pub fn problems(&self) -> Problems {
         Problems(self.problems.clone())
+    }
+
+    /// Lists all files of agents, skills and nodes, also those with problems.
+    pub fn sources(&self) -> &[SourceFile] {
+        &self.sources
     }
 
     pub fn agent(&self, name: &str) -> Result<&Arc<Agent>, LookupError> {
@@ -305,6 +315,11 @@ impl Catalogue {
                 }
             }
         }
+    }
+
+    fn add_sources(&mut self, kind: SourceKind, files: &[File]) {
+        let sources = files.iter().map(|file| SourceFile::of(kind, file, &self.problems));
+        self.sources.extend(sources.collect::<Vec<_>>());
     }
 
     /// Returns the first of them in one line.

@@ -22,8 +22,12 @@ pub struct DraftAgent {
 impl DraftAgent {
     /// Reads the text of an agent file as the files of the installation are read. Its name need not be that of a file, nor differ from one.
     pub fn parse(text: &str, catalogue: &Catalogue, config: &Config) -> Result<Self, Problems> {
-        let file =
-            File { path: PATH.to_owned(), name: PATH.to_owned(), content: Ok(text.to_owned()) };
+        let file = File {
+            path: PATH.to_owned(),
+            name: PATH.to_owned(),
+            content: Ok(text.to_owned()),
+            is_built_in: false,
+        };
         let named = RefCell::default();
         let around =
             ParseContext { folder: &config.folder, variables: &config.variables, named: &named };

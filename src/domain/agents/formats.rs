@@ -337,8 +337,12 @@ mod tests {
     fn every_example_can_be_read() {
         let format = agent_format();
         let content = format!("{}You write.\n", format.example());
-        let file =
-            File { path: "copywriter.md".into(), name: "copywriter".into(), content: Ok(content) };
+        let file = File {
+            path: "copywriter.md".into(),
+            name: "copywriter".into(),
+            content: Ok(content),
+            is_built_in: false,
+        };
         let named = RefCell::default();
         let around = ParseContext { folder: Path::new(""), variables: &[], named: &named };
         let parsed = agent::parse(&file, &around).ok().unwrap();

@@ -2,6 +2,9 @@
 //!
 //! All amounts are integers, and each call of the ledger is in exactly one line, so the lines of a report add up to its total.
 
+mod calls;
+mod csv;
+
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
@@ -9,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+pub use self::calls::{CallFilter, CallOrder, CostCall, costliest_calls, newest_calls};
 use super::{
     StatementError, campaigns,
     class::{Class, Classify, Kind},
@@ -35,6 +39,30 @@ pub enum Dimension {
     Purpose,
     /// The user for whom the campaign works now.
     User,
+}
+
+impl Dimension {
+    pub const ALL: [Self; 7] = [
+        Self::Day,
+        Self::Campaign,
+        Self::Agent,
+        Self::Model,
+        Self::Provider,
+        Self::Purpose,
+        Self::User,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Campaign => "campaign",
+            Self::Agent => "agent",
+            Self::Model => "model",
+            Self::Provider => "provider",
+            Self::Purpose => "purpose",
+            Self::User => "user",
+        }
+    }
 }
 
 /// The calls of a report, and how they are added up.
@@ -117,8 +145,21 @@ impl Classify for Error {
     }
 }
 
+impl CostReport {
+    /// Lists its dimensions: one or two.
+    pub fn dimensions(&self) -> impl Iterator<Item = Dimension> {
+        [Some(self.by), self.and].into_iter().flatten()
+    }
+
+    /// Returns the name of a value: of a campaign its name, if it has not been erased.
+    pub fn name_of<'a>(&'a self, value: &'a str) -> &'a str {
+        let name = value.parse().ok().and_then(|id| self.campaign_names.get(&id));
+        name.map_or(value, String::as_str)
+    }
+}
+
 impl Costs {
-    fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.cost_micros += other.cost_micros;
         self.input_tokens += other.input_tokens;

@@ -20,6 +20,7 @@ pub(in crate::domain) fn read_folder(
         content: read(&path, MAX_BYTES).map_err(|error| error.to_string()),
         path: path.display().to_string(),
         name,
+        is_built_in: false,
     };
     Ok(Some(paths.iter().filter_map(|path| place(path)).map(file).collect()))
 }

@@ -10,6 +10,7 @@ mod key;
 mod name;
 mod problem;
 mod reader;
+mod source;
 
 pub(super) use self::{
     fields::Fields,
@@ -23,6 +24,7 @@ pub use self::{
     name::{is_name, nearest},
     problem::Problem,
     reader::{Error, FIX, MAX_BYTES, read},
+    source::{SourceFile, SourceKind},
 };
 
 /// A file that was found.
@@ -33,6 +35,8 @@ pub(super) struct File {
     pub name: String,
     /// The text, or the reason why it cannot be read.
     pub content: Result<String, String>,
+    /// True: it comes with Dalsegno.
+    pub is_built_in: bool,
 }
 
 impl File {
@@ -42,6 +46,7 @@ impl File {
             path: format!("{name} (built in)"),
             name: name.to_owned(),
             content: Ok(content.to_owned()),
+            is_built_in: true,
         }
     }
 

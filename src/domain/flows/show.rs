@@ -1,5 +1,6 @@
 //! Looking flows up.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
@@ -43,6 +44,10 @@ pub struct StepTask {
     pub state: tasks::State,
     /// The tasks that it waits for, or has waited for.
     pub after: Vec<Uuid>,
+    #[serde(default)]
+    pub started_at: Option<DateTime<Utc>>,
+    #[serde(default)]
+    pub ended_at: Option<DateTime<Utc>>,
 }
 
 pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Flow, Error> {
@@ -70,6 +75,8 @@ pub async fn show(conn: &mut PgConnection, id: Uuid) -> Result<FlowDetail, Error
         node: task.node,
         state: task.state,
         after: task.after,
+        started_at: task.started_at,
+        ended_at: task.ended_at,
     };
     let steps = tasks::of_flow(conn, id).await?.into_iter().map(step).collect();
     Ok(FlowDetail { flow, steps })

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Config, Error, Template, template};
 use crate::domain::{
     agents::Catalogue,
-    files::{self, File, Problem, list_problems, nearest},
+    files::{self, File, Problem, SourceFile, SourceKind, list_problems, nearest},
 };
 
 /// Templates by name: those that can be started, and the broken ones.
@@ -15,6 +15,7 @@ use crate::domain::{
 pub struct Templates {
     usable: BTreeMap<String, Template>,
     broken: BTreeMap<String, BrokenTemplate>,
+    sources: Vec<SourceFile>,
 }
 
 /// A template that cannot be started.
@@ -51,8 +52,12 @@ impl Templates {
             .unwrap_or_else(|| SHIPPED.map(|(name, content)| File::built_in(name, content)).into())
         {
             match template::parse(&file, agents) {
-                Ok(template) => _ = templates.usable.insert(template.name.clone(), template),
+                Ok(template) => {
+                    templates.sources.push(SourceFile::of(SourceKind::Flow, &file, &[]));
+                    templates.usable.insert(template.name.clone(), template);
+                }
                 Err(problems) => {
+                    templates.sources.push(SourceFile::of(SourceKind::Flow, &file, &problems));
                     let broken = BrokenTemplate { name: file.name.clone(), built_in, problems };
                     templates.broken.insert(file.name, broken);
                 }
@@ -76,6 +81,11 @@ impl Templates {
 
     pub fn broken(&self) -> impl Iterator<Item = &BrokenTemplate> {
         self.broken.values()
+    }
+
+    /// Lists all files of templates, also the broken ones.
+    pub fn sources(&self) -> &[SourceFile] {
+        &self.sources
     }
 
     /// Lists the problems of all broken templates.

@@ -19,6 +19,7 @@ mod generations;
 mod list;
 mod open;
 mod people;
+mod prompt_versions;
 mod running;
 mod transcript;
 mod ttl;
@@ -48,6 +49,7 @@ pub use self::{
     },
     open::{NewSession, ask_rebuild},
     people::{expire, reset, reset_some},
+    prompt_versions::{PromptVersion, prompt_versions},
     running::ProviderSession,
     transcript::transcript,
     ttl::Config,

@@ -1,5 +1,6 @@
 //! The tasks of a flow.
 
+use chrono::{DateTime, Utc};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
@@ -22,6 +23,8 @@ pub struct FlowTask {
     pub on_failure: OnFailure,
     /// The tasks that it waits for or has waited for, in order.
     pub after: Vec<Uuid>,
+    pub started_at: Option<DateTime<Utc>>,
+    pub ended_at: Option<DateTime<Utc>>,
 }
 
 /// Lists the tasks of a flow, in the order of their places.
@@ -32,7 +35,7 @@ pub async fn of_flow(
     sqlx::query_as!(
         FlowTask,
         r#"select s.task_id as "id!", s.step as "step!", s.place as "place!", s.agent as "agent!", s.instance as "instance!",
-                  s.state as "state!: State", t.prompt, t.session_mode as "session_mode: Mode", t.node,
+                  s.state as "state!: State", t.prompt, t.session_mode as "session_mode: Mode", t.node, t.started_at, t.ended_at,
                   coalesce(w.on_failure, 'run') as "on_failure!: OnFailure",
                   array(select d.on_task_id from dalsegno.task_dependencies as d where d.task_id = s.task_id order by d.place) as "after!"
              from dalsegno.flow_steps as s

@@ -3,8 +3,12 @@
 mod actions;
 mod assets;
 pub mod browser;
+mod catalogue;
+mod cost;
 mod find;
+mod flow;
 mod live;
+mod looks;
 mod overview;
 mod pages;
 mod scenery;

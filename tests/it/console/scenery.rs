@@ -80,6 +80,15 @@ impl Scenery {
             ("campaign", format!("/campaigns/{campaign}")),
             ("campaign-tasks", format!("/campaigns/{campaign}?part=tasks")),
             ("campaign-memory", format!("/campaigns/{campaign}?part=memory")),
+            ("cost", "/cost".to_owned()),
+            ("cost-calls", "/cost/calls".to_owned()),
+            ("cost-budgets", "/cost/budgets".to_owned()),
+            ("catalogue", "/catalogue".to_owned()),
+            ("catalogue-agent", "/catalogue/agent/copywriter".to_owned()),
+            ("catalogue-prompt", "/catalogue/agent/copywriter?part=prompt".to_owned()),
+            ("catalogue-versions", "/catalogue/agent/copywriter?part=versions".to_owned()),
+            ("flows", "/flows".to_owned()),
+            ("flow-start", "/flows/start?template=article-series".to_owned()),
             ("gallery", "/gallery".to_owned()),
         ]
     }

@@ -1,4 +1,6 @@
-//! `dalsegno cost`: sums of the ledger, as a table or as CSV.
+//! `dalsegno cost`: sums of the ledger, as a table or as CSV, and its calls.
+
+mod calls;
 
 use clap::Args;
 use serde::{
@@ -6,6 +8,7 @@ use serde::{
     de::{IntoDeserializer as _, value},
 };
 
+use self::calls::CallFlags;
 use super::{
     Context, Exit, Failure,
     args::InCampaign,
@@ -42,10 +45,16 @@ pub(super) struct CostFlags {
     /// Prints comma-separated values, with amounts in millionths and all counts.
     #[arg(long)]
     csv: bool,
+    #[command(flatten)]
+    calls: CallFlags,
 }
 
 pub(super) async fn run(flags: &CostFlags, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| report(flags, context, server).await).await
+    with_server(context, async |server| match flags.calls.calls {
+        true => calls::list(flags, context, server).await,
+        false => report(flags, context, server).await,
+    })
+    .await
 }
 
 async fn report(flags: &CostFlags, context: &Context, server: &Server) -> Result<Exit, Failure> {
@@ -62,7 +71,7 @@ async fn report(flags: &CostFlags, context: &Context, server: &Server) -> Result
     let (since, until) = (flags.since.map(|it| it.at), flags.until.map(|it| it.at));
     let report = server.call(ReportCosts { by, and, since, until, campaign_id }).await?;
     match flags.csv {
-        true => context.output.print_text(&format_csv(&report)),
+        true => context.output.print_text(&report.to_csv()),
         false => context.output.print_data(&report, || format_report(&report)),
     }
     Ok(Exit::Ok)
@@ -120,72 +129,14 @@ fn format_report(report: &CostReport) -> String {
     format!("{period}{table}")
 }
 
-/// Formats a report as RFC 4180 describes.
-fn format_csv(report: &CostReport) -> String {
-    let mut head: Vec<String> = dimensions(report).map(|it| title(it).to_lowercase()).collect();
-    head.extend(
-        [
-            "calls",
-            "input_tokens",
-            "output_tokens",
-            "cache_read_tokens",
-            "cache_creation_tokens",
-            "cost_micros",
-            "currency",
-        ]
-        .map(str::to_owned),
-    );
-    let row = |line: &CostLine| {
-        let Costs {
-            calls,
-            cost_micros,
-            input_tokens,
-            output_tokens,
-            cache_read_tokens,
-            cache_creation_tokens,
-        } = line.costs;
-        let numbers = [
-            calls,
-            input_tokens,
-            output_tokens,
-            cache_read_tokens,
-            cache_creation_tokens,
-            cost_micros,
-        ];
-        let values = [&line.value, &line.second].into_iter().take(dimensions(report).count());
-        let mut cells: Vec<String> =
-            values.map(|value| value.clone().unwrap_or_default()).collect();
-        cells.extend(numbers.iter().map(i64::to_string));
-        cells.push(report.currency.clone());
-        cells
-    };
-    let rows = std::iter::once(head).chain(report.lines.iter().map(row));
-    rows.map(|cells| cells.iter().map(|cell| quote(cell)).collect::<Vec<_>>().join(",") + "\r\n")
-        .collect()
-}
-
-fn quote(cell: &str) -> String {
-    match cell.contains([',', '"', '\r', '\n']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.to_owned(),
-    }
-}
-
-fn dimensions(report: &CostReport) -> impl Iterator<Item = Dimension> {
-    [Some(report.by), report.and].into_iter().flatten()
-}
-
 /// Returns the values of a line: campaigns by their names, and a dash for none.
 fn names(report: &CostReport, line: &CostLine) -> [String; 2] {
-    [&line.value, &line.second].map(|value| {
-        let Some(value) = value else { return "-".to_owned() };
-        let name = value.parse().ok().and_then(|id| report.campaign_names.get(&id));
-        name.unwrap_or(value).clone()
-    })
+    let name = |value: &String| report.name_of(value).to_owned();
+    [&line.value, &line.second].map(|value| value.as_ref().map_or("-".to_owned(), name))
 }
 
 fn title(dimension: Dimension) -> String {
-    format!("{dimension:?}").to_uppercase()
+    dimension.as_str().to_uppercase()
 }
 
 #[cfg(test)]
@@ -216,15 +167,6 @@ mod tests {
         assert!(lines[2].starts_with("total") && lines[2].ends_with("1.25"), "{text}");
         let single = CostReport { and: None, ..report() };
         assert!(!format_report(&single).contains("USER"));
-    }
-
-    #[test]
-    fn csv_quotes_what_it_must() {
-        let csv = format_csv(&report());
-        let lines: Vec<&str> = csv.split("\r\n").collect();
-        assert!(lines[0].starts_with("agent,user,calls,input_tokens,"), "{csv}");
-        assert_eq!(lines[1], "\"a \"\"b\"\", c\",,2,7,0,0,0,1250000,EUR");
-        assert_eq!(lines.len(), 3, "each line ends with CR LF");
     }
 
     #[test]

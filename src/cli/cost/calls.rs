@@ -1,0 +1,116 @@
+//! `dalsegno cost --calls`: the calls behind a report.
+
+use clap::{Args, ValueEnum};
+
+use super::CostFlags;
+use crate::{
+    cli::{
+        Context, Exit, Failure,
+        output::format_table,
+        server::Server,
+        session::serialised_name,
+        turn::list::{format_cost, format_count},
+        words::time,
+    },
+    domain::{
+        costs::{CallOrder, CostCall},
+        ids::short,
+        usage::Purpose,
+    },
+    operations::{ListCalls, MAX_LIMIT},
+};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CallFlags {
+    /// Lists single calls instead of sums, the newest first.
+    #[arg(long, conflicts_with_all = ["by", "csv"])]
+    pub(super) calls: bool,
+    /// Only calls of this agent.
+    #[arg(long, requires = "calls")]
+    agent: Option<String>,
+    /// Only calls of this model.
+    #[arg(long, requires = "calls")]
+    model: Option<String>,
+    /// Only calls of this provider.
+    #[arg(long, requires = "calls")]
+    provider: Option<String>,
+    /// Only calls for this purpose.
+    #[arg(long, requires = "calls", value_enum)]
+    purpose: Option<PurposeName>,
+    /// Only calls of campaigns for this user; an empty text for campaigns without one.
+    #[arg(long, requires = "calls")]
+    user: Option<String>,
+    /// Lists the most expensive calls first, up to 200.
+    #[arg(long, requires = "calls")]
+    costliest: bool,
+    /// Maximum number of calls, up to 1000.
+    #[arg(long, requires = "calls", default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    limit: i64,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum PurposeName {
+    Turn,
+    Summary,
+    Facts,
+    Rerun,
+}
+
+impl From<PurposeName> for Purpose {
+    fn from(name: PurposeName) -> Self {
+        match name {
+            PurposeName::Turn => Self::Turn,
+            PurposeName::Summary => Self::Summary,
+            PurposeName::Facts => Self::Facts,
+            PurposeName::Rerun => Self::Rerun,
+        }
+    }
+}
+
+pub(super) async fn list(
+    flags: &CostFlags,
+    context: &Context,
+    server: &Server,
+) -> Result<Exit, Failure> {
+    let campaign_id = flags.campaign.id_if_given(context, server).await?;
+    let CallFlags { agent, model, provider, purpose, user, costliest, limit, .. } = &flags.calls;
+    let page = |cursor: Option<String>, limit| ListCalls {
+        since: flags.since.map(|it| it.at),
+        until: flags.until.map(|it| it.at),
+        campaign_id,
+        agent: agent.clone(),
+        model: model.clone(),
+        provider: provider.clone(),
+        purpose: purpose.map(Purpose::from),
+        user: user.clone(),
+        order: if *costliest { CallOrder::Costliest } else { CallOrder::Newest },
+        cursor: cursor.and_then(|cursor| cursor.parse().ok()),
+        limit: Some(limit),
+    };
+    let calls = match costliest {
+        true => server.call(page(None, (*limit).min(MAX_LIMIT))).await?.items,
+        false => server.items(*limit, page).await?,
+    };
+    context.output.print_data(&calls, || format_calls(&calls));
+    Ok(Exit::Ok)
+}
+
+fn format_calls(calls: &[CostCall]) -> String {
+    let dash = || "-".to_owned();
+    let row = |CostCall { agent, task_id, session_id, turn, call, .. }: &CostCall| {
+        let sent = [call.input_tokens, call.cache_read_tokens, call.cache_creation_tokens];
+        [
+            time(call.called_at),
+            agent.clone(),
+            serialised_name(call.purpose),
+            task_id.map_or_else(dash, short),
+            session_id.map_or_else(dash, short),
+            turn.map_or_else(dash, |turn| turn.to_string()),
+            format_count(sent.iter().flatten().sum()),
+            call.output_tokens.map_or_else(dash, format_count),
+            format_cost(call.cost_micros),
+        ]
+    };
+    let head = ["CALLED (UTC)", "AGENT", "FOR", "TASK", "SESSION", "TURN", "IN", "OUT", "COST"];
+    format_table(&head, calls.iter().map(row))
+}

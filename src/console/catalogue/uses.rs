@@ -1,0 +1,172 @@
+//! Where a file is used: by which agents, flow templates and conversations.
+
+use maud::{Markup, html};
+
+use super::list_of;
+use crate::{
+    console::{
+        page::Page,
+        parts::{Action, Confirmation, Tone, empty, section},
+    },
+    domain::{
+        agents::Node,
+        files::{SourceFile, SourceKind},
+        flows::Template,
+        sessions::Session,
+    },
+    operations::{
+        Agents, ListAgentPauses, ListFlowTemplates, ListFlows, ListSessions, PauseAgentEverywhere,
+        Refusal, ResumeAgentEverywhere,
+    },
+};
+
+/// Open conversations in the list.
+const MAX_SESSIONS: i64 = 8;
+const MAX_FLOWS: i64 = 200;
+
+/// Pause or resume of an agent everywhere; the start of a flow.
+pub(super) fn actions(page: &Page, file: &SourceFile) -> Markup {
+    let here = format!("/catalogue/{}/{}", file.kind.as_str(), file.name);
+    let fields = [("name", file.name.as_str())];
+    let pause = Confirmation {
+        action: Action::of::<PauseAgentEverywhere>("Pause everywhere", "paused", &fields, &here),
+        id: "pause-everywhere",
+        heading: "Pause this agent in all campaigns",
+        consequences: html! { p { "No further turn of it starts, in present and future campaigns. Turns that run go on; new tasks wait." } },
+        fields: html! { div.field { label for="pause-reason" { "Reason, shown with each waiting task" } input #pause-reason name="reason" maxlength="300"; } },
+        command: format!("dalsegno agent pause {} --everywhere", file.name),
+    };
+    match file.kind {
+        SourceKind::Agent => pause.button(&page.view, &page.caller),
+        SourceKind::Flow if file.problems.is_empty() => {
+            html! { a."btn primary" href={ "/flows/start?template=" (file.name) } { "Start a flow" } }
+        }
+        _ => html! {},
+    }
+}
+
+pub(super) async fn show(
+    page: &Page,
+    file: &SourceFile,
+    agents: &Agents,
+) -> Result<Markup, Refusal> {
+    let templates = page.caller.run_if_allowed(ListFlowTemplates {}).await;
+    // A folder that cannot be read has its problem on the list of files.
+    let templates = templates.ok().flatten().map(|all| all.items).unwrap_or_default();
+    let name = file.name.as_str();
+    Ok(match file.kind {
+        SourceKind::Agent => html! {
+            (paused(page, name).await?)
+            (in_templates(&templates, |step| step.agent == name))
+            (conversations(page, name).await?)
+        },
+        SourceKind::Skill => by_agents(agents, name),
+        SourceKind::Node => html! {
+            (in_templates(&templates, |step| step.node.as_deref() == Some(name)))
+            (readings(agents.nodes.iter().find(|node| node.name == name)))
+        },
+        SourceKind::Flow => {
+            html! { (agents_of(templates.iter().find(|it| it.name == name))) (flows(page, name).await?) }
+        }
+    })
+}
+
+/// The pause of the agent in all campaigns, with the button that ends it.
+async fn paused(page: &Page, name: &str) -> Result<Markup, Refusal> {
+    let pauses = page.caller.run_if_allowed(ListAgentPauses {}).await?;
+    let pauses = pauses.map(|all| all.items).unwrap_or_default();
+    let here = format!("/catalogue/agent/{name}");
+    let fields = [("name", name)];
+    let resume = Action::of::<ResumeAgentEverywhere>("Resume", "running", &fields, &here);
+    let own: Vec<_> = pauses.iter().filter(|pause| pause.agent == name).collect();
+    let body = html! {
+        ul."rows small" {
+            @for pause in &own {
+                li {
+                    (Tone::Paused.state("paused", None)) " "
+                    @match pause.campaign_id { Some(id) => { "in " a href={ "/campaigns/" (id) } { "a campaign" } }, None => "in all campaigns" }
+                    " since " (page.view.time(pause.paused_at)) ": " bdi { (pause.reason) }
+                    @if pause.campaign_id.is_none() { div."actions after" { (resume.button(&page.view, &page.caller)) } }
+                }
+            }
+        }
+    };
+    Ok(html! { @if !own.is_empty() { (section("Paused", &html! { (own.len()) }, &body)) } })
+}
+
+fn in_templates(
+    templates: &[Template],
+    is_use: impl Fn(&crate::domain::flows::Step) -> bool,
+) -> Markup {
+    let uses: Vec<(&str, &str)> = templates
+        .iter()
+        .flat_map(|it| {
+            it.steps
+                .iter()
+                .filter(|step| is_use(step))
+                .map(|step| (it.name.as_str(), step.name.as_str()))
+        })
+        .collect();
+    let body = html! {
+        @if uses.is_empty() { p."small soft" { "No flow template names it." } }
+        @else { ul."rows small" { @for (template, step) in &uses { li { a href={ "/catalogue/flow/" (template) } { bdi { (template) } } ", step " bdi { (step) } } } } }
+    };
+    section("In flow templates", &html! { (uses.len()) }, &body)
+}
+
+async fn conversations(page: &Page, name: &str) -> Result<Markup, Refusal> {
+    let list = ListSessions {
+        campaign_id: None,
+        agent: Some(name.to_owned()),
+        open: true,
+        cursor: None,
+        limit: Some(MAX_SESSIONS),
+    };
+    let Some(listing) = page.caller.run_if_allowed(list).await? else { return Ok(html! {}) };
+    let row = |session: &Session| html! { li { a href={ "/sessions/" (session.id) } { "instance " bdi { (session.instance) } ", " (session.turns) " turns" } " " span.faint { (page.view.time(session.used_at)) } } };
+    let body = html! {
+        @if listing.items.is_empty() { (empty("No conversation of the agent is open.", &format!("dalsegno task add --campaign CAMPAIGN --agent {name} \"Write part one.\""))) }
+        @else { ul."rows small" { @for session in &listing.items { (row(session)) } } }
+    };
+    let end = html! { (listing.items.len()) @if listing.next.is_some() { " of more" } };
+    Ok(section("Open conversations", &end, &body))
+}
+
+fn by_agents(agents: &Agents, name: &str) -> Markup {
+    let lists =
+        |agent: &&serde_json::Value| list_of(Some(agent), "skills").iter().any(|it| it == name);
+    let users: Vec<&str> =
+        agents.items.iter().filter(lists).filter_map(|agent| agent["name"].as_str()).collect();
+    let body = html! {
+        @if users.is_empty() { (empty("No agent lists the skill. An agent's file names it under `skills`.", "dalsegno agent ls")) }
+        @else { ul."rows small" { @for agent in &users { li { a href={ "/catalogue/agent/" (agent) } { bdi { (agent) } } } } } }
+    };
+    section("Used by agents", &html! { (users.len()) }, &body)
+}
+
+fn readings(node: Option<&Node>) -> Markup {
+    let Some(node) = node.filter(|node| !node.readings.is_empty()) else { return html! {} };
+    let body = html! { ul."rows small" { @for reading in &node.readings { li { code { bdi { (reading) } } } } } };
+    section("Required readings", &html! { (node.readings.len()) }, &body)
+}
+
+fn agents_of(template: Option<&Template>) -> Markup {
+    let Some(template) = template else { return html! {} };
+    let body = html! {
+        ul."rows small" {
+            @for step in &template.steps { li { bdi { (step.name) } ": " a href={ "/catalogue/agent/" (step.agent) } { bdi { (step.agent) } } @if let Some(node) = &step.node { " at " a href={ "/catalogue/node/" (node) } { bdi { (node) } } } } }
+        }
+    };
+    section("Agents of the steps", &html! { (template.steps.len()) }, &body)
+}
+
+async fn flows(page: &Page, name: &str) -> Result<Markup, Refusal> {
+    let list = ListFlows { campaign_id: None, state: None, cursor: None, limit: Some(MAX_FLOWS) };
+    let Some(listing) = page.caller.run_if_allowed(list).await? else { return Ok(html! {}) };
+    let own: Vec<_> = listing.items.iter().filter(|flow| flow.template == name).collect();
+    let body = html! {
+        @if own.is_empty() { (empty("No flow among the newest was started from it.", &format!("dalsegno flow start {name} --campaign CAMPAIGN"))) }
+        @else { ul."rows small" { @for flow in own.iter().take(8) { li { a href={ "/flows/" (flow.id) } { (crate::console::flow::state(flow)) } " " span.faint { (page.view.time(flow.created_at)) } } } } }
+    };
+    Ok(section("Flows from it", &html! { (own.len()) }, &body))
+}

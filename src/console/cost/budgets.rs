@@ -1,0 +1,289 @@
+//! Budgets of campaigns, agents, users and the day: what is spent, reserved and left, and their limits.
+
+use axum::extract::Query;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::tabs;
+use crate::{
+    console::{
+        layout::Content,
+        page::{Page, PageResult},
+        parts::{
+            Action, Confirmation, Share, View, counted, empty, next_page, section, share_bar,
+            tokens,
+        },
+    },
+    domain::{
+        Amount,
+        amount::{Limit, OnLimit, format_money},
+        budgets::{OwnedBudget, OwnerKind},
+    },
+    operations::{ChangeBudget, ListBudgets, SetBudget},
+};
+
+const HERE: &str = "/cost/budgets";
+
+#[derive(Debug, Deserialize)]
+pub(in crate::console) struct BudgetQuery {
+    #[serde(default)]
+    cursor: String,
+}
+
+pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Page) -> PageResult {
+    let cursor = Some(query.cursor).filter(|cursor| !cursor.is_empty());
+    let list = ListBudgets { owner: None, key: None, cursor, limit: None };
+    let listing = page.caller.run(list).await?;
+    let waiting: i64 = listing.items.iter().map(|budget| budget.waiting_tasks).sum();
+    let n_reached = listing.items.iter().filter(|budget| is_reached(budget)).count();
+    let body = html! {
+        div.head { div { h1 { "Cost" } } div.actions { (new(&page)) } }
+        (tabs(HERE))
+        @if listing.items.is_empty() {
+            (empty("No budget has a limit. Calls are charged, and nothing waits for money.", "dalsegno budget set day --money 20"))
+        } @else {
+            p.lede {
+                @match n_reached {
+                    0 => { "No budget has reached its limit." }
+                    n => { b { (counted(n, "budget has", "budgets have")) } " reached the limit, and " (counted(usize::try_from(waiting).unwrap_or(0), "task waits", "tasks wait")) "." }
+                }
+            }
+            (section("Budgets", &html! { (listing.items.len()) @if listing.next.is_some() { " of more" } }, &html! {
+                ul."rows budgets" { @for (place, budget) in listing.items.iter().enumerate() { (row(&page, place, budget)) } }
+            }))
+        }
+        (next_page(HERE, &[], listing.next.as_deref()))
+        p."small soft after" { "A budget is reserved before each call and charged after it. At the hard limit tasks wait or fail; at the soft limit a warning is written. Limits are changed here, or with " code { "dalsegno budget set" } "." }
+    };
+    let path = html! { a href="/cost" { "Cost" } span { "/" } span { "Budgets" } };
+    Ok(page.respond(Content { title: "Budgets", path, body, watch: String::new() }).await?)
+}
+
+/// Returns true if nothing is left of one of its limits.
+fn is_reached(budget: &OwnedBudget) -> bool {
+    let OwnedBudget { limit, spent, reserved, .. } = budget;
+    let is_used = |limit: Option<i64>, used: i64| limit.is_some_and(|limit| used >= limit);
+    is_used(limit.micros, spent.micros + reserved.micros)
+        || is_used(limit.tokens, spent.tokens + reserved.tokens)
+}
+
+fn owner_word(owner: OwnerKind) -> &'static str {
+    match owner {
+        OwnerKind::Agent => "Agent",
+        OwnerKind::Campaign => "Campaign",
+        OwnerKind::Day => "Each day",
+        OwnerKind::User => "User",
+    }
+}
+
+fn row(page: &Page, place: usize, budget: &OwnedBudget) -> Markup {
+    let view = &page.view;
+    html! {
+        li {
+            div.owner {
+                span."faint tiny" { (owner_word(budget.owner)) }
+                div { b { (subject(budget)) } }
+                @if budget.waiting_tasks > 0 { a."state waiting" href="/tasks?state=queued" { (crate::console::parts::icon("waiting")) span.word { (counted(usize::try_from(budget.waiting_tasks).unwrap_or(0), "task waits", "tasks wait")) } } }
+                @if let Some(at) = budget.warned_at { p."small soft" { "Warned " (view.time(at)) } }
+                @if let Some(at) = budget.ends_at { p."small soft" { "Begins again " (view.time(at)) } }
+            }
+            div.amounts {
+                (money(view, budget))
+                (in_tokens(budget))
+                p."small soft after" { (limit_words(view, "Soft limit", budget.soft)) @match budget.on_limit { OnLimit::Wait => "At the limit tasks wait.", OnLimit::Fail => "At the limit tasks fail." } }
+            }
+            div.actions { (forms(page, place, budget)) }
+        }
+    }
+}
+
+fn limit_words(view: &View, words: &str, limit: Limit) -> Markup {
+    html! {
+        @if limit.micros.is_some() || limit.tokens.is_some() {
+            (words) ": "
+            @if let Some(micros) = limit.micros { (view.money(micros)) @if limit.tokens.is_some() { ", " } }
+            @if let Some(n) = limit.tokens { (tokens(n)) " tokens" }
+            ". "
+        }
+    }
+}
+
+fn subject(budget: &OwnedBudget) -> Markup {
+    let key = &budget.key;
+    match budget.owner {
+        OwnerKind::Campaign => {
+            html! { a href={ "/campaigns/" (key) } { bdi { (budget.name.as_deref().unwrap_or(key)) } } }
+        }
+        OwnerKind::Agent => html! { a href={ "/catalogue/agent/" (key) } { bdi { (key) } } },
+        OwnerKind::User => html! { bdi { (key) } },
+        OwnerKind::Day => html! { @if let Some(day) = budget.period { (day) } },
+    }
+}
+
+/// The calls that the budget has paid.
+fn calls_of(budget: &OwnedBudget) -> String {
+    let key = crate::console::parts::url_text(&budget.key);
+    match (budget.owner, budget.period) {
+        (OwnerKind::Campaign, _) => format!("/cost/calls?days=90&campaign_id={key}"),
+        (OwnerKind::Agent, _) => format!("/cost/calls?days=90&agent={key}"),
+        (OwnerKind::User, _) => format!("/cost/calls?days=90&user={key}"),
+        (OwnerKind::Day, Some(day)) => format!("/cost/calls?from={day}&to={day}"),
+        (OwnerKind::Day, None) => "/cost/calls?days=1".to_owned(),
+    }
+}
+
+fn money(view: &View, budget: &OwnedBudget) -> Markup {
+    let shown = |micros| view.money(micros);
+    bar(budget, "Money", budget.limit.micros, budget.soft.micros, |amount| amount.micros, &shown)
+}
+
+fn in_tokens(budget: &OwnedBudget) -> Markup {
+    let pick = |amount: Amount| amount.tokens;
+    bar(budget, "Tokens", budget.limit.tokens, budget.soft.tokens, pick, &tokens)
+}
+
+/// Draws what is spent, reserved and left of a limit; without one, says what is spent.
+fn bar(
+    budget: &OwnedBudget,
+    words: &str,
+    limit: Option<i64>,
+    soft: Option<i64>,
+    pick: impl Fn(Amount) -> i64,
+    shown: &dyn Fn(i64) -> String,
+) -> Markup {
+    let (spent, reserved) = (pick(budget.spent), pick(budget.reserved));
+    let Some(limit) = limit else {
+        return html! { @if soft.is_some() { p.small { a href=(calls_of(budget)) { (shown(spent)) } " spent, " (shown(reserved)) " reserved; no hard limit" } } };
+    };
+    let share = |name: &str, n: i64, class| Share {
+        name: name.to_owned(),
+        value: n as f64,
+        shown: shown(n),
+        class,
+    };
+    let left = (limit - spent - reserved).max(0);
+    let shares =
+        [share("Spent", spent, "p3"), share("Reserved", reserved, "p2"), share("Left", left, "p7")];
+    let label = format!("{words} spent, reserved and left");
+    html! {
+        div.budget-bar {
+            p.small { b { (shown(left)) } " left of " (shown(limit)) @if words == "Tokens" { " tokens" } " · " a href=(calls_of(budget)) { "its calls" } }
+            (share_bar(&label, &shares, limit as f64, soft.map(|soft| soft as f64)))
+        }
+    }
+}
+
+/// Hard and soft limits have forms of their own: a change of a soft limit makes its warning due again.
+fn forms(page: &Page, place: usize, budget: &OwnedBudget) -> Markup {
+    let key = budget.key.as_str();
+    let owner = budget.owner.as_str();
+    let named = match budget.owner {
+        OwnerKind::Day => owner.to_owned(),
+        _ => format!("{owner} {}", budget.name.as_deref().unwrap_or(key)),
+    };
+    let fields: &[(&str, &str)] = match budget.owner {
+        OwnerKind::Campaign => &[("id", key)],
+        OwnerKind::Day => &[("owner", owner)],
+        OwnerKind::Agent | OwnerKind::User => &[("owner", owner), ("key", key)],
+    };
+    let action = |words| match budget.owner {
+        OwnerKind::Campaign => Action::of::<ChangeBudget>(words, "", fields, HERE),
+        _ => Action::of::<SetBudget>(words, "", fields, HERE),
+    };
+    let (hard_id, soft_id) = (format!("limit-{place}"), format!("warning-{place}"));
+    let hard = Confirmation {
+        action: action("Limit"),
+        id: &hard_id,
+        heading: "Change the hard limit",
+        consequences: html! { p { "Tasks that wait and fit now continue. An empty field removes that limit; a budget without any limit ends." } },
+        fields: html! { (limits(page, &hard_id, "", budget.limit)) (on_limit(&hard_id, budget.on_limit)) },
+        command: format!("dalsegno budget set {named} --money 20 --tokens 900000"),
+    };
+    let soft = Confirmation {
+        action: action("Warning"),
+        id: &soft_id,
+        heading: "Change the soft limit",
+        consequences: html! { p { "A warning is written once when spending reaches it. Nothing stops." } },
+        fields: limits(page, &soft_id, "soft_", budget.soft),
+        command: format!("dalsegno budget set {named} --warn-money 15"),
+    };
+    html! { (hard.button(&page.view, &page.caller)) (soft.button(&page.view, &page.caller)) }
+}
+
+/// The form for a budget that does not exist yet.
+fn new(page: &Page) -> Markup {
+    let new = Confirmation {
+        action: Action::of::<SetBudget>("New budget", "plus", &[], HERE),
+        id: "new-budget",
+        heading: "Limit an agent, a user or the day",
+        consequences: html! { p { "It begins with what the ledger has: of the agent, of the user's campaigns, or of today. Campaigns have their budget on their page." } },
+        fields: html! {
+            div.field { label for="budget-owner" { "Limit for" } select #budget-owner name="owner" { option value="day" { "each day" } option value="agent" { "an agent" } option value="user" { "a user" } } }
+            div.field { label for="budget-key" { "Name of the agent or the user; empty for a day" } input #budget-key name="key" autocomplete="off" maxlength="64"; }
+            (limits(page, "new-budget", "", Limit::default()))
+            (on_limit("new-budget", OnLimit::Wait))
+        },
+        command: "dalsegno budget set agent copywriter --money 5".to_owned(),
+    };
+    new.button(&page.view, &page.caller)
+}
+
+fn limits(page: &Page, of: &str, prefix: &str, limit: Limit) -> Markup {
+    let (money_id, tokens_id) = (format!("{of}-money"), format!("{of}-tokens"));
+    let (money, tokens) = (format!("money:{prefix}micros"), format!("number:{prefix}tokens"));
+    html! {
+        div.field { label for=(money_id) { "Money in " (page.view.currency()) } input id=(money_id) name=(money) inputmode="decimal" pattern="[0-9]+([.,][0-9]{1,6})?" title="An amount such as 12.50" placeholder="no limit" autocomplete="off" value=[limit.micros.map(format_money)]; }
+        div.field { label for=(tokens_id) { "Tokens" } input id=(tokens_id) name=(tokens) inputmode="numeric" pattern="[0-9]+" title="A whole number" placeholder="no limit" autocomplete="off" value=[limit.tokens]; }
+    }
+}
+
+fn on_limit(of: &str, on_limit: OnLimit) -> Markup {
+    let given = format!("{of}-effect");
+    html! {
+        div.field {
+            label for=(given) { "Tasks at the limit" }
+            select id=(given) name="on_limit" {
+                option value="wait" selected[on_limit == OnLimit::Wait] { "wait until there is space" }
+                option value="fail" selected[on_limit == OnLimit::Fail] { "fail" }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(owner: OwnerKind, key: &str, limit: Option<i64>, spent: i64) -> OwnedBudget {
+        let amount = |micros| Amount { micros, tokens: 0 };
+        OwnedBudget {
+            owner,
+            key: key.to_owned(),
+            name: None,
+            period: None,
+            time_zone: None,
+            ends_at: None,
+            limit: Limit { micros: limit, tokens: None },
+            soft: Limit::default(),
+            spent: amount(spent),
+            reserved: amount(0),
+            on_limit: OnLimit::Wait,
+            warned_at: None,
+            waiting_tasks: 0,
+        }
+    }
+
+    #[test]
+    fn a_budget_is_reached_at_its_limit() {
+        assert!(is_reached(&budget(OwnerKind::Day, "", Some(10), 10)));
+        assert!(!is_reached(&budget(OwnerKind::Day, "", Some(10), 9)));
+        assert!(!is_reached(&budget(OwnerKind::Day, "", None, 9)));
+    }
+
+    #[test]
+    fn a_hostile_key_stays_text() {
+        let it = budget(OwnerKind::User, "<b>&x", Some(10), 9);
+        assert!(!subject(&it).0.contains("<b>") || subject(&it).0.contains("&lt;b&gt;"));
+        assert_eq!(calls_of(&it), "/cost/calls?days=90&user=%3Cb%3E%26x");
+    }
+}

@@ -1,0 +1,287 @@
+//! The pages of costs: spending by day, the calls behind each figure, and budgets.
+
+mod budgets;
+mod calls;
+mod chart;
+mod query;
+
+use axum::{
+    extract::Query,
+    http::header::{CONTENT_DISPOSITION, CONTENT_TYPE},
+    response::IntoResponse as _,
+};
+use maud::{Markup, html};
+
+pub(super) use self::{budgets::show as budgets, calls::show as calls};
+use self::{
+    chart::{Chart, Measure, Stack, name},
+    query::{CostQuery, PERIODS, Period},
+};
+use super::{
+    layout::Content,
+    page::{Page, PageResult},
+    parts::{empty, section, sparkline, tokens, wide},
+};
+use crate::{
+    domain::{
+        campaigns::Campaign,
+        costs::{Costs, Dimension},
+    },
+    operations::{ListCampaigns, MAX_LIMIT, Refusal},
+};
+
+const TABS: [(&str, &str); 3] =
+    [("/cost", "Spending"), ("/cost/calls", "Calls"), ("/cost/budgets", "Budgets")];
+
+pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResult {
+    let view = &page.view;
+    let dimension = query.dimension();
+    let and = Some(dimension).filter(|dimension| *dimension != Dimension::Day);
+    let report = page.caller.run(query.report(view, Dimension::Day, and)).await?;
+    let measure = match query.measure.as_str() {
+        "tokens" => Measure::Tokens,
+        "money" => Measure::Money,
+        _ if report.total.cost_micros == 0 && report.total.calls > 0 => Measure::Tokens,
+        _ => Measure::Money,
+    };
+    let period = query.period(view.day_of(view.now));
+    let stack = Stack::of(&report, measure);
+    let chart =
+        Chart { view, query: &query, period, dimension, measure, stack: &stack, report: &report };
+    let campaigns = campaigns(&page).await?;
+    let body = html! {
+        div.head {
+            div { h1 { "Cost" } }
+            div.actions { a.btn href=(query.link("/cost/report.csv", &[])) download { "Download CSV" } }
+        }
+        (tabs("/cost"))
+        p.lede { (summary(&page, &chart)) }
+        (filters(&query, period, &campaigns))
+        @if report.total.calls == 0 {
+            (empty("No call was made in this period. A call is charged when a turn of an agent ends.", "dalsegno cost --since 90d"))
+        } @else {
+            div.stack {
+                (section("Per day", &measures(&query, measure), &html! { (chart.show()) (legend(&chart)) }))
+                @if dimension != Dimension::Day { (section(heading(dimension), &html! { (stack.values.len()) }, &wide(heading(dimension), &table(&page, &chart)))) }
+                (section("Days", &html! { (period.n_days()) }, &wide("Days", &days(&page, &chart))))
+            }
+        }
+    };
+    let path = html! { span { "Cost" } };
+    Ok(page.respond(Content { title: "Cost", path, body, watch: String::new() }).await?)
+}
+
+/// Serves the report of the page as comma-separated values.
+pub(super) async fn csv(Query(query): Query<CostQuery>, page: Page) -> PageResult {
+    let dimension = query.dimension();
+    let and = Some(dimension).filter(|dimension| *dimension != Dimension::Day);
+    let report = page.caller.run(query.report(&page.view, Dimension::Day, and)).await?;
+    let period = query.period(page.view.day_of(page.view.now));
+    let name = format!("cost-{}-{}-by-{}.csv", period.first, period.last, dimension.as_str());
+    let headers = [
+        (CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()),
+        (CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
+    ];
+    Ok((headers, report.to_csv()).into_response())
+}
+
+pub(super) fn tabs(here: &str) -> Markup {
+    html! {
+        nav.tabs aria-label="Parts of the costs" {
+            @for (target, words) in TABS { a href=(target) aria-current=[(target == here).then_some("page")] { (words) } }
+        }
+    }
+}
+
+/// Lists campaigns for a filter, the newest first.
+async fn campaigns(page: &Page) -> Result<Vec<Campaign>, Refusal> {
+    let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
+    let listing = page.caller.run_if_allowed(list).await?;
+    Ok(listing.map(|listing| listing.items).unwrap_or_default())
+}
+
+/// Says in a sentence what was spent, and on what most of it.
+fn summary(page: &Page, chart: &Chart<'_>) -> Markup {
+    let total = &chart.report.total;
+    let view = &page.view;
+    let highest = chart.stack.values.first().filter(|_| chart.stack.values.len() > 1);
+    html! {
+        b { (view.money(total.cost_micros)) } " for " (total.calls) " calls "
+        @match chart.period.n_days() { 1 => { "on " (chart.period.first.format("%-d %B")) }, n => { "in " (n) " days up to " (chart.period.last.format("%-d %B")) } }
+        "."
+        @if let Some((value, costs)) = highest {
+            " Most of it: " b { bdi { (name(chart.report, value)) } } ", " (chart.measure.shown(view, chart.measure.of(costs)))
+            @let share = share_of(chart.measure.of(costs), chart.measure.of(total));
+            ", " (share) "."
+        }
+    }
+}
+
+fn share_of(part: i64, whole: i64) -> String {
+    match whole {
+        0 => "–".to_owned(),
+        whole => format!("{:.0} %", part as f64 / whole as f64 * 100.0),
+    }
+}
+
+fn filters(query: &CostQuery, period: Period, campaigns: &[Campaign]) -> Markup {
+    let period_words = |n: u64| match n {
+        1 => "Today".to_owned(),
+        n => format!("{n} days"),
+    };
+    html! {
+        form.filters action="/cost" role="search" {
+            label { "By" select name="by" { @for dimension in Dimension::ALL { option value=(dimension.as_str()) selected[dimension == query.dimension()] { (dimension.as_str()) } } } }
+            label { "From" input type="date" name="from" value=(period.first); }
+            label { "To" input type="date" name="to" value=(period.last); }
+            label { "Campaign" select name="campaign_id" {
+                option value="" { "all" }
+                @for campaign in campaigns { option value=(campaign.id) selected[campaign.id.to_string() == query.campaign_id] { (campaign.name) } }
+            } }
+            @if !query.measure.is_empty() { input type="hidden" name="measure" value=(query.measure); }
+            button.btn { "Show" }
+            nav.choice aria-label="Period" {
+                @for n in PERIODS { a href=(query.link("/cost", &[("days", &n.to_string()), ("from", ""), ("to", "")])) aria-current=[(query.n_days() == Some(n)).then_some("page")] { (period_words(n)) } }
+            }
+        }
+    }
+}
+
+fn measures(query: &CostQuery, measure: Measure) -> Markup {
+    html! {
+        nav.choice aria-label="Figure" {
+            a href=(query.link("/cost", &[("measure", "money")])) aria-current=[(measure == Measure::Money).then_some("page")] { "Money" }
+            a href=(query.link("/cost", &[("measure", "tokens")])) aria-current=[(measure == Measure::Tokens).then_some("page")] { "Tokens" }
+        }
+    }
+}
+
+fn heading(dimension: Dimension) -> &'static str {
+    match dimension {
+        Dimension::Day => "Days",
+        Dimension::Campaign => "Campaigns",
+        Dimension::Agent => "Agents",
+        Dimension::Model => "Models",
+        Dimension::Provider => "Providers",
+        Dimension::Purpose => "Purposes",
+        Dimension::User => "Users",
+    }
+}
+
+fn swatch(class: &str) -> Markup {
+    html! { svg.swatch aria-hidden="true" { rect class=(class) width="100%" height="100%" rx="2" {} } }
+}
+
+fn legend(chart: &Chart<'_>) -> Markup {
+    let stack = chart.stack;
+    let n_own = 6;
+    let of_rest: i64 =
+        stack.values.iter().skip(n_own).map(|(_, costs)| chart.measure.of(costs)).sum();
+    let shown = |value| chart.measure.shown(chart.view, value);
+    html! {
+        @if chart.dimension != Dimension::Day {
+            ul.legend {
+                @for (place, (value, costs)) in stack.values.iter().take(n_own).enumerate() {
+                    li { (swatch(stack.class(place))) bdi { (name(chart.report, value)) } b { (shown(chart.measure.of(costs))) } }
+                }
+                @if stack.values.len() > n_own { li { (swatch(stack.class(n_own))) (stack.values.len() - n_own) " others" b { (shown(of_rest)) } } }
+            }
+        }
+    }
+}
+
+fn table(page: &Page, chart: &Chart<'_>) -> Markup {
+    let whole = chart.measure.of(&chart.report.total);
+    html! {
+        table.folds {
+            thead { tr { th { (title_of(chart.dimension)) } th.num { "Calls" } th.num { "Tokens in" } th.num { "from the cache" } th.num { "Tokens out" } th.trend { "Per day" } th.num { "Share" } th.num { "Cost" } } }
+            tbody {
+                @for (place, (value, costs)) in chart.stack.values.iter().enumerate() {
+                    @let link = chart.query.calls_link(chart.dimension, value.as_deref(), None);
+                    tr {
+                        td.text { (swatch(chart.stack.class(place))) (subject(chart, value)) }
+                        td.num { a href=(link) { (costs.calls) } }
+                        td.num.narrow-off { (tokens(costs.input_tokens + costs.cache_creation_tokens)) }
+                        td.num.narrow-off { (tokens(costs.cache_read_tokens)) }
+                        td.num.narrow-off { (tokens(costs.output_tokens)) }
+                        td.trend.narrow-off { (sparkline("Per day", &chart.stack.days_of(value, chart.period))) }
+                        td.num { (share_of(chart.measure.of(costs), whole)) }
+                        td.num { a href=(link) { (page.view.money(costs.cost_micros)) } }
+                    }
+                }
+            }
+            tfoot { (sum(page, &chart.report.total, "Total", 2)) }
+        }
+    }
+}
+
+fn sum(page: &Page, total: &Costs, words: &str, n_more: usize) -> Markup {
+    html! {
+        tr {
+            td { (words) } td.num { (total.calls) }
+            td.num.narrow-off { (tokens(total.input_tokens + total.cache_creation_tokens)) }
+            td.num.narrow-off { (tokens(total.cache_read_tokens)) }
+            td.num.narrow-off { (tokens(total.output_tokens)) }
+            @for _ in 0..n_more { td.narrow-off {} }
+            td.num { (page.view.money(total.cost_micros)) }
+        }
+    }
+}
+
+/// Names the subject of a row, with a link to its page.
+fn subject(chart: &Chart<'_>, value: &Option<String>) -> Markup {
+    let words = name(chart.report, value);
+    let target = match (chart.dimension, value) {
+        (Dimension::Campaign, Some(id)) => Some(format!("/campaigns/{id}")),
+        (Dimension::Agent, Some(agent)) => Some(format!("/catalogue/agent/{agent}")),
+        _ => None,
+    };
+    html! { @match target { Some(target) => a href=(target) { bdi { (words) } }, None => bdi { (words) } } }
+}
+
+fn title_of(dimension: Dimension) -> String {
+    let name = dimension.as_str();
+    name[..1].to_uppercase() + &name[1..]
+}
+
+/// The table of days, the newest first.
+fn days(page: &Page, chart: &Chart<'_>) -> Markup {
+    let mut days: Vec<(&str, Costs)> = Vec::new();
+    for line in &chart.report.lines {
+        let day = line.value.as_deref().unwrap_or_default();
+        match days.last_mut() {
+            Some((last, costs)) if *last == day => costs.add(&line.costs),
+            _ => days.push((day, line.costs)),
+        }
+    }
+    html! {
+        table.folds {
+            thead { tr { th { "Day" } th.num { "Calls" } th.num { "Tokens in" } th.num { "from the cache" } th.num { "Tokens out" } th.num { "Cost" } } }
+            tbody {
+                @for (day, costs) in days.iter().rev() {
+                    @let link = chart.query.calls_link(Dimension::Day, Some(day), None);
+                    tr {
+                        td { a href=(link) { (day) } }
+                        td.num { a href=(link) { (costs.calls) } }
+                        td.num.narrow-off { (tokens(costs.input_tokens + costs.cache_creation_tokens)) }
+                        td.num.narrow-off { (tokens(costs.cache_read_tokens)) }
+                        td.num.narrow-off { (tokens(costs.output_tokens)) }
+                        td.num { a href=(link) { (page.view.money(costs.cost_micros)) } }
+                    }
+                }
+            }
+            tfoot { (sum(page, &chart.report.total, "Total", 0)) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_nothing_is_a_dash() {
+        assert_eq!([share_of(1, 0), share_of(1, 3)], ["–", "33 %"]);
+        assert_eq!(title_of(Dimension::Agent), "Agent");
+    }
+}

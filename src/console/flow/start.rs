@@ -1,0 +1,165 @@
+//! The form that starts a flow, made from the inputs of its template.
+
+use std::collections::HashMap;
+
+use axum::extract::Query;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::graph::{Node, graph};
+use crate::{
+    console::{
+        layout::Content,
+        page::{Page, PageResult},
+        parts::{Action, counted, empty, section, url_text},
+    },
+    domain::{
+        campaigns::{Campaign, Status},
+        flows::{BrokenTemplate, Input, Template},
+    },
+    operations::{ListCampaigns, ListFlowTemplates, MAX_LIMIT, StartFlow},
+};
+
+#[derive(Debug, Default, Deserialize)]
+pub(in crate::console) struct StartQuery {
+    #[serde(default)]
+    template: String,
+    #[serde(default)]
+    campaign_id: String,
+}
+
+pub(in crate::console) async fn show(Query(query): Query<StartQuery>, page: Page) -> PageResult {
+    let templates = page.caller.run(ListFlowTemplates {}).await?;
+    let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
+    let listing = page.caller.run_if_allowed(list).await?;
+    let campaigns = listing.map(|listing| listing.items).unwrap_or_default();
+    let open: Vec<&Campaign> = campaigns.iter().filter(|it| it.status != Status::Closed).collect();
+    let chosen = templates.items.iter().find(|template| template.name == query.template);
+    let body = html! {
+        div.head { div { h1 { "Start a flow" } } }
+        @if templates.items.is_empty() {
+            (empty("No flow template can be started. A template is a file with inputs and steps.", "dalsegno flow check"))
+        } @else {
+            div.cards {
+                @for template in &templates.items { (card(template, &query, chosen)) }
+            }
+        }
+        (broken(&templates.broken))
+        @match chosen {
+            Some(template) => div.cols {
+                div.stack { (form(&page, template, &open, &query.campaign_id)) (section("Steps", &html! { (counted(template.steps.len(), "step", "steps")) }, &steps(template))) }
+            },
+            None => @if !templates.items.is_empty() { p.soft { "Choose a template to see its inputs." } },
+        }
+    };
+    let path = html! { a href="/flows" { "Flows" } span { "/" } span { "Start" } };
+    Ok(page.respond(Content { title: "Start a flow", path, body, watch: String::new() }).await?)
+}
+
+fn card(template: &Template, query: &StartQuery, chosen: Option<&Template>) -> Markup {
+    let target = format!(
+        "/flows/start?template={}&campaign_id={}",
+        url_text(&template.name),
+        url_text(&query.campaign_id)
+    );
+    let is_chosen = chosen.is_some_and(|it| it.name == template.name);
+    html! {
+        article.card.chosen[is_chosen] {
+            header { a href=(target) aria-current=[is_chosen.then_some("true")] { b { bdi { (template.name) } } } }
+            p."small soft" dir="auto" { (template.description) }
+            footer { span { (counted(template.steps.len(), "step", "steps")) ", " (counted(template.inputs.len(), "input", "inputs")) } a href={ "/catalogue/flow/" (template.name) } { "file" } }
+        }
+    }
+}
+
+/// Names the templates that cannot be started, and why.
+fn broken(templates: &[BrokenTemplate]) -> Markup {
+    html! {
+        @if !templates.is_empty() {
+            p."small soft after" {
+                "Cannot be started: "
+                @for (place, it) in templates.iter().enumerate() {
+                    @if place > 0 { ", " }
+                    a href={ "/catalogue/flow/" (it.name) } { bdi { (it.name) } } " (" (counted(it.problems.len(), "problem", "problems")) ")"
+                }
+            }
+        }
+    }
+}
+
+fn form(page: &Page, template: &Template, campaigns: &[&Campaign], campaign: &str) -> Markup {
+    let fields = [("template", template.name.as_str())];
+    let start = Action::of::<StartFlow>("Start", "running", &fields, "/flows/{id}");
+    let command =
+        format!("dalsegno flow start {} --campaign CAMPAIGN{}", template.name, flags(template));
+    let body = html! {
+        div.field {
+            label for="flow-campaign" { "Campaign" }
+            select #flow-campaign name="id" required { @for it in campaigns { option value=(it.id) selected[it.id.to_string() == campaign] { (it.name) } } }
+        }
+        @for input in &template.inputs { (field(input)) }
+        div."actions after" { button."btn primary" { "Start the flow" } }
+        pre."code wrap after" { (command) }
+    };
+    let shown = match (start.is_allowed(&page.caller), campaigns.is_empty()) {
+        (false, _) => {
+            html! { p.soft { "Your key may not start flows: the scope " code { "enqueue" } " is missing." } }
+        }
+        (true, true) => empty(
+            "No campaign is open. A flow belongs to a campaign.",
+            "dalsegno campaign create \"Harbour series\"",
+        ),
+        (true, false) => start.form(&page.view, &body),
+    };
+    section("Inputs", &html! { (template.name) }, &shown)
+}
+
+fn flags(template: &Template) -> String {
+    template.inputs.iter().map(|input| format!(" --input {}=TEXT", input.name)).collect()
+}
+
+fn field(input: &Input) -> Markup {
+    let given = format!("input-{}", input.name);
+    let name = match input.is_list {
+        true => format!("lines:inputs.{}", input.name),
+        false => format!("inputs.{}", input.name),
+    };
+    html! {
+        div.field {
+            label for=(given) { b { bdi { (input.name) } } " " span.soft dir="auto" { (input.about) @if input.is_list { " — one item per line" } } }
+            textarea id=(given) name=(name) required rows=(if input.is_list { "5" } else { "3" }) {}
+        }
+    }
+}
+
+fn steps(template: &Template) -> Markup {
+    let place_of: HashMap<&str, usize> = template
+        .steps
+        .iter()
+        .enumerate()
+        .map(|(place, step)| (step.name.as_str(), place))
+        .collect();
+    let nodes: Vec<Node> = template
+        .steps
+        .iter()
+        .map(|step| Node {
+            name: step.name.clone(),
+            sub: match &step.each {
+                Some(each) => format!("{} · for each of {each}", step.agent),
+                None => step.agent.clone(),
+            },
+            tone: None,
+            target: None,
+            after: step
+                .after
+                .iter()
+                .filter_map(|name| place_of.get(name.as_str()).copied())
+                .collect(),
+            is_critical: false,
+        })
+        .collect();
+    html! {
+        (graph("Steps of the template, from left to right", &nodes))
+        @if let Some(improvement) = &template.improvement { p."small soft after" { "After the steps, each role looks back, and " bdi { (improvement.agent) } " combines the results." } }
+    }
+}

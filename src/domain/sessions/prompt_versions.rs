@@ -1,0 +1,53 @@
+//! The prompts that sessions of an agent were made with.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::PgExecutor;
+use uuid::Uuid;
+
+use crate::domain::StatementError;
+
+/// Maximum number of versions in a list.
+const MAX_VERSIONS: i64 = 100;
+
+/// A version of an agent's prompt that sessions were made with. Versions end with the last of their sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PromptVersion {
+    /// SHA-256 of the prompt; for the lead's main instance of prompt and roster.
+    pub prompt_hash: String,
+    /// True: sessions that open now are made with it.
+    pub is_current: bool,
+    /// The opening of its first session.
+    pub first_used_at: DateTime<Utc>,
+    /// The last use of one of its sessions.
+    pub last_used_at: DateTime<Utc>,
+    pub sessions: i64,
+    pub turns: i64,
+    /// The session that was used last.
+    pub last_session_id: Uuid,
+    /// Number of turns of that session.
+    pub last_session_turns: i32,
+}
+
+/// Lists the versions of an agent's prompt, the last used first. `current`: the hashes of sessions that open now.
+pub async fn prompt_versions(
+    executor: impl PgExecutor<'_>,
+    agent: &str,
+    current: &[String],
+) -> Result<Vec<PromptVersion>, StatementError> {
+    sqlx::query_as!(
+        PromptVersion,
+        r#"select prompt_hash as "prompt_hash!", prompt_hash = any ($2) as "is_current!", min(created_at) as "first_used_at!",
+                  max(used_at) as "last_used_at!", count(*) as "sessions!", sum(turn_count)::bigint as "turns!",
+                  (array_agg(id order by used_at desc, id desc))[1] as "last_session_id!",
+                  (array_agg(turn_count order by used_at desc, id desc))[1] as "last_session_turns!"
+             from dalsegno.sessions where agent_type = $1
+            group by prompt_hash order by max(used_at) desc, prompt_hash limit $3"#,
+        agent,
+        current,
+        MAX_VERSIONS,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the versions of a prompt"))
+}

@@ -1,0 +1,134 @@
+//! The files of agents, skills, nodes and flow templates, and the versions of agents' prompts that sessions were made with.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Call, Operation, Refusal, Spec};
+use crate::domain::{
+    agents::{Agent, LookupError, MAIN},
+    class::{Class, Kind},
+    files::{Problem, SourceFile, SourceKind, nearest},
+    flows::Templates,
+    sessions::{self, PromptVersion},
+};
+
+const TAG: &str = "agents";
+const UNKNOWN_FILE: Class = Class::of(Kind::NotFound, "unknown_file");
+
+/// Lists the files of agents, skills, nodes and flow templates with their problems.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListFiles {}
+
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Files {
+    pub items: Vec<SourceFile>,
+    /// Problems of folders: the files in use are those before the problem.
+    pub problems: Vec<Problem>,
+}
+
+/// Shows a file of an agent, a skill, a node or a flow template as it was written, with its problems.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowFile {
+    #[schema(inline)]
+    pub kind: SourceKind,
+    pub name: String,
+}
+
+/// A file with its text.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SourceText {
+    #[serde(flatten)]
+    pub file: SourceFile,
+    /// Null: the file cannot be read.
+    pub text: Option<String>,
+}
+
+/// Lists the versions of an agent's prompt that sessions were made with, the last used first.
+///
+/// The text of a version is the system part of a context: `show_context` of a turn of its last session.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListPromptVersions {
+    pub name: String,
+}
+
+/// At most 100 versions.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PromptVersions {
+    pub items: Vec<PromptVersion>,
+}
+
+impl Operation for ListFiles {
+    const SPEC: Spec = Spec::read("list_files", "/v1/files", "agent files").tag(TAG);
+    type Output = Files;
+
+    async fn run(self, call: &Call) -> Result<Files, Refusal> {
+        files(call).await
+    }
+}
+
+impl Operation for ShowFile {
+    const SPEC: Spec = Spec::read("show_file", "/v1/files/{kind}/{name}", "agent file")
+        .tag(TAG)
+        .refuses(&[UNKNOWN_FILE]);
+    type Output = SourceText;
+
+    async fn run(self, call: &Call) -> Result<SourceText, Refusal> {
+        let of_kind = files(call).await?.items.into_iter().filter(|file| file.kind == self.kind);
+        let of_kind: Vec<SourceFile> = of_kind.collect();
+        match of_kind.iter().find(|file| file.name == self.name) {
+            Some(file) => {
+                let text = file.text.as_deref().map(str::to_owned);
+                Ok(SourceText { file: file.clone(), text })
+            }
+            None => Err(self.unknown(&of_kind)),
+        }
+    }
+}
+
+impl ShowFile {
+    fn unknown(&self, of_kind: &[SourceFile]) -> Refusal {
+        let names = of_kind.iter().map(|file| file.name.as_str());
+        let advice = match nearest(&self.name, names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`dalsegno agent files` lists them".to_owned(),
+        };
+        let Self { kind, name } = self;
+        let detail = format!("no {} has a file of the name `{name}`: {advice}", kind.as_str());
+        Refusal::new(UNKNOWN_FILE.kind, UNKNOWN_FILE.code, detail)
+    }
+}
+
+impl Operation for ListPromptVersions {
+    const SPEC: Spec =
+        Spec::read("list_prompt_versions", "/v1/agents/{name}/versions", "agent versions")
+            .tag(TAG)
+            .refuses(&[LookupError::UNKNOWN_AGENT]);
+    type Output = PromptVersions;
+
+    async fn run(self, call: &Call) -> Result<PromptVersions, Refusal> {
+        let catalogue = call.catalogue()?;
+        catalogue.check_name(&self.name)?;
+        // An instance that is not the main one has no roster in its prompt.
+        let hashes =
+            |agent: &Agent| [MAIN, ""].map(|instance| catalogue.prompt_hash(agent, instance));
+        let current = catalogue.agent(&self.name).map(|agent| hashes(agent).to_vec());
+        let current = current.unwrap_or_default();
+        let items = sessions::prompt_versions(&call.pool, &self.name, &current).await?;
+        Ok(PromptVersions { items })
+    }
+}
+
+async fn files(call: &Call) -> Result<Files, Refusal> {
+    let catalogue = call.catalogue()?;
+    let mut items = catalogue.sources().to_vec();
+    let mut problems = catalogue.problems().0;
+    problems.retain(|problem| items.iter().all(|file| file.path != problem.file));
+    match Templates::load_in_thread(&call.config.flows, catalogue).await {
+        Ok(templates) => items.extend_from_slice(templates.sources()),
+        Err(of_folder) => problems.extend(of_folder.0),
+    }
+    items.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
+    Ok(Files { items, problems })
+}

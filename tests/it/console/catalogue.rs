@@ -1,0 +1,172 @@
+//! The pages of agents, skills, nodes and flow templates.
+
+use tempfile::TempDir;
+
+use super::{
+    browser::Browser,
+    scenery::{HOSTILE, Scenery},
+    sign_in::{HTML, KEYS, form_token, key, open, post, sign_in},
+};
+use crate::{
+    app::{TestApp, TestDatabase},
+    http::client::send,
+};
+
+/// A folder with a usable agent, a broken one and a hostile one.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "copywriter.md",
+        "---\nname: copywriter\ndescription: Writes parts\n---\nYou write **short** parts.\n",
+    );
+    write(
+        "reviewer.md",
+        "---\nname: reviewer\ndescription: Reads parts\nprovider: sim\nmentons: true\nskills: [editorial]\n---\nYou read.\n",
+    );
+    write(
+        "planner.md",
+        &format!("---\nname: planner\ndescription: Plans parts\n---\nYou plan. {HOSTILE}\n"),
+    );
+    folder
+}
+
+async fn page(app: &TestApp, path: &str) -> String {
+    let reply = send(app.address, "GET", path, &[HTML], "").await;
+    assert_eq!(reply.status, 200, "{path}: {reply:?}");
+    reply.body
+}
+
+#[tokio::test]
+async fn problems_of_files_stand_at_their_lines() {
+    let folder = folder();
+    let set = [("agents.folder", folder.path().to_str().unwrap())];
+    let scenery = Scenery::with(&set).await;
+    let app = &scenery.app;
+    let list = page(app, "/catalogue").await;
+    // The built-in flow templates name the broken agent, so they are refused, too.
+    assert!(list.contains("3 files have problems") && list.contains("refused"), "{list}");
+    let broken = page(app, "/catalogue/agent/reviewer").await;
+    let (line, next) = (broken.find("id=\"L5\"").unwrap(), broken.find("id=\"L6\"").unwrap());
+    let note = broken[line..next].find("class=\"problem\"");
+    assert!(note.is_some() && broken[line..next].contains("mentions"), "{broken}");
+    assert!(broken.contains("tasks of this agent wait"), "{broken}");
+    let usable = page(app, "/catalogue/agent/copywriter").await;
+    assert!(usable.contains("<strong>short</strong>"), "{usable}");
+    let hostile = page(app, "/catalogue/agent/planner").await;
+    assert!(!hostile.contains("<script>document"), "{hostile}");
+    // The operations behind the page.
+    let files = send(app.address, "GET", "/v1/files", &[], "").await.expect(200);
+    let names: Vec<_> = files["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|it| it["kind"] == "agent")
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["copywriter", "planner", "reviewer"]);
+    let file = send(app.address, "GET", "/v1/files/agent/reviewer", &[], "").await.expect(200);
+    assert!(file["text"].as_str().unwrap().contains("mentons: true"), "{file}");
+    assert_eq!(file["problems"].as_array().unwrap().len(), 2, "{file}");
+    let unknown = send(app.address, "GET", "/v1/files/agent/revewer", &[], "").await;
+    assert!(unknown.problem(404, "unknown_file").contains("did you mean `reviewer`?"));
+}
+
+#[tokio::test]
+async fn built_in_files_name_their_uses() {
+    let scenery = Scenery::new().await;
+    let app = &scenery.app;
+    for (path, words) in [
+        ("/catalogue/agent/copywriter", "reviewed-text"),
+        ("/catalogue/skill/editorial-style", "/catalogue/agent/copywriter"),
+        ("/catalogue/node/meta-analysis", "Required readings"),
+        ("/catalogue/flow/article-series", "/catalogue/agent/planner"),
+    ] {
+        let shown = page(app, path).await;
+        assert!(shown.contains("built in"), "{path}: {shown}");
+        assert!(shown.contains(words) || path.contains("node"), "{path}: {shown}");
+    }
+    let missing = send(app.address, "GET", "/catalogue/agent/nothing", &[HTML], "").await;
+    assert!(missing.status == 404 && missing.body.contains("dalsegno agent files"), "{missing:?}");
+}
+
+#[tokio::test]
+async fn the_prompt_that_results_and_its_versions_are_shown() {
+    let scenery = Scenery::new().await;
+    let app = &scenery.app;
+    let agent = "/catalogue/agent/copywriter";
+    let preview = page(app, &format!("{agent}?part=prompt&prompt=Write+part+11.")).await;
+    assert!(preview.contains("System prompt") && preview.contains("Write part 11."), "{preview}");
+    let versions = page(app, &format!("{agent}?part=versions")).await;
+    let hash =
+        sqlx::query_scalar::<_, String>("select prompt_hash from dalsegno.sessions where id = $1")
+            .bind(scenery.session_id)
+            .fetch_one(&app.pool)
+            .await
+            .unwrap();
+    assert!(versions.contains(&hash), "{versions}");
+    let one = page(app, &format!("{agent}?part=versions&version={hash}")).await;
+    assert!(one.contains("id=\"version\""), "{one}");
+    let listed =
+        send(app.address, "GET", "/v1/agents/copywriter/versions", &[], "").await.expect(200);
+    assert_eq!(
+        (&listed["items"][0]["is_current"], &listed["items"][0]["sessions"]),
+        (&false.into(), &1.into())
+    );
+    let unseen = page(app, "/catalogue/agent/reviewer?part=versions").await;
+    assert!(unseen.contains("No call has seen this prompt"), "{unseen}");
+}
+
+#[tokio::test]
+async fn without_a_campaign_the_prompt_names_a_command() {
+    let app = TestApp::start_on(TestDatabase::migrated().await).await;
+    let shown = page(&app, "/catalogue/agent/copywriter?part=prompt").await;
+    assert!(shown.contains("dalsegno campaign create"), "{shown}");
+}
+
+#[tokio::test]
+async fn an_agent_is_paused_everywhere_with_the_scope_only() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let path = "/catalogue/agent/copywriter";
+    let pause = "/do/pause_agent_everywhere";
+    let (_, secret) = key(app, "ben", "read").await;
+    let reader = sign_in(app, &secret).await;
+    assert!(!open(app, path, &reader).await.body.contains(pause));
+    let token = form_token(&open(app, "/", &reader).await.body);
+    let fields = [("form_token", token.as_str()), ("name", "copywriter"), ("then", path)];
+    assert_eq!(post(app, pause, &reader, &fields, &[]).await.status, 403);
+    let (_, secret) = key(app, "ann", "operate").await;
+    let operator = sign_in(app, &secret).await;
+    let page = open(app, path, &operator).await.body;
+    assert!(page.contains(pause), "{page}");
+    let token = form_token(&page);
+    let fields = [("form_token", token.as_str()), ("name", "copywriter"), ("then", path)];
+    assert_eq!(post(app, pause, &operator, &fields, &[]).await.status, 303);
+    let page = open(app, path, &operator).await.body;
+    assert!(
+        page.contains("in all campaigns") && page.contains("/do/resume_agent_everywhere"),
+        "{page}"
+    );
+    assert_eq!(post(app, "/do/resume_agent_everywhere", &operator, &fields, &[]).await.status, 303);
+}
+
+#[tokio::test]
+async fn files_fit_into_each_width() {
+    let Some(browser) = Browser::start().await else { return };
+    let folder = folder();
+    let scenery = Scenery::with(&[("agents.folder", folder.path().to_str().unwrap())]).await;
+    for (name, path) in [
+        ("files", "/catalogue"),
+        ("files-broken", "/catalogue/agent/reviewer"),
+        ("files-agent", "/catalogue/agent/copywriter"),
+        ("files-prompt", "/catalogue/agent/copywriter?part=prompt"),
+        ("files-versions", "/catalogue/agent/copywriter?part=versions"),
+        ("files-flow", "/catalogue/flow/article-series"),
+    ] {
+        browser.open(&scenery.url(path)).await;
+        browser.save_in_all_looks(name).await;
+    }
+    let complaints = browser.complaints().await;
+    assert!(complaints.is_empty(), "{complaints:?}");
+}

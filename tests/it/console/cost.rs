@@ -1,0 +1,153 @@
+//! The pages of costs: figures with links to their calls, the CSV file, and budgets that are set in the browser.
+
+use super::{
+    browser::Browser,
+    scenery::Scenery,
+    sign_in::{HTML, KEYS, form_token, key, open, post, sign_in},
+};
+use crate::{
+    app::{TestApp, TestDatabase},
+    http::client::send,
+};
+
+/// Calls of three agents on the last 20 days.
+const CALLS: &str = "insert into dalsegno.usage
+      (called_at, campaign_id, agent, model, provider, purpose, outcome, cost_micros, input_tokens, output_tokens, cache_read_tokens,
+       session_id, turn)
+    select '2026-11-20 10:00+00'::timestamptz - make_interval(days => n / 6), $1, (array['planner', 'copywriter', 'reviewer'])[1 + n % 3],
+           (array['sim-1', 'opus'])[1 + n % 2], 'sim', (array['turn', 'turn', 'summary'])[1 + n % 3], 'done', 30000 * (1 + n % 7), 9000, 400, 12000,
+           $2, 1
+      from generate_series(0, 119) as n";
+
+impl Scenery {
+    async fn charge(&self) {
+        sqlx::query(CALLS)
+            .bind(self.world.campaign.id)
+            .bind(self.session_id)
+            .execute(&self.app.pool)
+            .await
+            .unwrap();
+    }
+
+    async fn page(&self, path: &str) -> String {
+        let reply = send(self.app.address, "GET", path, &[HTML], "").await;
+        assert_eq!(reply.status, 200, "{path}: {reply:?}");
+        reply.body
+    }
+}
+
+#[tokio::test]
+async fn figures_lead_to_the_calls_behind_them() {
+    let scenery = Scenery::new().await;
+    scenery.charge().await;
+    let page = scenery.page("/cost?by=agent&days=7").await;
+    assert!(page.contains("/cost/calls?days=7&amp;agent=reviewer"), "{page}");
+    let of_day = "/cost/calls?from=2026-11-20&amp;to=2026-11-20&amp;agent=planner";
+    assert!(page.contains(of_day), "a part of a bar is a link");
+    let calls = scenery.page("/cost/calls?from=2026-11-20&to=2026-11-20&agent=planner").await;
+    assert!(calls.contains(&format!("/sessions/{}/turns/1", scenery.session_id)), "{calls}");
+    assert!(!calls.contains("bdi>reviewer"), "only calls of the agent: {calls}");
+    let costliest = scenery.page("/cost/calls?days=30&order=costliest").await;
+    let (first, second) = (costliest.find("$0.210").unwrap(), costliest.find("$0.180").unwrap());
+    assert!(first < second);
+    let without = scenery.page("/cost/calls?days=30&no_user=true&agent=nobody").await;
+    assert!(without.contains("dalsegno cost --calls"), "{without}");
+}
+
+#[tokio::test]
+async fn the_csv_file_has_the_lines_of_the_page() {
+    let scenery = Scenery::new().await;
+    scenery.charge().await;
+    let reply =
+        send(scenery.app.address, "GET", "/cost/report.csv?by=model&days=30", &[], "").await;
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert!(reply.head.contains("text/csv"), "{reply:?}");
+    assert!(reply.head.contains("cost-2026-10-22-2026-11-20-by-model.csv"), "{reply:?}");
+    assert!(reply.body.starts_with("day,model,calls,input_tokens"), "{}", reply.body);
+    let micros = |line: &str| line.rsplit(',').nth(1).unwrap().parse::<i64>().unwrap();
+    let sum: i64 = reply.body.lines().skip(1).map(micros).sum();
+    let all = "select sum(cost_micros)::bigint from dalsegno.usage";
+    let stored: i64 = sqlx::query_scalar(all).fetch_one(&scenery.app.pool).await.unwrap();
+    assert_eq!(sum, stored);
+}
+
+#[tokio::test]
+async fn empty_pages_of_costs_name_a_command() {
+    let app = TestApp::start_on(TestDatabase::migrated().await).await;
+    for (path, command) in [
+        ("/cost", "dalsegno cost --since 90d"),
+        ("/cost/calls", "dalsegno cost --calls"),
+        ("/cost/budgets", "dalsegno budget set day"),
+    ] {
+        let reply = send(app.address, "GET", path, &[HTML], "").await;
+        assert!(reply.status == 200 && reply.body.contains(command), "{path}: {reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn budgets_are_set_with_the_scope_only() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let set = |token: &str, money: &'static str| {
+        vec![
+            ("form_token", token.to_owned()),
+            ("then", "/cost/budgets".to_owned()),
+            ("owner", "agent".to_owned()),
+            ("key", "copywriter".to_owned()),
+            ("money:micros", money.to_owned()),
+        ]
+    };
+    let (_, secret) = key(app, "ben", "read").await;
+    let reader = sign_in(app, &secret).await;
+    let page = open(app, "/cost/budgets", &reader).await.body;
+    assert!(!page.contains("/do/set_budget") && !page.contains("/do/change_budget"), "{page}");
+    let fields = set(&form_token(&page), "2,50");
+    let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    assert_eq!(post(app, "/do/set_budget", &reader, &fields, &[]).await.status, 403);
+
+    let (_, secret) = key(app, "ann", "operate").await;
+    let operator = sign_in(app, &secret).await;
+    let page = open(app, "/cost/budgets", &operator).await.body;
+    assert!(page.contains("/do/set_budget"), "{page}");
+    let token = form_token(&page);
+    for (money, shown) in [("2,50", true), ("", false)] {
+        let fields = set(&token, money);
+        let fields: Vec<_> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let reply = post(app, "/do/set_budget", &operator, &fields, &[]).await;
+        assert_eq!(reply.status, 303, "{reply:?}");
+        let page = open(app, "/cost/budgets", &operator).await.body;
+        assert_eq!(page.contains("left of $2.50"), shown, "{page}");
+    }
+}
+
+#[tokio::test]
+async fn costs_fit_into_each_width() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    scenery.charge().await;
+    let body = r#"{"owner":"day","micros":20000000,"soft_micros":1000000,"tokens":900000}"#;
+    send(scenery.app.address, "PATCH", "/v1/budgets", &[], body).await.expect(200);
+    let reached = r#"{"owner":"agent","key":"copywriter","micros":100000}"#;
+    send(scenery.app.address, "PATCH", "/v1/budgets", &[], reached).await.expect(200);
+    for (name, path) in [
+        ("cost-agents", "/cost"),
+        ("cost-days", "/cost?by=day&days=7"),
+        ("cost-list", "/cost/calls?order=costliest"),
+        ("cost-limits", "/cost/budgets"),
+    ] {
+        browser.open(&scenery.url(path)).await;
+        browser.save_in_all_looks(name).await;
+    }
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url("/cost/budgets")).await;
+    browser.click("[popovertarget=new-budget]").await;
+    browser.wait_until("document.querySelector('#new-budget:popover-open')").await;
+    browser.save_picture("cost-new-budget").await;
+    browser.write("#budget-key", "planner").await;
+    browser.run("document.getElementById('budget-owner').value = 'agent'").await;
+    browser.write("#new-budget-money", "4").await;
+    browser.click("#new-budget .primary").await;
+    browser.wait_until("document.querySelectorAll('.budgets > li').length === 4").await;
+    let complaints = browser.complaints().await;
+    assert!(complaints.is_empty(), "{complaints:?}");
+}
