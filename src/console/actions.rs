@@ -30,12 +30,16 @@ pub(super) async fn run(
     let text = |(name, value): &(String, String)| (name.clone(), value.replace("\r\n", "\n"));
     let fields: Vec<_> = form.0.iter().filter(is_input).map(text).collect();
     let output = caller.run_form(&operation, &fields).await?;
-    let target = filled(local_target(form.field("then")), &output);
+    Ok(go_on(&headers, &filled(local_target(form.field("then")), &output)))
+}
+
+/// Goes on to another page, after a form with or without a script.
+pub(super) fn go_on(headers: &HeaderMap, target: &str) -> Response {
     let is_fragment = headers.contains_key("hx-request");
-    Ok(match HeaderValue::try_from(&target) {
+    match HeaderValue::try_from(target) {
         Ok(target) if is_fragment => (StatusCode::NO_CONTENT, [(REDIRECT, target)]).into_response(),
-        _ => see_other(&target),
-    })
+        _ => see_other(target),
+    }
 }
 
 /// Fills fields of the output into a path: `/sessions/{id}`.
