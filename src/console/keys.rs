@@ -150,7 +150,7 @@ fn row(page: &Page, n: usize, key: &Key) -> Markup {
     };
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.as_str()).collect();
     html! {
-        tr.gone[!is_valid(page, key)] {
+        tr {
             td { (state) }
             td.text { b { bdi { (key.name) } } div."tiny faint" { code { (key.handle) } " by " bdi { (key.created_by) } " " (page.view.time(key.created_at)) @if let Some(next) = key.replaced_by { ", replaced by " (id("", next)) } } }
             td { (scopes.join(", ")) }
