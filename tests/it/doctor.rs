@@ -335,7 +335,9 @@ async fn paused_or_readable_credentials_and_missing_prices_are_warnings() {
     let setup = setup.with("prices.models", prices);
     let found = setup.findings().await;
     assert!(
-        found.iter().any(|(check, status, _)| (check.as_str(), *status) == ("claude prices", Status::Ok))
+        found
+            .iter()
+            .any(|(check, status, _)| (check.as_str(), *status) == ("claude prices", Status::Ok))
     );
 }
 
