@@ -10,7 +10,11 @@ use crate::{
     domain::{
         agents::{self, Library},
         context_previews::Previews,
-        facts, flows, memory, mentions, posts,
+        facts,
+        findings::Examination,
+        flows,
+        installation::Setting,
+        memory, mentions, posts,
         reruns::RerunRoutes,
         sessions, tasks, webhooks,
     },
@@ -33,6 +37,8 @@ pub struct App {
     pub previews: Previews,
     /// Routes of calls that are made again.
     pub rerun_routes: RerunRoutes,
+    /// The checks of `dalsegno doctor`, for this process.
+    pub examination: Examination,
     pub tools: Arc<tools::Settings>,
     pub metrics: Metrics,
     pub traces: Traces,
@@ -70,4 +76,6 @@ pub struct Sections {
     /// Limit of waiting tasks over all campaigns. 0 disables it.
     pub max_waiting: u64,
     pub request_timeout_secs: u64,
+    /// Every setting with its origin, without secrets.
+    pub settings: Vec<Setting>,
 }

@@ -3,7 +3,10 @@
 use clap::Subcommand;
 
 use super::{Context, Exit, Failure};
-use crate::config::{self, Config, PrintedValue, TEMPLATE};
+use crate::{
+    config::{self, Config, TEMPLATE},
+    domain::installation::Setting,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
@@ -41,7 +44,7 @@ fn check(context: &Context) -> Exit {
     }
 }
 
-fn format_values(values: &[PrintedValue]) -> String {
-    let line = |v: &PrintedValue| format!("{} = {}    # {}\n", v.key, v.value, v.origin);
+fn format_values(values: &[Setting]) -> String {
+    let line = |v: &Setting| format!("{} = {}    # {}\n", v.key, v.value, v.origin);
     values.iter().map(line).collect()
 }

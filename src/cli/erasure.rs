@@ -7,18 +7,31 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, Exit, Failure, database::with_database};
+use super::{
+    Context, Exit, Failure,
+    database::with_database,
+    output::format_table,
+    server::with_server,
+    words::{time, time_or_dash},
+};
 use crate::{
     clock::{Clock as _, SystemClock},
     db::{self, Database, Use, Vacuum},
     domain::{
-        erasures::{self, Key},
+        erasures::{self, Erasure, Key},
         transaction::{begin, commit},
     },
+    operations::ListErasures,
 };
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ErasureCommand {
+    /// Lists erasures, those that were requested last first.
+    Ls {
+        /// Maximum number of erasures, up to 1000.
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
+        limit: i64,
+    },
     /// Verifies the signature of a receipt. Needs no database.
     Verify(Verify),
     /// Vacuums all tables, so that erased texts leave the data files. Requires a connection as the owner of the tables.
@@ -41,8 +54,16 @@ pub(super) struct VacuumTables {
     full: bool,
 }
 
+impl ErasureCommand {
+    /// Returns true for commands that run as operations.
+    pub(super) fn is_remote(&self) -> bool {
+        matches!(self, Self::Ls { .. })
+    }
+}
+
 pub(super) async fn run(command: &ErasureCommand, context: &Context) -> Result<Exit, Failure> {
     match command {
+        ErasureCommand::Ls { limit } => list(*limit, context).await,
         ErasureCommand::Verify(verify) => self::verify(verify, context),
         ErasureCommand::Vacuum(tables) => {
             with_database(context, Use::Look, async |database| {
@@ -51,6 +72,33 @@ pub(super) async fn run(command: &ErasureCommand, context: &Context) -> Result<E
             .await
         }
     }
+}
+
+async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
+    with_server(context, async |server| {
+        let page = |cursor: Option<String>, limit| ListErasures {
+            cursor: cursor.and_then(|cursor| cursor.parse().ok()),
+            limit: Some(limit),
+        };
+        let erasures = server.items(limit, page).await?;
+        context.output.print_data(&erasures, || format_erasures(&erasures));
+        Ok(Exit::Ok)
+    })
+    .await
+}
+
+fn format_erasures(erasures: &[Erasure]) -> String {
+    let row = |erasure: &Erasure| {
+        [
+            erasure.campaign_id.to_string(),
+            time(erasure.asked_at),
+            time_or_dash(erasure.ended_at),
+            if erasure.signed.is_some() { "signed" } else { "" }.to_owned(),
+            erasure.reason.clone(),
+        ]
+    };
+    let head = ["CAMPAIGN", "REQUESTED (UTC)", "ENDED (UTC)", "RECEIPT", "REASON"];
+    format_table(&head, erasures.iter().map(row))
 }
 
 fn verify(Verify { file, public_key: key }: &Verify, context: &Context) -> Result<Exit, Failure> {

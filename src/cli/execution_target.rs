@@ -74,6 +74,7 @@ impl Command {
             | Self::Key(_)
             | Self::SignIn(_)
             | Self::Overview
+            | Self::Installation
             | Self::Lane(_)
             | Self::Credential(_)
             | Self::Memory(_)
@@ -91,6 +92,7 @@ impl Command {
             Self::Agent(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Flow(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Worker(command) if command.is_remote() => ExecutionTarget::AnyServer,
+            Self::Erasure(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Serve
             | Self::Demo
             | Self::Worker(_)

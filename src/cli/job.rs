@@ -89,7 +89,7 @@ async fn run_on_server(
         JobCommand::Ls(filter) => {
             let jobs =
                 server.items(filter.limit, |cursor, limit| filter.page(cursor, limit)).await?;
-            output.print_data(&jobs, || format_jobs(&jobs));
+            output.print_data(&jobs, || format_jobs(jobs.iter().map(|listed| &listed.job)));
         }
         JobCommand::Show(Id { id }) => {
             let job = server.call(ShowJob { id: *id }).await?;
@@ -140,11 +140,11 @@ fn job_number(text: &str) -> Result<i64, String> {
         .map_err(|_| "a job is a number; for a task use `dalsegno task explain ID`".to_owned())
 }
 
-fn format_jobs(jobs: &[JobSummary]) -> String {
+fn format_jobs<'a>(jobs: impl Iterator<Item = &'a JobSummary>) -> String {
     let head = ["ID", "STATE", "QUEUE", "KIND", "LANE", "ATTEMPT", "RUN AT (UTC)"];
     format_table(
         &head,
-        jobs.iter().map(|job| {
+        jobs.map(|job| {
             [
                 job.id.to_string(),
                 job.state.clone(),
@@ -159,7 +159,7 @@ fn format_jobs(jobs: &[JobSummary]) -> String {
 }
 
 fn detail(job: &JobDetail) -> String {
-    let mut text = format_jobs(std::slice::from_ref(&job.summary));
+    let mut text = format_jobs(std::iter::once(&job.summary));
     text.push_str(&format!("\npayload  {}\n", job.payload));
     if let Some(headers) = &job.headers {
         text.push_str(&format!("headers  {headers}\n"));

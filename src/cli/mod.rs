@@ -27,6 +27,7 @@ mod fidelity;
 mod flow;
 mod follow;
 mod health;
+mod installation;
 mod job;
 mod key;
 mod lane;
@@ -137,6 +138,8 @@ enum Command {
     Serve,
     /// Shows what waits for a person, what runs, and the last hour.
     Overview,
+    /// Shows version, settings, migrations and sizes of the installation.
+    Installation,
     /// Creates, shows, edits, pauses and erases campaigns; sets their budgets.
     #[command(subcommand)]
     Campaign(campaign::CampaignCommand),
@@ -320,6 +323,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Man(man) => manual::man(&man),
         Command::Agent(command) => block_on(agent::run(&command, context)),
         Command::Overview => block_on(overview::run(context)),
+        Command::Installation => block_on(installation::run(context)),
         Command::Campaign(command) => block_on(campaign::run(&command, context)),
         Command::Task(command) => block_on(task::run(&command, context)),
         Command::Bulk(command) => block_on(bulk::run(&command, context)),

@@ -6,10 +6,13 @@ use super::{
     Context, Exit, Failure,
     output::format_table,
     server::{Server, with_server},
+    words::{time, time_or_dash},
 };
 use crate::{
-    operations::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
-    queue::admin::QueueView,
+    operations::{
+        ListQueues, ListWaits, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue,
+    },
+    queue::admin::{QueueView, WaitCount},
 };
 
 #[derive(Debug, Subcommand)]
@@ -21,6 +24,8 @@ pub(super) enum QueueCommand {
         /// Name of the queue.
         name: String,
     },
+    /// Counts waiting jobs by the reason for which they wait.
+    Waits,
     /// Pauses a queue: no job starts until it is resumed. Running jobs go on.
     Pause(Pause),
     /// Resumes a paused queue or group.
@@ -63,6 +68,10 @@ async fn run_on_server(
         QueueCommand::Show { name } => {
             let queue = server.call(ShowQueue { name: name.clone() }).await?;
             output.print_data(&queue, || format_queues(std::slice::from_ref(&queue)));
+        }
+        QueueCommand::Waits => {
+            let waits = server.call(ListWaits {}).await?.items;
+            output.print_data(&waits, || format_waits(&waits));
         }
         QueueCommand::Pause(Pause { target: Target { name, group }, reason }) => {
             let (name, reason) = (name.clone(), reason.clone());
@@ -117,6 +126,24 @@ fn format_queues(queues: &[QueueView]) -> String {
                 queue.workers.to_string(),
                 oldest,
                 paused.unwrap_or_default(),
+            ]
+        }),
+    )
+}
+
+fn format_waits(waits: &[WaitCount]) -> String {
+    let head = ["QUEUE", "JOBS", "WAIT FOR", "OLDEST (UTC)", "NEXT DUE (UTC)"];
+    format_table(
+        &head,
+        waits.iter().map(|wait| {
+            let reason = serde_json::to_value(wait.reason).ok();
+            let reason = reason.as_ref().and_then(|reason| reason.as_str()).unwrap_or_default();
+            [
+                wait.queue.clone(),
+                wait.jobs.to_string(),
+                reason.replace('_', " "),
+                time(wait.oldest_at),
+                time_or_dash(wait.next_at),
             ]
         }),
     )

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
@@ -15,6 +16,7 @@ use crate::{
     clock::{Clock as _, SystemClock},
     config::Config,
     db::{Database, Use},
+    doctor,
     domain::{
         agents::{Catalogue, Problems},
         class::Kind,
@@ -88,6 +90,7 @@ fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
         agents: Arc::new(agents),
         previews: previews(&config),
         rerun_routes: rerun_routes(&config),
+        examination: doctor::examination(&config, Arc::new(SystemClock), CancellationToken::new()),
         meanings: Arc::new(Meanings::new(&config.memory, &config.ollama)),
         now: SystemClock.now(),
         clock: Arc::new(SystemClock),

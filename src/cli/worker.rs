@@ -13,8 +13,11 @@ use super::{
     words::{time, time_or_dash},
 };
 use crate::{
-    jobs::Pool, operations::ListWorkers, queue::admin::WorkerView, shutdown::Shutdown, telemetry,
-    worker,
+    jobs::Pool,
+    operations::{ListWorkers, ShowWorkerActivity, WorkerActivity},
+    queue::admin::{WorkerLoad, WorkerView},
+    shutdown::Shutdown,
+    telemetry, worker,
 };
 
 #[derive(Debug, Subcommand)]
@@ -29,6 +32,12 @@ pub(super) enum WorkerCommand {
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
         limit: i64,
     },
+    /// Shows what workers run now, and what they ran in the last minutes.
+    Activity {
+        /// Minutes to look back, up to 60.
+        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=60))]
+        minutes: i64,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -41,7 +50,7 @@ pub(super) struct Flags {
 impl WorkerCommand {
     /// Returns true for commands that run as operations.
     pub(super) fn is_remote(&self) -> bool {
-        matches!(self, Self::Ls { .. })
+        matches!(self, Self::Ls { .. } | Self::Activity { .. })
     }
 }
 
@@ -50,6 +59,7 @@ pub(super) async fn run_named(command: &WorkerCommand, context: &Context) -> Res
         WorkerCommand::Turns(flags) => (Pool::Turns, flags),
         WorkerCommand::Upkeep(flags) => (Pool::Upkeep, flags),
         WorkerCommand::Ls { limit } => return list(*limit, context).await,
+        WorkerCommand::Activity { minutes } => return show_activity(*minutes, context).await,
     };
     let shutdown = Shutdown::new();
     if flags.stop_with_stdin {
@@ -86,6 +96,33 @@ async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
         Ok(Exit::Ok)
     })
     .await
+}
+
+async fn show_activity(minutes: i64, context: &Context) -> Result<Exit, Failure> {
+    with_server(context, async |server| {
+        let activity = server.call(ShowWorkerActivity { minutes: Some(minutes) }).await?;
+        context.output.print_data(&activity, || format_activity(&activity));
+        Ok(Exit::Ok)
+    })
+    .await
+}
+
+fn format_activity(activity: &WorkerActivity) -> String {
+    let row = |worker: &WorkerLoad| {
+        let own = || activity.runs.iter().filter(|run| run.worker_id == worker.id);
+        let running = own().filter(|run| run.ended_at.is_none());
+        let running: Vec<_> = running.map(|run| format!("{} {}", run.kind, run.job_id)).collect();
+        [
+            worker.host.clone(),
+            worker.pid.to_string(),
+            format!("{} of {}", running.len(), worker.slots),
+            own().filter(|run| run.ended_at.is_some()).count().to_string(),
+            time(worker.lease_until),
+            running.join(", "),
+        ]
+    };
+    let head = ["HOST", "PID", "SLOTS", "ENDED", "LEASE UNTIL (UTC)", "RUNS"];
+    format_table(&head, activity.workers.iter().map(row))
 }
 
 fn format_workers(workers: &[WorkerView]) -> String {

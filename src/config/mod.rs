@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-pub use self::print::{PrintedValue, print};
+pub use self::print::print;
 use crate::{
     providers,
     settings::{Checks, Environment, Flags, Layers, Problems},
@@ -52,6 +52,8 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// The environment, in which components look up the secrets that the configuration refers to by name.
     pub environment: Environment,
+    /// Every setting with its origin, without secrets.
+    pub settings: Vec<crate::domain::installation::Setting>,
 }
 
 /// Settings of the process as a whole.
@@ -92,6 +94,7 @@ impl Config {
         problems: &mut Problems,
     ) -> Option<Self> {
         layers.reject_unknown(problems);
+        let settings = print::settings(&layers);
         let service: Option<Service> = layers.section("service", problems);
         let database: Option<crate::db::Config> = layers.section("database", problems);
         let worker = layers.section("worker", problems);
@@ -155,6 +158,7 @@ impl Config {
             shutdown: shutdown?,
             file: layers.file.clone(),
             environment: environment.clone(),
+            settings,
         };
         config.check(&mut Checks::new(&layers, problems));
         Some(config)

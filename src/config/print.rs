@@ -1,25 +1,20 @@
 //! The effective configuration with the origin of every value, without secrets.
 
-use serde::Serialize;
 use serde_json::Value as Json;
 
-use super::TEMPLATE;
-use crate::settings::{Environment, Flags, Layers, Problems, is_secret, toml};
-
-/// One effective value.
-#[derive(Debug, Serialize)]
-pub struct PrintedValue {
-    pub key: String,
-    pub value: Json,
-    pub origin: String,
-}
+use crate::{
+    domain::installation::Setting,
+    settings::{Environment, Flags, Layers, Problems, is_secret, toml},
+};
 
 /// Lists every key with its effective value. Problems are reported as by [`super::Config::load`].
-pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<PrintedValue>, Problems> {
-    super::Config::load(environment, flags)?;
-    let mut problems = Problems::default();
-    let layers = Layers::read(TEMPLATE, environment, flags, &mut problems);
-    let printed = layers.values().map(|(key, value, origin)| PrintedValue {
+pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<Setting>, Problems> {
+    Ok(super::Config::load(environment, flags)?.settings)
+}
+
+/// Lists every key of these layers.
+pub(super) fn settings(layers: &Layers) -> Vec<Setting> {
+    let printed = layers.values().map(|(key, value, origin)| Setting {
         key: key.to_owned(),
         value: if is_secret(key) && !is_switch(value) {
             redact(&value.to_string())
@@ -28,7 +23,7 @@ pub fn print(environment: &Environment, flags: &Flags) -> Result<Vec<PrintedValu
         },
         origin: origin.to_string(),
     });
-    Ok(printed.collect())
+    printed.collect()
 }
 
 /// Returns true for a boolean such as `require_key`, which is named like a secret.

@@ -25,6 +25,7 @@ impl From<&Config> for app::Sections {
             time_zone: config.scheduler.time_zone.clone(),
             max_waiting: config.queue.max_waiting,
             request_timeout_secs: config.http.request_timeout_secs,
+            settings: config.settings.clone(),
         }
     }
 }

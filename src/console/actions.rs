@@ -32,12 +32,16 @@ pub(super) async fn run(
     let fields = form.0.iter().filter(|(name, _)| !OWN_FIELDS.contains(&name.as_str()));
     let fields = fields.filter_map(|(name, text)| read(name, text).transpose());
     let output = caller.run_form(&operation, nested(fields.collect::<Result<_, _>>()?)).await?;
-    let target = filled(local_target(form.field("then")), &output);
+    Ok(go_on(&headers, &filled(local_target(form.field("then")), &output)))
+}
+
+/// Goes on to another page, after a form with or without a script.
+pub(super) fn go_on(headers: &HeaderMap, target: &str) -> Response {
     let is_fragment = headers.contains_key("hx-request");
-    Ok(match HeaderValue::try_from(&target) {
+    match HeaderValue::try_from(target) {
         Ok(target) if is_fragment => (StatusCode::NO_CONTENT, [(REDIRECT, target)]).into_response(),
-        _ => see_other(&target),
-    })
+        _ => see_other(target),
+    }
 }
 
 /// Reads a field of a form.

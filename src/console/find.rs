@@ -40,6 +40,19 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("Calls", "/cost/calls", "ledger expensive"),
     ("Budgets", "/cost/budgets", "limit money spent reserved left"),
     ("Agents", "/catalogue", "skills nodes flow templates files problems prompt"),
+    ("Work", "/work", "queue waits why reason workers slots leases pause"),
+    ("Jobs", "/work/jobs", "queue hold release cancel"),
+    ("Dead letters", "/work/jobs?state=dead", "failed retry"),
+    ("Lanes", "/work/lanes", "hold release conversation"),
+    ("Bulk actions", "/work/bulk", "retry cancel many preview"),
+    ("Schedules", "/schedules", "cron recurring week next run pause"),
+    ("Cleanup", "/cleanup", "nightly expired sessions retention preview"),
+    ("Erasures", "/erasures", "receipts gdpr delete campaign"),
+    ("Doctor", "/doctor", "health problems fix warnings"),
+    ("Installation", "/installation", "version settings migrations sizes growth database"),
+    ("Webhooks", "/webhooks", "deliveries replay receivers secret"),
+    ("API keys", "/keys", "access scopes create revoke rotate"),
+    ("Audit log", "/audit", "changes access history"),
 ];
 
 #[derive(Debug, Deserialize)]

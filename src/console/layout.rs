@@ -16,7 +16,7 @@ use crate::{
         campaigns::{Campaign, Status},
         keys::Scope,
     },
-    operations::{ListCampaigns, Refusal},
+    operations::{ListCampaigns, ListWebhooks, Operation as _, Refusal},
 };
 
 /// Campaigns in the rail.
@@ -26,6 +26,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Find an id, a name or an action", "Ctrl K"),
     ("Show these keys", "?"),
     ("Go to the overview", "g o"),
+    ("Go to the work of the queue", "g w"),
     ("Go to the campaigns", "g c"),
     ("Go to the tasks", "g t"),
     ("Go to the conversations", "g s"),
@@ -90,17 +91,26 @@ impl Page {
                 li { a href=(target) aria-current=[is_here.then_some("page")] { (icon(name)) span.clip { (words) } } }
             }
         };
+        // An entry for pages that have tabs between them.
+        let group = |target: &str, name: &str, words: &str, paths: &[&str]| {
+            let is_here = paths.iter().any(|own| path.starts_with(own));
+            html! {
+                li { a href=(target) aria-current=[is_here.then_some("page")] { (icon(name)) span.clip { (words) } } }
+            }
+        };
         html! {
             nav.rail #rail popover="auto" aria-label="Main" {
                 (brand())
                 button.find popovertarget="find" { (icon("search")) "Find or do" kbd { "Ctrl K" } }
                 ul {
                     (link("/", "overview", "Overview"))
+                    (link("/work", "work", "Work"))
                     (link("/tasks", "task", "Tasks"))
                     (link("/sessions", "talk", "Conversations"))
                     (link("/flows", "fork", "Flows"))
                     (link("/cost", "cost", "Cost"))
                     (link("/catalogue", "agents", "Agents"))
+                    (link("/schedules", "calendar", "Schedules"))
                 }
                 div {
                     h2 { "Campaigns" }
@@ -118,8 +128,16 @@ impl Page {
                         li { a href="/campaigns" aria-current=[(path == "/campaigns").then_some("page")] { (icon("right")) span.clip { "All campaigns" } } }
                     }
                 }
-                @if self.caller.has_scope(Scope::Admin) && self.caller.sign_in().is_some() {
-                    div { h2 { "Installation" } ul { (link("/sign-ins", "key", "Sign-ins")) } }
+                div {
+                    h2 { "Installation" }
+                    ul {
+                        @if self.caller.may(&ListWebhooks::SPEC) { (link("/webhooks", "webhook", "Webhooks")) }
+                        (group("/cleanup", "archive", "Data", &["/cleanup", "/erasures"]))
+                        @if self.caller.has_scope(Scope::Admin) {
+                            (group("/keys", "key", "Access", &["/keys", "/sign-ins", "/audit"]))
+                            (group("/doctor", "doctor", "Health", &["/doctor", "/installation"]))
+                        }
+                    }
                 }
                 div.foot {
                     div.feed-line #feed-line hidden { (icon("live")) span { "Live" } }

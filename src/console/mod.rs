@@ -8,23 +8,34 @@
 
 mod actions;
 mod assets;
+mod audit;
 mod campaign;
 mod catalogue;
+mod cleanup;
 mod cost;
+mod doctor;
+mod erasures;
 mod find;
 mod flow;
+mod groups;
 mod headers;
+mod installation;
+mod keys;
 mod layout;
 mod lists;
 mod overview;
 mod page;
 mod parts;
 mod problem;
+mod schedules;
+mod secret;
 mod session;
 mod sign_in;
 mod sign_ins;
 mod task;
 mod turn;
+mod webhooks;
+mod work;
 
 use axum::{
     Router, middleware,
@@ -54,6 +65,25 @@ pub fn pages() -> Pages {
         .route("/cost/budgets", get(cost::budgets))
         .route("/catalogue", get(catalogue::list))
         .route("/catalogue/{kind}/{name}", get(catalogue::show))
+        .route("/work", get(work::show))
+        .route("/work/jobs", get(work::jobs::show))
+        .route("/work/jobs/{id}", get(work::job::show))
+        .route("/work/lanes", get(work::lanes::show))
+        .route("/work/bulk", get(work::bulk::show).post(work::bulk::run))
+        .route("/schedules", get(schedules::show))
+        .route("/cleanup", get(cleanup::show))
+        .route("/erasures", get(erasures::list))
+        .route("/erasures/{id}", get(erasures::show))
+        .route("/erasures/{id}/receipt.json", get(erasures::receipt))
+        .route("/doctor", get(doctor::show))
+        .route("/installation", get(installation::show))
+        .route("/webhooks", get(webhooks::show).post(webhooks::add))
+        .route("/webhooks/{id}", get(webhooks::receiver::show))
+        .route("/webhooks/{id}/rotate", post(webhooks::receiver::rotate))
+        .route("/webhooks/{id}/replay", post(webhooks::receiver::replay_since))
+        .route("/keys", get(keys::show).post(keys::create))
+        .route("/keys/{id}/rotate", post(keys::rotate))
+        .route("/audit", get(audit::show))
         .route("/find", get(find::show))
         .route("/sign-ins", get(sign_ins::show))
         .route("/do/{operation}", post(actions::run));

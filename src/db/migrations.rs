@@ -11,9 +11,10 @@
 
 use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
-use serde::Serialize;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use sqlx::{
-    Connection as _, Executor as _, PgConnection, PgPool,
+    Connection as _, Executor as _, PgConnection, PgExecutor, PgPool,
     migrate::{Migrate as _, MigrateError, Migrator},
     postgres::PgPoolOptions,
 };
@@ -170,6 +171,24 @@ pub async fn wait_for_schema(pool: &PgPool) -> Result<(), Error> {
         tokio::time::sleep(SCHEMA_PAUSE).await;
     }
     Ok(())
+}
+
+/// A migration that was applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AppliedMigration {
+    pub version: i64,
+    pub description: String,
+    pub installed_on: DateTime<Utc>,
+}
+
+/// Lists the migrations that were applied, the newest first.
+pub async fn history(executor: impl PgExecutor<'_>) -> sqlx::Result<Vec<AppliedMigration>> {
+    sqlx::query_as!(
+        AppliedMigration,
+        "select version, description, installed_on from dalsegno.migrations where success order by version desc"
+    )
+    .fetch_all(executor)
+    .await
 }
 
 async fn applied_in(pool: &PgPool) -> Result<BTreeSet<i64>, Error> {

@@ -30,7 +30,8 @@ pub use self::{
     constraint::user_mistake,
     embedded::SUPPORTED_MAJORS,
     migrations::{
-        MigrationState, Step, migrate, migration_state, newest_known, status, wait_for_schema,
+        AppliedMigration, MigrationState, Step, history, migrate, migration_state, newest_known,
+        status, wait_for_schema,
     },
     pooler::Pooler,
     space::has_space,

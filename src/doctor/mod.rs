@@ -10,7 +10,6 @@ mod claude;
 mod cleanup;
 mod database;
 mod embeddings;
-mod finding;
 mod ollama;
 mod prices;
 mod queue;
@@ -21,12 +20,14 @@ use std::{path::PathBuf, sync::Arc};
 
 use tokio_util::sync::CancellationToken;
 
-pub use self::finding::{Finding, Status};
+pub use crate::domain::findings::{Examination, Finding, Status};
 use crate::{
     clock::Clock,
     config::Config,
     settings::{Environment, Flags},
 };
+
+const WHY: &str = "without a valid configuration, nothing else can be checked";
 
 /// Runs all checks. Checks of the database end at `stop`.
 pub async fn examine(
@@ -35,7 +36,6 @@ pub async fn examine(
     clock: &dyn Clock,
     stop: &CancellationToken,
 ) -> Vec<Finding> {
-    const WHY: &str = "without a valid configuration, nothing else can be checked";
     let config = match Config::load(environment, flags) {
         Ok(config) => config,
         Err(problems) => {
@@ -43,14 +43,31 @@ pub async fn examine(
             return vec![Finding::fail("config", what, WHY, "dalsegno config check")];
         }
     };
+    examine_loaded(&config, clock, stop).await
+}
+
+/// Returns the checks of a process with its configuration, for `GET /v1/doctor`.
+pub fn examination(config: &Config, clock: Arc<dyn Clock>, stop: CancellationToken) -> Examination {
+    let config = Arc::new(config.clone());
+    Examination::of(move || {
+        let (config, clock, stop) = (Arc::clone(&config), Arc::clone(&clock), stop.clone());
+        Box::pin(async move { examine_loaded(&config, &*clock, &stop).await })
+    })
+}
+
+async fn examine_loaded(
+    config: &Config,
+    clock: &dyn Clock,
+    stop: &CancellationToken,
+) -> Vec<Finding> {
     let config_is_fine = Finding::ok("config", "every key is known, and every value is valid", WHY);
     let mut findings = vec![config_is_fine];
-    findings.extend(agents::examine(&config));
-    findings.extend(claude::examine(&config).await);
-    findings.extend(ollama::examine(&config).await);
-    findings.push(prices::examine(&config));
-    findings.push(rights::key(&config));
-    findings.extend(database::examine(&config, clock, stop).await);
+    findings.extend(agents::examine(config));
+    findings.extend(claude::examine(config).await);
+    findings.extend(ollama::examine(config).await);
+    findings.push(prices::examine(config));
+    findings.push(rights::key(config));
+    findings.extend(database::examine(config, clock, stop).await);
     findings
 }
 

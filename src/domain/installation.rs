@@ -1,9 +1,15 @@
-//! The installation: the identity of the service that this database belongs to.
+//! The installation: the identity of the service that this database belongs to, its settings, its schema and its size.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
-use sqlx::PgExecutor;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
+
+use super::StatementError;
+
+use crate::db;
+pub use crate::db::AppliedMigration;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Installation {
@@ -11,6 +17,93 @@ pub struct Installation {
     pub created_at: DateTime<Utc>,
     /// Minimum age in days of audit lines that a service may remove without owning the schema.
     pub audit_min_days: i32,
+}
+
+/// A setting of the process with its origin. Secrets are not shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Setting {
+    pub key: String,
+    pub value: Value,
+    /// `default`, a file with its line, a variable or a flag.
+    pub origin: String,
+}
+
+/// A table with its size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TableSize {
+    pub table: String,
+    /// With indexes and long texts.
+    pub bytes: i64,
+    pub index_bytes: i64,
+    /// As the statistics of the server estimate them.
+    pub rows: i64,
+    /// Rows that were added since the statistics began.
+    pub added: i64,
+    /// Rows that were removed since then.
+    pub removed: i64,
+}
+
+/// The database as its server sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct DatabaseSize {
+    /// Of the server.
+    pub server_version: String,
+    /// Of the whole database, with other schemas.
+    pub bytes: i64,
+    /// The beginning of the statistics. Null: since the creation of the database.
+    pub statistics_since: Option<DateTime<Utc>>,
+}
+
+/// The installation with the state of its database.
+#[derive(Debug, Clone)]
+pub struct Report {
+    pub installation: Installation,
+    pub database: DatabaseSize,
+    /// The largest first.
+    pub tables: Vec<TableSize>,
+    /// The newest first.
+    pub migrations: Vec<AppliedMigration>,
+}
+
+/// Reads the installation, the sizes of its tables and its migrations.
+pub async fn report(conn: &mut PgConnection) -> Result<Report, StatementError> {
+    read_report(conn).await.map_err(StatementError::to("read the installation"))
+}
+
+async fn read_report(conn: &mut PgConnection) -> sqlx::Result<Report> {
+    Ok(Report {
+        installation: get(&mut *conn).await?,
+        database: database_size(&mut *conn).await?,
+        tables: table_sizes(&mut *conn).await?,
+        migrations: db::history(&mut *conn).await?,
+    })
+}
+
+/// Reads version, size and statistics of the database.
+async fn database_size(executor: impl PgExecutor<'_>) -> sqlx::Result<DatabaseSize> {
+    sqlx::query_as!(
+        DatabaseSize,
+        r#"select current_setting('server_version') as "server_version!", pg_database_size(current_database()) as "bytes!",
+                  (select s.stats_reset from pg_stat_database as s where s.datname = current_database()) as "statistics_since?""#
+    )
+    .fetch_one(executor)
+    .await
+}
+
+/// Lists the tables of the service, the largest first.
+async fn table_sizes(executor: impl PgExecutor<'_>) -> sqlx::Result<Vec<TableSize>> {
+    sqlx::query_as!(
+        TableSize,
+        r#"select c.relname as "table!", pg_total_relation_size(c.oid) as "bytes!", pg_indexes_size(c.oid) as "index_bytes!",
+                  coalesce(s.n_live_tup, 0) as "rows!", coalesce(s.n_tup_ins, 0) as "added!", coalesce(s.n_tup_del, 0) as "removed!"
+             from pg_class as c
+             join pg_namespace as n on n.oid = c.relnamespace
+             left join pg_stat_user_tables as s on s.relid = c.oid
+            where n.nspname = 'dalsegno' and c.relkind in ('r', 'p')
+            order by 2 desc, 1"#
+    )
+    .fetch_all(executor)
+    .await
 }
 
 /// Reads the only installation, which the first migration makes.

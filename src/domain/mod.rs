@@ -37,6 +37,7 @@ pub mod failovers;
 pub mod feed;
 pub mod fidelity;
 pub mod files;
+pub mod findings;
 pub mod flows;
 pub mod ids;
 pub mod installation;

@@ -143,6 +143,7 @@ pub(super) fn base_call(app: &App, parts: &Parts, shared: &CallState) -> Result<
         agents: Arc::new(move || Ok(agents.current())),
         previews: app.previews.clone(),
         rerun_routes: app.rerun_routes.clone(),
+        examination: app.examination.clone(),
         meanings: Arc::clone(&app.tools.meanings),
     })
 }

@@ -17,6 +17,7 @@ use crate::{
         agents::{Catalogue, Problems},
         audit::Actor,
         context_previews::Previews,
+        findings::Examination,
         reruns::RerunRoutes,
         transaction::begin_search,
     },
@@ -37,6 +38,8 @@ pub struct Call {
     pub previews: Previews,
     /// Routes of calls that are made again.
     pub rerun_routes: RerunRoutes,
+    /// The checks of `dalsegno doctor`, for this process.
+    pub examination: Examination,
     /// Embeddings of search queries.
     pub meanings: Arc<Meanings>,
     /// Time of the call. Writes that combine several calls read the clock instead.

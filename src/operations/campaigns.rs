@@ -115,6 +115,16 @@ pub struct EraseCampaign {
     pub reason: String,
 }
 
+/// Lists erasures with their receipts, those that were requested last first.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListErasures {
+    /// The campaign of the last erasure of the page before.
+    pub cursor: Option<Uuid>,
+    #[schema(minimum = 1, maximum = 200)]
+    pub limit: Option<i64>,
+}
+
 /// Shows the receipt of the erasure of a campaign.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -255,6 +265,23 @@ impl Change for EraseCampaign {
         let output = erasures::request(conn, self.id, &self.reason, call.now).await?;
         let data = json!({ "receipt": output.id });
         Ok(ChangeOutput::of(self.id, output, data))
+    }
+}
+
+impl Operation for ListErasures {
+    const SPEC: Spec = Spec::read("list_erasures", "/v1/erasures", "erasure ls").tag(TAG);
+    type Output = Listing<Erasure>;
+
+    async fn run(self, call: &Call) -> Result<Listing<Erasure>, Refusal> {
+        let limit = page_limit(self.limit)?;
+        let mut transaction = call.begin_read().await?;
+        let page = Page { after: self.cursor, limit: limit + 1 };
+        let campaigns = erasures::list_campaigns(&mut *transaction, page).await?;
+        let mut receipts = Vec::with_capacity(campaigns.len());
+        for id in campaigns {
+            receipts.push(erasures::get(&mut transaction, id).await?);
+        }
+        Ok(Listing::of(receipts, limit, |receipt| receipt.campaign_id))
     }
 }
 

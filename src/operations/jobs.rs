@@ -18,14 +18,14 @@ use crate::{
         campaigns,
         class::{BAD_ARGUMENT, JOB_CONFLICT, NUL_IN_TEXT, UNKNOWN_JOB},
         explanations,
-        tasks::{self, CancelledJob, RetriedJob, TaskRetry},
+        tasks::{self, CancelledJob, RetriedJob, TaskLine, TaskRetry},
     },
     queue::admin::{self, Cause, Explanation, JobDetail, JobFilter, JobSummary},
 };
 
 const TAG: &str = "queue";
 
-/// Lists jobs by id.
+/// Lists jobs by id. Jobs of tasks name their task.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListJobs {
@@ -37,6 +37,15 @@ pub struct ListJobs {
     pub cursor: Option<i64>,
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<i64>,
+}
+
+/// A job, with its task if it has one.
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ListedJob {
+    #[serde(flatten)]
+    pub job: JobSummary,
+    #[serde(default)]
+    pub task: Option<TaskLine>,
 }
 
 /// Of the jobs that are asked for; `dead` are dead letters.
@@ -113,9 +122,9 @@ pub struct ChangedJob {
 
 impl Operation for ListJobs {
     const SPEC: Spec = Spec::read("list_jobs", "/v1/jobs", "job ls").tag(TAG);
-    type Output = Listing<JobSummary>;
+    type Output = Listing<ListedJob>;
 
-    async fn run(self, call: &Call) -> Result<Listing<JobSummary>, Refusal> {
+    async fn run(self, call: &Call) -> Result<Listing<ListedJob>, Refusal> {
         let limit = page_limit(self.limit)?;
         let filter = JobFilter {
             queue: self.queue,
@@ -125,8 +134,16 @@ impl Operation for ListJobs {
             after_id: self.cursor,
             limit: Some(limit + 1),
         };
-        let jobs = admin::list_jobs(&call.pool, &filter).await?;
-        Ok(Listing::of(jobs, limit, |job| job.id))
+        let mut transaction = call.begin_read().await?;
+        let jobs = admin::list_jobs(&mut *transaction, &filter).await?;
+        let ids: Vec<i64> = jobs.iter().map(|job| job.id).collect();
+        let tasks = tasks::of_jobs(&mut *transaction, &ids).await?;
+        let with_task = |job: JobSummary| ListedJob {
+            task: tasks.iter().find(|task| task.job_id == job.id).cloned(),
+            job,
+        };
+        let jobs = jobs.into_iter().map(with_task).collect();
+        Ok(Listing::of(jobs, limit, |listed: &ListedJob| listed.job.id))
     }
 }
 

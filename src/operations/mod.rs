@@ -43,6 +43,7 @@ mod files;
 mod flows;
 mod forks;
 mod ids;
+mod installation;
 mod intake;
 mod jobs;
 mod keyed_calls;
@@ -95,8 +96,8 @@ pub use self::{
         ShowCampaignVersion,
     },
     campaigns::{
-        CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, PauseCampaign, ResumeCampaign,
-        ShowCampaign, ShowErasure,
+        CloseCampaign, CreateCampaign, EraseCampaign, ListCampaigns, ListErasures, PauseCampaign,
+        ResumeCampaign, ShowCampaign, ShowErasure,
     },
     child_tasks::{Continuation, HandOut, HandedOut},
     cleanups::{ListCleanupRuns, PreviewCleanup, RunCleanup},
@@ -128,8 +129,12 @@ pub use self::{
     },
     forks::ForkSession,
     ids::{FindId, FoundId, Noun},
+    installation::{Findings, InstallationView, RunDoctor, ShowInstallation},
     intake::Intake,
-    jobs::{CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob},
+    jobs::{
+        CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ListedJob, ReleaseJob, RetryJob,
+        ShowJob,
+    },
     keyed_calls::{BAD_KEY, KEY_TAKEN, KeyedOutput, NO_KEY},
     keys::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
     lanes::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
@@ -143,7 +148,10 @@ pub use self::{
     overview::{Overview, ShowOverview},
     posts::{AddPost, ListPosts, PostOrder, ShowBoardArchive},
     provider_transcripts::{ProviderTranscript, ProviderTranscriptState, ShowProviderTranscript},
-    queues::{ListQueues, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue},
+    queues::{
+        ListQueues, ListWaits, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue,
+        WaitCounts,
+    },
     reach::Reach,
     refusal::{FieldError, Refusal, kind_of_status, status},
     reruns::{ListReruns, RerunTurn, TurnReruns},
@@ -173,7 +181,7 @@ pub use self::{
         AddWebhook, DisableWebhook, EnableWebhook, ListWebhooks, RemoveWebhook, ReplayWebhook,
         RotateWebhook, ShowWebhook, WebhookWithSecret,
     },
-    workers::ListWorkers,
+    workers::{ListWorkers, ShowWorkerActivity, WorkerActivity},
 };
 
 /// All operations.
@@ -193,12 +201,16 @@ pub const ALL: &[Entry] = &[
     entry::<SetBudget>(),
     entry::<EraseCampaign>(),
     entry::<ShowErasure>(),
+    entry::<ListErasures>(),
     entry::<ShowCampaignUser>(),
     entry::<PutCampaignUser>(),
     entry::<FindId>(),
     entry::<ShowOverview>(),
+    entry::<RunDoctor>(),
+    entry::<ShowInstallation>(),
     entry::<ListQueues>(),
     entry::<ShowQueue>(),
+    entry::<ListWaits>(),
     entry::<PauseQueue>(),
     entry::<ResumeQueue>(),
     entry::<PauseGroup>(),
@@ -215,6 +227,7 @@ pub const ALL: &[Entry] = &[
     entry::<HoldLane>(),
     entry::<ReleaseLane>(),
     entry::<ListWorkers>(),
+    entry::<ShowWorkerActivity>(),
     entry::<ListCredentials>(),
     entry::<ResumeCredential>(),
     entry::<ListAudit>(),

@@ -10,7 +10,7 @@ use crate::{
         audit::Action,
         class::{BAD_ARGUMENT, BAD_VALUE, Class, NUL_IN_TEXT, UNKNOWN_QUEUE},
     },
-    queue::admin::{self, PauseScope, QueueView},
+    queue::admin::{self, PauseScope, QueueView, WaitCount},
 };
 
 const TAG: &str = "queue";
@@ -34,6 +34,18 @@ pub struct Queues {
 #[serde(deny_unknown_fields)]
 pub struct ShowQueue {
     pub name: String,
+}
+
+/// Counts waiting jobs by the reason for which they wait. Reads the 10000 oldest live jobs only.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListWaits {}
+
+/// Waiting jobs by queue and reason.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = WaitingJobs)]
+pub struct WaitCounts {
+    pub items: Vec<WaitCount>,
 }
 
 /// Pauses a queue: workers claim none of its jobs until it is resumed. Running jobs continue.
@@ -102,6 +114,15 @@ impl Operation for ShowQueue {
 
     async fn run(self, call: &Call) -> Result<QueueView, Refusal> {
         Ok(admin::find_queue(&call.pool, &self.name).await?)
+    }
+}
+
+impl Operation for ListWaits {
+    const SPEC: Spec = Spec::read("list_waits", "/v1/waits", "queue waits").tag(TAG);
+    type Output = WaitCounts;
+
+    async fn run(self, call: &Call) -> Result<WaitCounts, Refusal> {
+        Ok(WaitCounts { items: admin::count_waits(&call.pool).await? })
     }
 }
 

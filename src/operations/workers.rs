@@ -1,10 +1,19 @@
 //! Worker processes.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
-use crate::queue::admin::{self, WorkerView};
+use crate::{
+    domain::class::Kind,
+    queue::admin::{self, WorkerLoad, WorkerRun, WorkerView},
+};
+
+const DEFAULT_MINUTES: i64 = 20;
+const MAX_MINUTES: i64 = 60;
+const MAX_WORKERS: i64 = 50;
+const MAX_RUNS: i64 = 500;
 
 /// Lists worker processes, the newest first. Ended ones are listed for queue.keep.workers_days.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -15,6 +24,25 @@ pub struct ListWorkers {
     pub limit: Option<i64>,
 }
 
+/// Shows what workers run now, and what they ran in the last minutes.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowWorkerActivity {
+    /// 20, if they are left out.
+    #[schema(minimum = 1, maximum = 60)]
+    pub minutes: Option<i64>,
+}
+
+/// Workers with their runs, over the last minutes.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WorkerActivity {
+    pub since: DateTime<Utc>,
+    /// Live workers first, those that started last first; at most 50.
+    pub workers: Vec<WorkerLoad>,
+    /// Running ones first; at most 500, and at most 500 that have ended.
+    pub runs: Vec<WorkerRun>,
+}
+
 impl Operation for ListWorkers {
     const SPEC: Spec = Spec::read("list_workers", "/v1/workers", "worker ls").tag("queue");
     type Output = Listing<WorkerView>;
@@ -23,5 +51,25 @@ impl Operation for ListWorkers {
         let limit = page_limit(self.limit)?;
         let workers = admin::list_workers(&call.pool, self.cursor, limit + 1).await?;
         Ok(Listing::of(workers, limit, |worker| worker.id))
+    }
+}
+
+impl Operation for ShowWorkerActivity {
+    const SPEC: Spec =
+        Spec::read("show_worker_activity", "/v1/workers/activity", "worker activity").tag("queue");
+    type Output = WorkerActivity;
+
+    async fn run(self, call: &Call) -> Result<WorkerActivity, Refusal> {
+        let minutes = self.minutes.unwrap_or(DEFAULT_MINUTES);
+        if !(1..=MAX_MINUTES).contains(&minutes) {
+            let detail = format!("minutes is {minutes}, but must be from 1 to {MAX_MINUTES}");
+            return Err(Refusal::new(Kind::Malformed, "bad_query", detail));
+        }
+        let since = call.now - TimeDelta::minutes(minutes);
+        let mut transaction = call.begin_read().await?;
+        let workers = admin::worker_loads(&mut *transaction, since, MAX_WORKERS).await?;
+        let ids: Vec<Uuid> = workers.iter().map(|worker| worker.id).collect();
+        let runs = admin::worker_runs(&mut *transaction, &ids, since, MAX_RUNS).await?;
+        Ok(WorkerActivity { since, workers, runs })
     }
 }

@@ -16,7 +16,7 @@ use dalsegno::{
     app::App,
     clock::{Clock, ManualClock},
     config::Config,
-    console, db,
+    console, db, doctor,
     http::{self, RouterState},
     jobs::{Services, previews, rerun_routes},
     settings::{Environment, Flags},
@@ -34,6 +34,7 @@ use tokio::{
     sync::OnceCell,
     task::JoinHandle,
 };
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::cluster;
@@ -135,6 +136,7 @@ impl TestApp {
         let services =
             Services::build(&config, Arc::clone(&clock), program, traces.clone()).unwrap();
         let app = App {
+            examination: doctor::examination(&config, Arc::clone(&clock), CancellationToken::new()),
             tools: services.tools.clone(),
             agents: services.library.clone(),
             previews: previews(services.clone()),

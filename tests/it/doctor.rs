@@ -183,26 +183,26 @@ impl DoctorSetup {
     }
 
     /// Returns the findings about Claude: check, status and text.
-    async fn findings(&self) -> Vec<(&'static str, Status, String)> {
+    async fn findings(&self) -> Vec<(String, Status, String)> {
         let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
         let found = doctor::examine(&self.environment(), &self.flags(), &clock, &stop).await;
         finding_lines(found)
     }
 }
 
-fn finding_lines(found: Vec<Finding>) -> Vec<(&'static str, Status, String)> {
+fn finding_lines(found: Vec<Finding>) -> Vec<(String, Status, String)> {
     let about = found.into_iter().filter(|finding| finding.check.starts_with("claude"));
     about
         .map(|finding| {
             let words = format!("{} {}", finding.what, finding.fix);
             assert!(!words.contains(SECRET), "{words}");
-            (finding.check, finding.status, words)
+            (finding.check.into_owned(), finding.status, words)
         })
         .collect()
 }
 
-fn statuses(findings: &[(&'static str, Status, String)]) -> Vec<(&'static str, Status)> {
-    findings.iter().map(|(check, status, _)| (*check, *status)).collect()
+fn statuses(findings: &[(String, Status, String)]) -> Vec<(&str, Status)> {
+    findings.iter().map(|(check, status, _)| (check.as_str(), *status)).collect()
 }
 
 #[tokio::test]
@@ -335,7 +335,9 @@ async fn paused_or_readable_credentials_and_missing_prices_are_warnings() {
     let setup = setup.with("prices.models", prices);
     let found = setup.findings().await;
     assert!(
-        found.iter().any(|(check, status, _)| (*check, *status) == ("claude prices", Status::Ok))
+        found
+            .iter()
+            .any(|(check, status, _)| (check.as_str(), *status) == ("claude prices", Status::Ok))
     );
 }
 

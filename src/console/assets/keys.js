@@ -1,5 +1,5 @@
 // The keyboard. No key changes data without a confirmation.
-const PLACES = { o: "/", c: "/campaigns", t: "/tasks", s: "/sessions" };
+const PLACES = { o: "/", w: "/work", c: "/campaigns", t: "/tasks", s: "/sessions" };
 const ROWS = ".main tbody tr, .main .rows > li, .main .post, .main article.msg, .main .card";
 
 const toggle = (id) => document.getElementById(id)?.togglePopover();

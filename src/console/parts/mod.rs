@@ -21,7 +21,7 @@ pub(super) use self::{
     difference::word_diff,
     forms::{Action, Confirmation},
     markdown::rendered,
-    view::{View, duration, tokens},
+    view::{View, bytes, duration, tokens},
     words::sentence,
 };
 
@@ -127,6 +127,26 @@ pub(super) fn section(heading: &str, end: &Markup, body: &Markup) -> Markup {
         section.sect {
             header { h2 { (heading) } @if !end.0.is_empty() { span.end { (end) } } }
             (body)
+        }
+    }
+}
+
+/// A link of a tab bar.
+pub(super) struct Tab<'a> {
+    pub(super) words: &'a str,
+    /// Tells the tab of the page apart.
+    pub(super) key: &'a str,
+    pub(super) target: String,
+    pub(super) count: Option<i64>,
+}
+
+/// Links between pages that belong together.
+pub(super) fn tabs(label: &str, here: &str, all: &[Tab<'_>]) -> Markup {
+    html! {
+        nav.tabs aria-label=(label) {
+            @for Tab { words, key, target, count } in all {
+                a href=(target) aria-current=[(*key == here).then_some("page")] { (words) @if let Some(count) = count { span { (count) } } }
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Times, amounts and durations as pages show them.
 
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use maud::{Markup, html};
 
@@ -46,6 +46,17 @@ impl View {
         html! { time datetime=(at.to_rfc3339()) title=(self.exact(at)) { (words) } }
     }
 
+    /// Shows a moment to the minute, for axes.
+    pub(in crate::console) fn minute(&self, at: DateTime<Utc>) -> String {
+        at.with_timezone(&self.zone).format("%H:%M").to_string()
+    }
+
+    /// Reads a moment of a form, `2026-11-27T09:00`, in the time zone of the pages.
+    pub(in crate::console) fn moment(&self, text: &str) -> Option<DateTime<Utc>> {
+        let local = NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M").ok()?;
+        local.and_local_timezone(self.zone).earliest().map(|at| at.to_utc())
+    }
+
     pub(in crate::console) fn date(&self, at: DateTime<Utc>) -> String {
         at.with_timezone(&self.zone).format("%-d %B %Y").to_string()
     }
@@ -67,6 +78,22 @@ impl View {
         let local = self.now.with_timezone(&self.zone);
         let begin = local.date_naive().and_time(chrono::NaiveTime::MIN);
         begin.and_local_timezone(self.zone).earliest().map_or(self.now, |at| at.to_utc())
+    }
+
+    /// Returns the beginnings of the next days, from today on, and the end of the last one.
+    pub(in crate::console) fn days(&self, n: u32) -> Vec<DateTime<Utc>> {
+        let today = self.now.with_timezone(&self.zone).date_naive();
+        let dates = today.iter_days().take(n as usize + 1);
+        let begin = |date: NaiveDate| {
+            let begin = date.and_time(chrono::NaiveTime::MIN).and_local_timezone(self.zone);
+            begin.earliest().map(|at| at.to_utc())
+        };
+        dates.map(|date| begin(date).unwrap_or(self.now)).collect()
+    }
+
+    /// Shows a day: `Fri 27`.
+    pub(in crate::console) fn weekday(&self, at: DateTime<Utc>) -> String {
+        at.with_timezone(&self.zone).format("%a %-d").to_string()
     }
 
     pub(in crate::console) fn today(&self) -> String {
@@ -115,6 +142,16 @@ pub(in crate::console) fn tokens(n: i64) -> String {
     }
 }
 
+/// Formats a number of bytes: 812 B, 41.8 kB, 1.2 MB.
+pub(in crate::console) fn bytes(n: i64) -> String {
+    match n.abs() {
+        0..1_000 => format!("{n} B"),
+        1_000..1_000_000 => format!("{:.1} kB", n as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", n as f64 / 1e6),
+        _ => format!("{:.1} GB", n as f64 / 1e9),
+    }
+}
+
 /// Formats a duration in its two largest units: 41 s, 1 min 8 s, 2 h 16 min, 3 d 4 h.
 pub(in crate::console) fn duration(of: TimeDelta) -> String {
     let ms = of.num_milliseconds().max(0);
@@ -142,6 +179,7 @@ mod tests {
         assert_eq!(money(0), "€0.00");
         assert_eq!(money(-1_000_000), "−€1.00");
         assert_eq!(format_money("CHF", 1_000_000), "CHF 1.00");
+        assert_eq!([bytes(812), bytes(41_800), bytes(1_200_000)], ["812 B", "41.8 kB", "1.2 MB"]);
         assert_eq!([tokens(812), tokens(41_800), tokens(1_200_000)], ["812", "41.8k", "1.2M"]);
     }
 

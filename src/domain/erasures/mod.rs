@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::{PgConnection, types::Json};
+use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
@@ -42,7 +42,9 @@ pub use self::{
     },
     tool_lines::{erase_tool_lines, line_before_first},
 };
-use super::{StatementError, audit, campaign_control, campaigns, ids, schedules, tasks, text};
+use super::{
+    Page, StatementError, audit, campaign_control, campaigns, ids, schedules, tasks, text,
+};
 use crate::queue::{self, Job, Options, Policy};
 
 /// The receipt of an erasure.
@@ -148,6 +150,23 @@ async fn remove_schedules(
 async fn enqueue(conn: &mut PgConnection, campaign_id: Uuid) -> Result<(), queue::Error> {
     let options = Options { lane: Some(format!("erasure/{campaign_id}")), ..Options::default() };
     queue::enqueue(conn, &EraseCampaign { campaign_id }, &options).await.map(drop)
+}
+
+/// Lists the campaigns of erasures, those that were requested last first.
+pub async fn list_campaigns(
+    executor: impl PgExecutor<'_>,
+    page: Page,
+) -> Result<Vec<Uuid>, StatementError> {
+    sqlx::query_scalar!(
+        "select campaign_id from dalsegno.erasures
+          where $1::uuid is null or id < (select e.id from dalsegno.erasures as e where e.campaign_id = $1)
+          order by id desc limit $2",
+        page.after,
+        page.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list erasures"))
 }
 
 pub async fn get(conn: &mut PgConnection, campaign_id: Uuid) -> Result<Erasure, Error> {

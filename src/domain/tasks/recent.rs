@@ -16,6 +16,9 @@ const LINE_CHARS: i32 = 300;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TaskLine {
     pub id: Uuid,
+    /// Its last job.
+    #[serde(default)]
+    pub job_id: i64,
     pub campaign_id: Uuid,
     pub agent: String,
     pub instance: String,
@@ -45,7 +48,7 @@ pub async fn failed_since(
 ) -> Result<Vec<TaskLine>, StatementError> {
     sqlx::query_as!(
         TaskLine,
-        r#"select id, campaign_id, agent, instance, left(prompt, $3) as "prompt!", left(error, $3) as error, session_id, turn, started_at,
+        r#"select id, job_id, campaign_id, agent, instance, left(prompt, $3) as "prompt!", left(error, $3) as error, session_id, turn, started_at,
                   ended_at
              from dalsegno.tasks where state = 'failed' and ended_at >= $1 order by ended_at desc limit $2"#,
         since,
@@ -64,7 +67,7 @@ pub async fn of_jobs(
 ) -> Result<Vec<TaskLine>, StatementError> {
     sqlx::query_as!(
         TaskLine,
-        r#"select id, campaign_id, agent, instance, left(prompt, $2) as "prompt!", left(error, $2) as error, session_id, turn, started_at,
+        r#"select id, job_id, campaign_id, agent, instance, left(prompt, $2) as "prompt!", left(error, $2) as error, session_id, turn, started_at,
                   ended_at
              from dalsegno.tasks where job_id = any ($1) order by started_at desc nulls last"#,
         jobs,
@@ -72,7 +75,7 @@ pub async fn of_jobs(
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("list the running tasks"))
+    .map_err(StatementError::to("list the tasks of jobs"))
 }
 
 /// Returns the longest waits for a start, by the minute in which the tasks were added. Reads the newest tasks only.

@@ -13,3 +13,6 @@ mod overview;
 mod pages;
 mod scenery;
 mod sign_in;
+mod upkeep;
+mod upkeep_scenery;
+mod work;

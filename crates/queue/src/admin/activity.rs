@@ -1,7 +1,9 @@
-//! Runs of the last hour, and those that run now.
+//! Runs of the last hour, those that run now, and the workers that run them.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
+use uuid::Uuid;
 
 use crate::Error;
 
@@ -55,4 +57,81 @@ pub async fn running_jobs(
     .fetch_all(executor)
     .await
     .map_err(Error::of("list the running jobs"))
+}
+
+/// A worker process with what it runs and what it has run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WorkerLoad {
+    /// The process.
+    pub id: Uuid,
+    /// Its host.
+    pub host: String,
+    /// Its process there.
+    pub pid: i32,
+    /// Its version.
+    pub version: String,
+    /// Queues that it serves.
+    pub queues: Vec<String>,
+    /// Jobs that it runs at once.
+    pub slots: i32,
+    /// True: it takes no more jobs, and ends.
+    pub draining: bool,
+    /// When it started.
+    pub started_at: DateTime<Utc>,
+    /// Its jobs are given to others after this time, unless it renews its lease.
+    pub lease_until: DateTime<Utc>,
+    /// When it stopped, or was declared lost.
+    pub gone_at: Option<DateTime<Utc>>,
+    /// `stopped` or `lost`.
+    pub gone_reason: Option<String>,
+}
+
+/// A run of a job, which may not have ended yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WorkerRun {
+    /// The worker.
+    pub worker_id: Uuid,
+    /// The job.
+    pub job_id: i64,
+    /// Its kind.
+    pub kind: String,
+    /// Its lane.
+    pub lane: Option<String>,
+    /// When it was claimed.
+    pub started_at: DateTime<Utc>,
+    /// When it ended. Null while it runs.
+    pub ended_at: Option<DateTime<Utc>>,
+    /// `done`, `retry`, `failed` and so on. Null while it runs.
+    pub outcome: Option<String>,
+}
+
+/// Lists workers that live, or that ended after `since`; those that started last first.
+pub async fn worker_loads(
+    executor: impl PgExecutor<'_>,
+    since: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<WorkerLoad>, Error> {
+    sqlx::query_as!(
+        WorkerLoad,
+        "SELECT id, host, pid, version, queues, slots, draining, started_at, lease_until, gone_at, gone_reason FROM dalsegno.workers
+          WHERE gone_at IS NULL OR gone_at > $1 ORDER BY gone_at IS NOT NULL, started_at DESC, id DESC LIMIT $2",
+        since,
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Error::of("list the workers"))
+}
+
+/// Lists running jobs of workers, and their runs that ended after `since`, each at most `limit`, the newest first.
+pub async fn worker_runs(
+    executor: impl PgExecutor<'_>,
+    workers: &[Uuid],
+    since: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<WorkerRun>, Error> {
+    sqlx::query_file_as!(WorkerRun, "src/sql/worker_runs.sql", workers, since, limit)
+        .fetch_all(executor)
+        .await
+        .map_err(Error::of("list the runs of workers"))
 }

@@ -50,6 +50,12 @@ pub struct JobSummary {
     pub run_at: DateTime<Utc>,
     /// When it was put on the queue.
     pub enqueued_at: DateTime<Utc>,
+    /// Why a scheduled job waits: `later`, `retry`, `snooze`, `crash` or `signal`.
+    #[serde(default)]
+    pub wait_reason: Option<String>,
+    /// Reason of the person who held it, or the error of a dead letter.
+    #[serde(default)]
+    pub reason: Option<String>,
 }
 
 impl JobSummary {
@@ -181,6 +187,8 @@ pub async fn find_job(conn: &mut PgConnection, job_id: i64) -> Result<JobDetail,
             max_attempts: row.max_attempts,
             run_at: row.run_at,
             enqueued_at: row.enqueued_at,
+            wait_reason: row.wait_reason,
+            reason: row.reason,
         },
         payload: row.payload,
         headers: row.headers,

@@ -9,10 +9,13 @@ mod health;
 mod jobs;
 mod lanes;
 mod queues;
+mod waits;
 mod words;
 mod workers;
 
-pub use activity::{RunMinute, running_jobs, runs_by_minute};
+pub use activity::{
+    RunMinute, WorkerLoad, WorkerRun, running_jobs, runs_by_minute, worker_loads, worker_runs,
+};
 pub use explain::{Cause, Explanation, RunningHead, explain, explain_alone, running_head};
 pub use health::{Health, health, notifications_arrive};
 pub use jobs::{
@@ -25,4 +28,5 @@ pub use queues::{
     Count, PauseScope, QueueView, count_jobs, count_waiting, find_queue, list_queues, pause,
     pause_reason, resume,
 };
+pub use waits::{MAX_COUNTED, WaitCount, WaitReason, count_waits};
 pub use workers::{WorkerView, holder, list_workers};

@@ -1,0 +1,66 @@
+//! Waiting jobs by the reason for which they wait.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use sqlx::PgExecutor;
+
+use crate::error::Error;
+
+/// Live jobs that are read at most, so that a long queue costs no more than this.
+pub const MAX_COUNTED: i64 = 10_000;
+
+/// The waiting jobs of a queue with one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WaitCount {
+    /// The queue.
+    pub queue: String,
+    /// The reason.
+    pub reason: WaitReason,
+    /// Number of jobs.
+    pub jobs: i64,
+    /// When the oldest of them was put on the queue.
+    pub oldest_at: DateTime<Utc>,
+    /// When the first of them is due, if they wait for a time.
+    pub next_at: Option<DateTime<Utc>>,
+}
+
+/// A reason for which a job waits.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum WaitReason {
+    /// A free slot of a worker.
+    Slot,
+    /// The end of a pause of its queue or its group.
+    Pause,
+    /// The job ahead in its lane.
+    Lane,
+    /// The release of its lane.
+    LaneHold,
+    /// Its time.
+    Later,
+    /// Its next attempt after an error.
+    Retry,
+    /// A time that a run has chosen, for example the end of a rate limit.
+    Snooze,
+    /// A condition that a run has found unmet, for example space in a budget.
+    Condition,
+    /// Its next attempt after its worker was lost.
+    Crash,
+    /// A signal of the application, for example the end of another task.
+    Signal,
+    /// Its release by a person.
+    Person,
+    /// A decision of a person after its failure.
+    Failure,
+}
+
+/// Counts waiting jobs by queue and reason, among the [`MAX_COUNTED`] oldest live jobs.
+pub async fn count_waits(executor: impl PgExecutor<'_>) -> Result<Vec<WaitCount>, Error> {
+    sqlx::query_file_as!(WaitCount, "src/sql/waits.sql", MAX_COUNTED)
+        .fetch_all(executor)
+        .await
+        .map_err(Error::of("count waiting jobs by reason"))
+}

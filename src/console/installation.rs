@@ -1,0 +1,169 @@
+//! The installation: version, database, sizes and growth, settings with their origin, migrations.
+
+use axum::extract::Query;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{
+    groups,
+    layout::Content,
+    page::{Page, PageResult},
+    parts::{Share, bytes, counted, facts, section, share_bar, wide},
+};
+use crate::{
+    domain::installation::{AppliedMigration, Setting, TableSize},
+    operations::{InstallationView, ShowInstallation},
+};
+
+/// Tables with a colour of their own.
+const COLOURS: [&str; 6] = ["p3", "p2", "p5", "p4", "p6", "p1"];
+/// Tables and migrations that are listed before the rest is folded.
+const FIRST: usize = 12;
+const DEFAULT: &str = "default";
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct PageQuery {
+    #[serde(default)]
+    setting: String,
+    #[serde(default)]
+    all: String,
+}
+
+pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
+    let installation = page.caller.run(ShowInstallation {}).await?;
+    let body = html! {
+        div.head { div { h1 { "Installation" } div.meta { span { "Dalsegno " (installation.version) } span { "since " (page.view.date(installation.created_at)) } } } }
+        (groups::health("/installation"))
+        div.cols {
+            div.stack {
+                (settings(&installation.settings, &query))
+                (tables(&page, &installation))
+            }
+            aside."stack side" {
+                (section("Facts", &html! {}, &own_facts(&page, &installation)))
+                (migrations(&page, &installation.migrations))
+            }
+        }
+    };
+    let path = html! { span { "Health" } };
+    Ok(page.respond(Content { title: "Installation", path, body, watch: String::new() }).await?)
+}
+
+fn own_facts(page: &Page, installation: &InstallationView) -> Markup {
+    let database = &installation.database;
+    facts(&[
+        ("Version", html! { (installation.version) }),
+        ("Id", html! { code { (installation.id) } }),
+        ("Created", page.view.time(installation.created_at)),
+        ("Postgres", html! { (database.server_version) }),
+        ("Database", html! { (bytes(database.bytes)) }),
+        ("Signed in as", html! { bdi { (page.caller.name()) } }),
+    ])
+}
+
+/// Lists settings: those that differ from the defaults, or all that contain a text.
+fn settings(all: &[Setting], query: &PageQuery) -> Markup {
+    let needle = query.setting.trim().to_lowercase();
+    let is_all = query.all == "true" || !needle.is_empty();
+    let is_own = |setting: &Setting| !setting.origin.starts_with(DEFAULT);
+    let n_own = all.iter().filter(|setting| is_own(setting)).count();
+    let shown: Vec<_> = all
+        .iter()
+        .filter(|setting| is_all || is_own(setting))
+        .filter(|setting| setting.key.contains(&needle))
+        .collect();
+    let table = html! {
+        table.folds {
+            thead { tr { th { "Setting" } th { "Value" } th { "From" } } }
+            tbody { @for setting in &shown { tr { td { code { (setting.key) } } td.text { code { (value(setting)) } } td.faint[!is_own(setting)] { (setting.origin) } } } }
+        }
+    };
+    let body = html! {
+        form.filters action="/installation" role="search" {
+            label { "Name" input type="search" name="setting" value=(query.setting) placeholder="queue, http.listen" size="24"; }
+            button.btn { "Filter" }
+            @if is_all { a."btn quiet" href="/installation" { "Only own values" } } @else { a."btn quiet" href="/installation?all=true" { "Show all " (all.len()) } }
+        }
+        @if shown.is_empty() {
+            div.empty { @if is_all { "No setting has this name." } @else { "All settings have their defaults." } code { "dalsegno config template" } }
+        } @else { (wide("Settings", &table)) }
+    };
+    section("Settings", &html! { (n_own) " of " (all.len()) " are not defaults" }, &body)
+}
+
+fn value(setting: &Setting) -> String {
+    match setting.value.as_str() {
+        Some("") => "(empty)".to_owned(),
+        Some(text) => text.to_owned(),
+        None => setting.value.to_string(),
+    }
+}
+
+fn tables(page: &Page, installation: &InstallationView) -> Markup {
+    let tables = &installation.tables;
+    let whole: i64 = tables.iter().map(|table| table.bytes).sum();
+    let mut shares: Vec<Share> = tables
+        .iter()
+        .zip(COLOURS)
+        .map(|(table, class)| Share {
+            name: table.table.clone(),
+            value: table.bytes as f64,
+            shown: bytes(table.bytes),
+            class,
+        })
+        .collect();
+    let rest: i64 = tables.iter().skip(COLOURS.len()).map(|table| table.bytes).sum();
+    shares.push(Share {
+        name: "others".into(),
+        value: rest as f64,
+        shown: bytes(rest),
+        class: "p7",
+    });
+    let since = installation.database.statistics_since.unwrap_or(installation.created_at);
+    let body = html! {
+        (share_bar("Size by table", &shares, whole as f64, None))
+        (wide("Tables", &table_rows(&tables[..tables.len().min(FIRST)])))
+        @if tables.len() > FIRST { details.after { summary { (tables.len() - FIRST) " smaller tables" } (wide("Smaller tables", &table_rows(&tables[FIRST..]))) } }
+        p."tiny faint after" { "Rows are estimates of the server. Growth: rows added less rows removed since " (page.view.time(since)) "." }
+    };
+    section("Sizes and growth", &html! { (bytes(whole)) }, &body)
+}
+
+fn table_rows(tables: &[TableSize]) -> Markup {
+    html! {
+        table.folds {
+            thead { tr { th { "Table" } th.num { "Size" } th.num { "Of it indexes" } th.num { "Rows" } th.num { "Added" } th.num { "Removed" } th.num { "Growth" } } }
+            tbody {
+                @for table in tables {
+                    tr {
+                        td { (table.table) } td.num { (bytes(table.bytes)) } td.num { (bytes(table.index_bytes)) }
+                        td.num { (table.rows) } td.num { (table.added) } td.num { (table.removed) } td.num { (growth(table)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn growth(table: &TableSize) -> String {
+    match table.added - table.removed {
+        n if n > 0 => format!("+{n}"),
+        n if n < 0 => format!("−{}", -n),
+        _ => "0".to_owned(),
+    }
+}
+
+fn migrations(page: &Page, migrations: &[AppliedMigration]) -> Markup {
+    let rows = |migrations: &[AppliedMigration]| {
+        html! {
+            table.sums {
+                tbody { @for migration in migrations { tr { td.text { (migration.description.replace('_', " ")) div."tiny faint" { (migration.version) } } td.num { (page.view.time(migration.installed_on)) } } } }
+            }
+        }
+    };
+    let body = html! {
+        (rows(&migrations[..migrations.len().min(FIRST)]))
+        @if migrations.len() > FIRST { details.after { summary { (migrations.len() - FIRST) " older" } (rows(&migrations[FIRST..])) } }
+    };
+    section("Migrations", &html! { (counted(migrations.len(), "applied", "applied")) }, &body)
+}

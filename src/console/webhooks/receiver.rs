@@ -1,0 +1,224 @@
+//! The page of a webhook: its state, its deliveries and their replay.
+
+use axum::{
+    extract::{Path, Query},
+    response::Response,
+};
+use maud::{Markup, html};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::HERE;
+use crate::{
+    console::{
+        layout::Content,
+        page::{Page, PageResult},
+        parts::{
+            Action, Confirmation, Tone, counted, empty, facts, icon, id, next_page, section, title,
+            wide,
+        },
+        secret,
+    },
+    domain::webhooks::{Delivery, State, Webhook},
+    http::{Problem, pages::PageForm},
+    operations::{
+        DisableWebhook, EnableWebhook, ListDeliveries, Operation as _, RemoveWebhook,
+        ReplayDelivery, ReplayWebhook, RotateWebhook, ShowWebhook, TestWebhook,
+    },
+};
+
+const STATES: [(&str, State); 4] = [
+    ("waiting", State::Waiting),
+    ("delivered", State::Delivered),
+    ("failed", State::Failed),
+    ("held", State::Held),
+];
+const A_DAY: u32 = 86_400;
+
+#[derive(Debug, Deserialize)]
+pub(in crate::console) struct PageQuery {
+    #[serde(default)]
+    state: String,
+    cursor: Option<Uuid>,
+}
+
+pub(in crate::console) async fn show(
+    Path(given): Path<Uuid>,
+    Query(query): Query<PageQuery>,
+    page: Page,
+) -> PageResult {
+    let webhook = page.caller.run(ShowWebhook { id: given }).await?;
+    let state = STATES.into_iter().find(|(word, _)| *word == query.state).map(|(_, state)| state);
+    let list = ListDeliveries {
+        webhook_id: Some(given),
+        task_id: None,
+        state,
+        cursor: query.cursor,
+        limit: None,
+    };
+    let listing = page.caller.run(list).await?;
+    let here = format!("{HERE}/{given}");
+    let more = if listing.next.is_some() { "first " } else { "" };
+    let end = html! { (more) (counted(listing.items.len(), "delivery", "deliveries")) };
+    let name = title(&webhook.url);
+    let body = html! {
+        (head(&page, &webhook, &name))
+        @if let Some(reason) = &webhook.disabled_because { @if !webhook.enabled {
+            section."explain paused" #explain tabindex="-1" { (icon("paused")) div { p.lede { "The webhook is disabled: its deliveries are held until it is enabled." } p.next dir="auto" { (reason) } } }
+        } }
+        @if let (true, Some(at)) = (webhook.enabled, webhook.failing_since) {
+            section."explain failed" #explain tabindex="-1" { (icon("failed")) div { p.lede { "The receiver has refused or missed each delivery since " (page.view.time(at)) "." } p.next { "Look at the error of the latest delivery, repair the receiver, then replay what it missed." } } }
+        }
+        div.cols {
+            div.stack {
+                div {
+                    p.filters {
+                        nav.choice aria-label="State" {
+                            a href=(here) aria-current=[state.is_none().then_some("page")] { "all" }
+                            @for (word, _) in STATES { a href={ (here) "?state=" (word) } aria-current=[(word == query.state).then_some("page")] { (word) } }
+                        }
+                    }
+                    @if listing.items.is_empty() {
+                        (empty("No delivery is in this list. Send a test, or wait for the end of a task.", &format!("dalsegno webhook test {given}")))
+                    } @else {
+                        (section("Deliveries", &end, &table(&page, &listing.items, &here)))
+                    }
+                    (next_page(&here, &[("state", &query.state)], listing.next.as_deref()))
+                }
+            }
+            aside."stack side" {
+                (section("Facts", &html! {}, &webhook_facts(&page, &webhook)))
+                (replay(&page, given))
+            }
+        }
+    };
+    let path = html! { a href=(HERE) { "Webhooks" } };
+    Ok(page.respond(Content { title: &name, path, body, watch: String::new() }).await?)
+}
+
+/// Creates a new secret, and shows it once.
+pub(in crate::console) async fn rotate(
+    Path(given): Path<Uuid>,
+    page: Page,
+    _: PageForm,
+) -> Result<Response, Problem> {
+    let rotated = page.caller.run(RotateWebhook { id: given, overlap_secs: A_DAY }).await?;
+    let words = "Store it at the receiver. For 24 hours the old secret signs, too.";
+    let target = format!("{HERE}/{given}");
+    secret::show(&page, "The new secret of the webhook", words, &rotated.secret, &target).await
+}
+
+/// Sends what was not delivered since a time again.
+pub(in crate::console) async fn replay_since(
+    Path(given): Path<Uuid>,
+    page: Page,
+    form: PageForm,
+) -> Result<Response, Problem> {
+    let since = page.view.moment(form.field("since").unwrap_or_default());
+    let since = since.unwrap_or_else(|| page.view.midnight());
+    page.caller.run(ReplayWebhook { id: given, since }).await?;
+    Ok(crate::http::pages::see_other(&format!("{HERE}/{given}")))
+}
+
+fn head(page: &Page, webhook: &Webhook, name: &str) -> Markup {
+    let given = webhook.id.to_string();
+    let here = format!("{HERE}/{given}");
+    let fields = [("id", given.as_str())];
+    let test = Action::of::<TestWebhook>("Send a test", "", &fields, &here);
+    let enable = Action::of::<EnableWebhook>("Enable", "", &fields, &here);
+    let disable = Confirmation {
+        action: Action::of::<DisableWebhook>("Disable", "paused", &fields, &here),
+        id: "confirm-disable",
+        heading: "Disable this webhook",
+        consequences: html! { p { "Deliveries are held until it is enabled. They can be replayed then." } },
+        fields: html! { div.field { label for="reason" { "Reason, shown while it is disabled" } input #reason name="reason" maxlength="300"; } },
+        command: format!("dalsegno webhook disable {given}"),
+    };
+    let remove = Confirmation {
+        action: Action::of::<RemoveWebhook>("Remove", "", &fields, HERE).class("btn danger"),
+        id: "confirm-remove",
+        heading: "Remove this webhook",
+        consequences: html! { p { "Its deliveries and its secret are removed with it. It cannot be undone." } },
+        fields: html! {},
+        command: format!("dalsegno webhook rm {given}"),
+    };
+    let (view, caller) = (&page.view, &page.caller);
+    html! {
+        div.head {
+            div { h1 { bdi { (name) } } div.meta { (super::state(webhook)) (id("webhook", webhook.id)) } }
+            div.actions {
+                @if webhook.enabled { (test.button(view, caller)) (disable.button(view, caller)) } @else { (enable.button(view, caller)) }
+                @if caller.may(&RotateWebhook::SPEC) {
+                    form method="post" action={ (here) "/rotate" } { (view.token()) button.btn { "New secret" } }
+                }
+                (remove.button(view, caller))
+            }
+        }
+    }
+}
+
+fn webhook_facts(page: &Page, webhook: &Webhook) -> Markup {
+    facts(&[
+        ("Address", html! { bdi { (webhook.url) } }),
+        ("Events", html! { (webhook.kinds.join(", ")) }),
+        (
+            "Of",
+            html! { @match webhook.campaign_id { Some(id) => a href={ "/campaigns/" (id) } { "one campaign" }, None => "all campaigns" } },
+        ),
+        ("Since", page.view.time(webhook.created_at)),
+        (
+            "Two secrets",
+            html! { @if let Some(at) = webhook.rotates_until { "until " (page.view.time(at)) } },
+        ),
+    ])
+}
+
+fn replay(page: &Page, given: Uuid) -> Markup {
+    if !page.caller.may(&ReplayWebhook::SPEC) {
+        return html! {};
+    }
+    let form = html! {
+        form method="post" action={ (HERE) "/" (given) "/replay" } {
+            (page.view.token())
+            div.field { label for="since" { "All since this time that were not delivered; since midnight, if it is empty" } input #since type="datetime-local" name="since"; }
+            div."actions after" { button.btn { "Replay" } }
+            pre."code wrap after" { "dalsegno webhook replay " (given) " --since 1h" }
+        }
+    };
+    section("Replay", &html! {}, &form)
+}
+
+fn table(page: &Page, items: &[Delivery], here: &str) -> Markup {
+    let row = |delivery: &Delivery| {
+        let given = delivery.id.to_string();
+        let fields = [("id", given.as_str())];
+        let replay = Action::of::<ReplayDelivery>("Replay", "", &fields, here).class("btn slim");
+        let (tone, word) = match delivery.state {
+            State::Waiting => (Tone::Waiting, "waiting"),
+            State::Delivered => (Tone::Done, "delivered"),
+            State::Failed => (Tone::Failed, "failed"),
+            State::Held => (Tone::Held, "held"),
+        };
+        html! {
+            tr {
+                td { (tone.state(word, None)) }
+                td { (delivery.kind) @if let Some(task) = delivery.task_id { div.tiny { a href={ "/tasks/" (task) } { (id("task", task)) } } } @else { div."tiny faint" { "test" } } }
+                td { (page.view.time(delivery.created_at)) }
+                td.num { (delivery.attempts) }
+                td.text {
+                    @if let Some(status) = delivery.last_status { (status) " " }
+                    @if let Some(error) = &delivery.last_error { bdi { (title(error)) } }
+                    @if let Some(at) = delivery.next_at { div."tiny faint" { "next attempt " (page.view.time(at)) } }
+                }
+                td.num { @if delivery.state != State::Waiting { (replay.button(&page.view, &page.caller)) } @else if let Some(job) = delivery.job_id { a href={ "/work/jobs/" (job) } { "why" } } }
+            }
+        }
+    };
+    let table = html! {
+        table.folds {
+            thead { tr { th { "State" } th { "Event" } th { "Ended" } th.num { "Attempts" } th { "Answer" } th {} } }
+            tbody { @for delivery in items { (row(delivery)) } }
+        }
+    };
+    wide("Deliveries", &table)
+}

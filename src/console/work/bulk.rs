@@ -1,0 +1,234 @@
+//! Bulk actions: one action on all tasks that match a filter, with a preview before it.
+
+use axum::{extract::Query, http::HeaderMap, response::Response};
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{names::Names, tab_bar};
+use crate::{
+    console::{
+        actions::go_on,
+        layout::Content,
+        lists::task_table,
+        page::{Page, PageResult},
+        parts::{Tone, counted, duration, empty, next_page, section, wide},
+    },
+    domain::{
+        bulk_actions::{Action, BulkAction, Preview, State},
+        tasks::TaskFilter,
+    },
+    http::{
+        Problem,
+        pages::{PageCaller, PageForm},
+    },
+    operations::{CreateBulkAction, ListBulkActions, Operation as _, PreviewBulkAction, Refusal},
+};
+
+const HERE: &str = "/work/bulk";
+
+/// The action and its filter. A form sends empty fields for those that are not set.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(in crate::console) struct PageQuery {
+    #[serde(default)]
+    action: String,
+    #[serde(default)]
+    campaign_id: String,
+    #[serde(default)]
+    agent: String,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    after: String,
+    #[serde(default)]
+    before: String,
+    cursor: Option<uuid::Uuid>,
+}
+
+impl PageQuery {
+    fn action(&self) -> Option<Action> {
+        match self.action.as_str() {
+            "cancel" => Some(Action::Cancel),
+            "retry" => Some(Action::Retry),
+            _ => None,
+        }
+    }
+
+    fn filter(&self, page: &Page) -> TaskFilter {
+        let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        TaskFilter {
+            campaign_id: self.campaign_id.parse().ok(),
+            agent: given(&self.agent),
+            text: given(&self.text),
+            created_after: page.view.moment(&self.after),
+            created_before: page.view.moment(&self.before),
+            ..TaskFilter::default()
+        }
+    }
+}
+
+pub(in crate::console) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
+    let names = Names::load(&page).await?;
+    let list = ListBulkActions { cursor: query.cursor, limit: Some(20) };
+    let listing = page.caller.run(list).await?;
+    let preview = match query.action() {
+        Some(action) => Some(preview(&page, &query, action).await?),
+        None => None,
+    };
+    let body = html! {
+        div.head { div { h1 { "Bulk actions" } div.meta { span { "One action on all tasks that match a filter, carried out by a worker" } } } }
+        (tab_bar(&page, HERE, "").await?)
+        (form(&query, &names))
+        @if let Some(preview) = &preview { (preview) }
+        @if listing.items.is_empty() {
+            (section("Bulk actions", &html! { "0" }, &empty("No bulk action has been requested.", "dalsegno task retry --campaign CAMPAIGN --state failed --dry-run")))
+        } @else {
+            (section("Bulk actions", &html! { "newest first" }, &table(&page, &listing.items, &names)))
+        }
+        (next_page(HERE, &[], listing.next.as_deref()))
+    };
+    let path = html! { a href="/work" { "Work" } };
+    Ok(page.respond(Content { title: "Bulk actions", path, body, watch: String::new() }).await?)
+}
+
+/// Runs the action of the form, on exactly as many tasks as the preview has counted.
+pub(in crate::console) async fn run(
+    page: Page,
+    headers: HeaderMap,
+    form: PageForm,
+) -> Result<Response, Problem> {
+    let field = |name: &str| form.field(name).unwrap_or_default().to_owned();
+    let query = PageQuery {
+        action: field("action"),
+        campaign_id: field("campaign_id"),
+        agent: field("agent"),
+        text: field("text"),
+        after: field("after"),
+        before: field("before"),
+        cursor: None,
+    };
+    let Some(action) = query.action() else { return Ok(go_on(&headers, HERE)) };
+    let reason = Some(field("reason")).filter(|reason| !reason.trim().is_empty());
+    let request = CreateBulkAction {
+        action,
+        filter: query.filter(&page),
+        reason: reason.unwrap_or_else(|| "by a person, in the console".to_owned()),
+        expected_count: field("expected_count").parse().ok(),
+    };
+    page.caller.run(request).await?;
+    Ok(go_on(&headers, HERE))
+}
+
+fn form(query: &PageQuery, names: &Names) -> Markup {
+    html! {
+        form.filters action=(HERE) {
+            label { "Action" select name="action" {
+                option value="retry" selected[query.action != "cancel"] { "retry what failed or was cancelled" }
+                option value="cancel" selected[query.action == "cancel"] { "cancel what waits or runs" }
+            } }
+            label { "Campaign" (names.select("campaign_id", &query.campaign_id)) }
+            label { "Agent" input name="agent" value=(query.agent) placeholder="any" size="12"; }
+            label { "Words of the prompt" input type="search" name="text" value=(query.text) placeholder="any" maxlength="200"; }
+            label { "Added after" input type="datetime-local" name="after" value=(query.after); }
+            label { "Added before" input type="datetime-local" name="before" value=(query.before); }
+            button.btn { "Preview" }
+        }
+    }
+}
+
+async fn preview(page: &Page, query: &PageQuery, action: Action) -> Result<Markup, Refusal> {
+    let filter = query.filter(page);
+    if filter == TaskFilter::default() {
+        return Ok(
+            html! { div.empty { "A bulk action needs a filter: choose a campaign, an agent, words or a time." } },
+        );
+    }
+    let preview = page.caller.run(PreviewBulkAction { action, filter }).await?;
+    let verb = if action == Action::Cancel { "Cancel" } else { "Retry" };
+    let n = usize::try_from(preview.matched).unwrap_or(usize::MAX);
+    let body = html! {
+        @if n == 0 { div.empty { "No task matches. Nothing would change." } }
+        @else {
+            (task_table(page, &preview.tasks))
+            @if preview.tasks.len() < n { p."small faint after" { "and " (n - preview.tasks.len()) " more" } }
+            (confirm(page, query, &preview, verb))
+        }
+    };
+    let heading = format!("{verb} {}?", counted(n, "task", "tasks"));
+    Ok(section(&heading, &html! { "preview, nothing has changed" }, &body))
+}
+
+fn confirm(page: &Page, query: &PageQuery, preview: &Preview, verb: &str) -> Markup {
+    if !may_run(&page.caller) {
+        return html! { p."small soft after" { "This key may not change tasks: it needs the scope " code { "operate" } "." } };
+    }
+    let matched = preview.matched.to_string();
+    let n = usize::try_from(preview.matched).unwrap_or(usize::MAX);
+    let fields = [
+        ("action", query.action.as_str()),
+        ("campaign_id", &query.campaign_id),
+        ("agent", &query.agent),
+        ("text", &query.text),
+        ("after", &query.after),
+        ("before", &query.before),
+        ("expected_count", &matched),
+    ];
+    html! {
+        form.after method="post" action=(HERE) hx-post=(HERE) hx-target="#outcome" {
+            (page.view.token())
+            @for (name, value) in fields { input type="hidden" name=(name) value=(value); }
+            div.field { label for="reason" { "Reason, for the audit log" } input #reason name="reason" maxlength="300"; }
+            div."actions after" {
+                button.btn.primary { (verb) " " (counted(n, "task", "tasks")) }
+                a."btn quiet" href=(HERE) { "Discard" }
+            }
+            p."tiny faint after" { "Nothing happens if another number of tasks matches by then. Tasks that change meanwhile are skipped." }
+        }
+    }
+}
+
+fn may_run(caller: &PageCaller) -> bool {
+    caller.may(&CreateBulkAction::SPEC)
+}
+
+fn table(page: &Page, actions: &[BulkAction], names: &Names) -> Markup {
+    let row = |action: &BulkAction| {
+        let (tone, word) = match action.state {
+            State::Queued => (Tone::Queued, "queued"),
+            State::Running => (Tone::Running, "running"),
+            State::Done => (Tone::Done, "done"),
+            State::Failed => (Tone::Failed, "failed"),
+            State::Cancelled => (Tone::Cancelled, "cancelled"),
+        };
+        let verb = if action.action == Action::Cancel { "cancel" } else { "retry" };
+        let ended = action.ended_at.unwrap_or(page.view.now);
+        html! {
+            tr {
+                td { (tone.state(word, None)) }
+                td.text { b { (verb) } " " (filter(&action.filter.0, page, names)) @if let Some(error) = &action.error { div.faint { bdi { (error) } } } }
+                td.text { bdi { (action.reason) } }
+                td.num { (action.done) " of " (action.matched) @if action.skipped > 0 { span.faint { ", " (action.skipped) " skipped" } } }
+                td { (page.view.time(action.created_at)) }
+                td.num { @if let Some(at) = action.started_at { (duration(ended - at)) } @else { a href={ "/work/jobs/" (action.job_id) } { "why" } } }
+            }
+        }
+    };
+    let table = html! {
+        table.folds {
+            thead { tr { th { "State" } th { "Action" } th { "Reason" } th.num { "Tasks" } th { "Requested" } th.num { "Took" } } }
+            tbody { @for action in actions { (row(action)) } }
+        }
+    };
+    wide("Bulk actions", &table)
+}
+
+fn filter(filter: &TaskFilter, page: &Page, names: &Names) -> Markup {
+    html! {
+        @if let Some(agent) = &filter.agent { "of " bdi { (agent) } " " }
+        @if let Some(campaign) = filter.campaign_id { "in " (names.group(&campaign.to_string())) " " }
+        @if let Some(state) = filter.state { (state.as_str()) " " }
+        @if let Some(text) = &filter.text { "with “" bdi { (text) } "” " }
+        @if let Some(at) = filter.created_after { "after " (page.view.time(at)) " " }
+        @if let Some(at) = filter.created_before { "before " (page.view.time(at)) " " }
+        @for tag in &filter.tags { "tagged " bdi { (tag) } " " }
+    }
+}

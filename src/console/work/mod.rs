@@ -1,0 +1,195 @@
+//! The pages of the queue: what waits and why, workers, jobs, lanes, dead letters, bulk actions.
+
+pub(super) mod bulk;
+pub(super) mod job;
+pub(super) mod jobs;
+pub(super) mod lanes;
+mod names;
+mod waits;
+mod workers;
+
+use axum::extract::Query;
+use maud::{Markup, html};
+use serde::Deserialize;
+
+use super::{
+    layout::Content,
+    page::{Page, PageResult},
+    parts::{Action, Confirmation, Tab, counted, duration, empty, section, tabs, url_text, wide},
+};
+use crate::{
+    operations::{ListQueues, ListWaits, PauseQueue, Refusal, ResumeQueue, ShowWorkerActivity},
+    queue::admin::QueueView,
+};
+
+/// The queue that is shown first.
+const TURNS: &str = "turns";
+
+#[derive(Debug, Deserialize)]
+pub(super) struct PageQuery {
+    #[serde(default)]
+    queue: String,
+}
+
+pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
+    let queues = page.caller.run(ListQueues {}).await?.items;
+    let waits = page.caller.run(ListWaits {}).await?.items;
+    let activity = page.caller.run(ShowWorkerActivity { minutes: None }).await?;
+    let name = if query.queue.is_empty() { TURNS } else { query.queue.as_str() };
+    let queue = queues.iter().find(|queue| queue.queue == name);
+    let names = names::Names::load(&page).await?;
+    let body = html! {
+        (head(&page, name, queue))
+        (tab_bar(&page, "/work", name).await?)
+        @if let Some(QueueView { pause_reason: Some(reason), .. }) = queue {
+            section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The queue is paused: no job starts until it is resumed." } p.next dir="auto" { (reason) } } }
+        }
+        @match queue {
+            Some(queue) => (strip(queue)),
+            None => (empty("No worker has served this queue, and it has had no job.", &format!("dalsegno worker {}", if name == "upkeep" { "upkeep" } else { "turns" }))),
+        }
+        div.cols {
+            div.stack {
+                (workers::show(&page, name, &activity, &names))
+            }
+            aside."stack side" {
+                (waits::show(&page, name, &waits))
+                (section("Queues", &html! { (queues.len()) }, &queue_table(&queues)))
+            }
+        }
+    };
+    let path = html! { span { "Work" } span.end { (queue_choice("/work", name, &queues)) } };
+    Ok(page.respond(Content { title: "Work", path, body, watch: "all".to_owned() }).await?)
+}
+
+fn head(page: &Page, name: &str, queue: Option<&QueueView>) -> Markup {
+    let here = format!("/work?queue={}", url_text(name));
+    let fields = [("name", name)];
+    let pause = Confirmation {
+        action: Action::of::<PauseQueue>("Pause the queue", "paused", &fields, &here),
+        id: "confirm-pause",
+        heading: "Pause this queue",
+        consequences: html! { p { "Workers claim none of its jobs until it is resumed. Running jobs continue. New jobs are accepted and wait." } },
+        fields: html! { div.field { label for="reason" { "Reason, shown while it is paused" } input #reason name="reason" maxlength="300"; } },
+        command: format!("dalsegno queue pause {name}"),
+    };
+    let resume = Action::of::<ResumeQueue>("Resume the queue", "", &fields, &here);
+    let is_paused = queue.is_some_and(|queue| queue.paused_at.is_some());
+    html! {
+        div.head {
+            div {
+                h1 { "Work" }
+                div.meta {
+                    span { "Queue " bdi { (name) } }
+                    @if let Some(queue) = queue {
+                        span { (waiting(queue)) " wait, " (queue.running) " run" }
+                        @if let Some(secs) = queue.oldest_ready_secs { span { "oldest ready " (duration(chrono::TimeDelta::milliseconds((secs * 1e3) as i64))) } }
+                    }
+                }
+            }
+            div.actions {
+                @if is_paused { (resume.button(&page.view, &page.caller)) } @else { (pause.button(&page.view, &page.caller)) }
+            }
+        }
+    }
+}
+
+fn waiting(queue: &QueueView) -> i64 {
+    queue.ready + queue.blocked + queue.scheduled + queue.held
+}
+
+/// The links between the pages of the queue. Dead letters are counted over all queues.
+async fn tab_bar(page: &Page, here: &str, queue: &str) -> Result<Markup, Refusal> {
+    let queues = page.caller.run(ListQueues {}).await?.items;
+    let sum = |of: fn(&QueueView) -> i64| queues.iter().map(of).sum::<i64>();
+    let of_queue = |path: &str| match queue {
+        TURNS | "" => path.to_owned(),
+        queue => {
+            let join = if path.contains('?') { '&' } else { '?' };
+            format!("{path}{join}queue={}", url_text(queue))
+        }
+    };
+    Ok(tabs(
+        "Parts of the queue",
+        here,
+        &[
+            Tab { words: "Now", key: "/work", target: of_queue("/work"), count: None },
+            Tab {
+                words: "Jobs",
+                key: "/work/jobs",
+                target: of_queue("/work/jobs"),
+                count: Some(sum(|queue| waiting(queue) + queue.running)),
+            },
+            Tab {
+                words: "Dead letters",
+                key: "/work/jobs?state=dead",
+                target: of_queue("/work/jobs?state=dead"),
+                count: Some(sum(|queue| queue.dead)),
+            },
+            Tab {
+                words: "Lanes",
+                key: "/work/lanes",
+                target: "/work/lanes".to_owned(),
+                count: None,
+            },
+            Tab {
+                words: "Bulk actions",
+                key: "/work/bulk",
+                target: "/work/bulk".to_owned(),
+                count: None,
+            },
+        ],
+    ))
+}
+
+/// Links to the same page of other queues.
+fn queue_choice(path: &str, name: &str, queues: &[QueueView]) -> Markup {
+    html! {
+        nav.choice aria-label="Queue" {
+            @for queue in queues {
+                a href={ (path) "?queue=" (url_text(&queue.queue)) } aria-current=[(queue.queue == name).then_some("page")] { (queue.queue) }
+            }
+        }
+    }
+}
+
+fn strip(queue: &QueueView) -> Markup {
+    let of = |state: &str| format!("/work/jobs?queue={}&state={state}", url_text(&queue.queue));
+    let workers = usize::try_from(queue.workers).unwrap_or(0);
+    let figure = |name: &str, n: i64, state: &str, more: Markup| {
+        html! {
+            div {
+                p.what { a href=(of(state)) { (name) } }
+                p.figure { (n) " " small { (more) } }
+            }
+        }
+    };
+    html! {
+        div.strip {
+            (figure("Running", queue.running, "running", html! { "on " (counted(workers, "worker", "workers")) }))
+            (figure("Ready", queue.ready, "ready", html! { "a free slot takes them" }))
+            (figure("Waiting", queue.blocked + queue.scheduled, "scheduled", html! { (queue.blocked) " behind others" }))
+            (figure("Held", queue.held, "held", html! { a href=(of("dead")) { (counted(usize::try_from(queue.dead).unwrap_or(0), "dead letter", "dead letters")) } }))
+        }
+    }
+}
+
+fn queue_table(queues: &[QueueView]) -> Markup {
+    let table = html! {
+        table.sums {
+            thead { tr { th { "Queue" } th.num { "Run" } th.num { "Wait" } th.num { "Dead" } th.num { "Workers" } } }
+            tbody {
+                @for queue in queues {
+                    tr {
+                        td { a href={ "/work?queue=" (url_text(&queue.queue)) } { (queue.queue) } @if queue.paused_at.is_some() { " " span.faint { "paused" } } }
+                        td.num { (queue.running) } td.num { (waiting(queue)) } td.num { (queue.dead) } td.num { (queue.workers) }
+                    }
+                }
+            }
+        }
+    };
+    match queues.is_empty() {
+        true => empty("No queue has had a job or a worker yet.", "dalsegno worker turns"),
+        false => wide("Queues", &table),
+    }
+}

@@ -1,0 +1,79 @@
+//! Names of conversations: lanes have the id of their campaign in front of agent and instance.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use uuid::Uuid;
+
+use crate::{
+    console::{page::Page, parts::agent_name},
+    operations::{ListCampaigns, MAX_LIMIT, Refusal},
+};
+
+/// Names of the newest campaigns.
+pub(super) struct Names(BTreeMap<Uuid, String>);
+
+impl Names {
+    pub(super) async fn load(page: &Page) -> Result<Self, Refusal> {
+        let list =
+            ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
+        let campaigns = page.caller.run_if_allowed(list).await?;
+        let campaigns = campaigns.map(|listing| listing.items).unwrap_or_default();
+        Ok(Self(campaigns.into_iter().map(|campaign| (campaign.id, campaign.name)).collect()))
+    }
+
+    /// Names a lane: `copywriter · Harbour series`, or as it is.
+    pub(super) fn lane(&self, lane: &str) -> String {
+        match conversation(lane) {
+            Some((campaign, agent, instance)) => match self.0.get(&campaign) {
+                Some(name) => format!("{} · {name}", agent_name(agent, instance)),
+                None => agent_name(agent, instance),
+            },
+            None => lane.to_owned(),
+        }
+    }
+
+    /// Names the campaign of a group, or the group.
+    pub(super) fn group(&self, group: &str) -> Markup {
+        let id: Option<Uuid> = group.parse().ok();
+        html! {
+            @match id.and_then(|id| self.0.get(&id).map(|name| (id, name))) {
+                Some((id, name)) => a href={ "/campaigns/" (id) } { bdi { (name) } },
+                None => bdi { (group) },
+            }
+        }
+    }
+
+    /// Renders a choice of a campaign.
+    pub(super) fn select(&self, field: &str, chosen: &str) -> Markup {
+        html! {
+            select name=(field) {
+                option value="" { "any" }
+                @for (id, name) in self.0.iter().rev() { option value=(id) selected[id.to_string() == chosen] { (name) } }
+            }
+        }
+    }
+}
+
+/// Reads campaign, agent and instance of a conversation's lane.
+fn conversation(lane: &str) -> Option<(Uuid, &str, &str)> {
+    let mut parts = lane.splitn(3, '/');
+    let campaign = parts.next()?.parse().ok()?;
+    Some((campaign, parts.next()?, parts.next()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lane_of_a_conversation_has_the_name_of_its_campaign() {
+        let id = Uuid::from_u128(7);
+        let names = Names([(id, "Harbour series".to_owned())].into());
+        assert_eq!(names.lane(&format!("{id}/copywriter/main")), "copywriter · Harbour series");
+        assert_eq!(names.lane(&format!("{id}/curator/2")), "curator/2 · Harbour series");
+        let unknown = Uuid::from_u128(8);
+        assert_eq!(names.lane(&format!("{unknown}/planner/main")), "planner");
+        assert_eq!(names.lane("nightly/cleanup"), "nightly/cleanup");
+    }
+}

@@ -1,0 +1,170 @@
+//! The pages of the installation in Chromium and over HTTP: widths, themes, hostile texts, secrets, scopes.
+
+use serde_json::Value;
+
+use super::{
+    browser::Browser,
+    sign_in::{KEYS, form_token, key, open, post, sign_in},
+    upkeep_scenery::UpkeepScenery,
+};
+use crate::{app::TestApp, app::TestDatabase, clients::packages};
+
+const WIDTHS: [u32; 2] = [360, 1440];
+/// Pages that a key with `read` may open, and those that need more.
+const READ: [&str; 7] =
+    ["/work", "/work/jobs", "/work/lanes", "/work/bulk", "/schedules", "/cleanup", "/erasures"];
+const OPERATE: [&str; 1] = ["/webhooks"];
+const ADMIN: [&str; 4] = ["/keys", "/audit", "/doctor", "/installation"];
+
+#[tokio::test]
+async fn every_page_of_the_installation_is_clean_in_both_themes_and_widths() {
+    let Some(browser) = Browser::start().await else { return };
+    let furnished = UpkeepScenery::new().await;
+    let axe = packages::axe().map(|path| std::fs::read_to_string(path).unwrap());
+    let ask = "const done = arguments[arguments.length - 1];
+        axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'best-practice'] }).then(({ violations }) => done(violations
+            .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+            .map(({ id, nodes }) => id + ': ' + nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(' | '))));";
+    let mut findings = Vec::new();
+    for (name, path) in furnished.pages() {
+        browser.open(&furnished.scenery.url(&path)).await;
+        browser.wait_until("document.readyState === 'complete'").await;
+        if let Some(axe) = &axe {
+            browser.run(axe).await;
+        }
+        for width in WIDTHS {
+            browser.resize(width, 900).await;
+            for theme in ["light", "dark"] {
+                browser.prefer(theme).await;
+                browser.save_picture(&format!("{name}-{theme}-{width}")).await;
+                if axe.is_some() {
+                    let found = browser.run_async(ask).await;
+                    findings.extend(
+                        found
+                            .as_array()
+                            .unwrap()
+                            .iter()
+                            .map(|it| format!("{name} {theme} {width}: {it}")),
+                    );
+                }
+            }
+            let fits = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+            if browser.run(fits).await != true {
+                let wide = browser.run("return [...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.wide, pre, .tabs, svg, .sr')).slice(0, 3).map(e => e.outerHTML.slice(0, 120))").await;
+                findings.push(format!("{name} is wider than {width} px: {wide}"));
+            }
+        }
+        let intruders = "return document.querySelectorAll('main script, main img, main iframe, main [onerror], a[href^=javascript]').length + Number(document.title.startsWith('broken'))";
+        if browser.run(intruders).await != 0 {
+            findings.push(format!("{name} interprets a hostile text"));
+        }
+        findings.extend(browser.complaints().await.into_iter().map(|it| format!("{name}: {it}")));
+        if browser.run("return document.querySelectorAll('h1').length").await != 1 {
+            findings.push(format!("{name} has not one heading"));
+        }
+    }
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
+
+#[tokio::test]
+async fn pages_and_actions_need_their_scopes() {
+    let app = TestApp::start_with(TestDatabase::migrated().await, &KEYS).await;
+    let mut cookies = Vec::new();
+    for scope in ["read", "operate", "admin"] {
+        let (_, secret) = key(&app, scope, scope).await;
+        cookies.push(sign_in(&app, &secret).await);
+    }
+    let [read, operate, admin] = &cookies[..] else { panic!("three keys") };
+    for path in READ {
+        let page = open(&app, path, read).await;
+        assert_eq!(page.status, 200, "{path}: {page:?}");
+        assert!(!page.body.contains("/do/"), "{path} offers an action to a key that may only read");
+    }
+    for path in OPERATE {
+        assert_eq!(open(&app, path, read).await.status, 403, "{path}");
+        assert_eq!(open(&app, path, operate).await.status, 200, "{path}");
+    }
+    for path in ADMIN {
+        assert_eq!(open(&app, path, operate).await.status, 403, "{path}");
+        assert_eq!(open(&app, path, admin).await.status, 200, "{path}");
+    }
+    assert!(open(&app, "/cleanup", operate).await.body.contains("/do/run_cleanup"));
+    let page = open(&app, "/keys", admin).await;
+    let fields = [
+        ("form_token", form_token(&page.body)),
+        ("name", "shop".into()),
+        ("scopes", "enqueue".into()),
+    ];
+    let fields = fields.each_ref().map(|(name, value)| (*name, value.as_str()));
+    assert_eq!(post(&app, "/keys", admin, &fields, &[]).await.status, 200);
+    let token = form_token(&open(&app, "/work", operate).await.body);
+    let refused = post(
+        &app,
+        "/keys",
+        operate,
+        &[("form_token", &token), ("name", "mine"), ("scopes", "admin")],
+        &[],
+    )
+    .await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_new_key_is_shown_once() {
+    let Some(browser) = Browser::start().await else { return };
+    let furnished = UpkeepScenery::new().await;
+    browser.resize(1440, 900).await;
+    browser.open(&furnished.scenery.url("/keys")).await;
+    browser.write("#name", "press").await;
+    browser.click("input[value=read]").await;
+    browser.click("main aside .primary").await;
+    browser.wait_until("document.querySelector('#secret')").await;
+    let secret = browser.text("#secret").await;
+    assert!(secret.starts_with("dals_"), "{secret}");
+    browser.save_picture("key-secret").await;
+    browser.click("main .primary").await;
+    browser.wait_until("document.querySelector('main table')").await;
+    let list = browser.text("main").await;
+    assert!(list.contains("press") && !list.contains(&secret), "{list}");
+    assert!(browser.complaints().await.is_empty());
+}
+
+#[tokio::test]
+async fn the_installation_names_settings_with_their_origin_and_no_secret() {
+    let secret = "an-admin-key-of-the-test-000000000000";
+    let set = [("http.admin_key", secret), ("http.request_timeout_secs", "31")];
+    let app = TestApp::start_with(TestDatabase::migrated().await, &set).await;
+    let installation = app.get("/v1/installation").await.body;
+    assert!(!installation.contains(secret), "{installation}");
+    let installation: Value = serde_json::from_str(&installation).unwrap();
+    let settings = installation["settings"].as_array().unwrap();
+    let timeout = settings.iter().find(|it| it["key"] == "http.request_timeout_secs").unwrap();
+    assert_eq!(timeout["value"], 31, "{timeout}");
+    assert_ne!(timeout["origin"], "default", "{timeout}");
+    assert!(installation["tables"].as_array().unwrap().len() > 20, "{installation}");
+    assert_eq!(installation["version"], env!("CARGO_PKG_VERSION"));
+}
+
+#[tokio::test]
+async fn the_doctor_answers_over_http_with_its_findings() {
+    let app = TestApp::start().await;
+    let findings = app.get("/v1/doctor").await.body;
+    let findings: Value = serde_json::from_str(&findings).unwrap();
+    let checks: Vec<_> = findings["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["check"].as_str().unwrap())
+        .collect();
+    assert!(checks.contains(&"config") && checks.contains(&"agents"), "{checks:?}");
+}
+
+#[tokio::test]
+async fn a_receipt_is_served_as_a_file() {
+    let furnished = UpkeepScenery::new().await;
+    let listed = furnished.scenery.app.get("/v1/erasures").await.body;
+    assert!(listed.contains(&furnished.erased.to_string()), "{listed}");
+    let path = format!("/erasures/{}/receipt.json", furnished.erased);
+    let receipt: Value = serde_json::from_str(&furnished.scenery.page(&path).await).unwrap();
+    assert_eq!(receipt["reason"], "the contract has ended");
+}
