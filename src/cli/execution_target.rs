@@ -92,7 +92,7 @@ impl Command {
             Self::Flow(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Worker(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Serve
-            | Self::Demo
+            | Self::Demo(_)
             | Self::Worker(_)
             | Self::Migrate(_)
             | Self::Agent(_)
