@@ -17,6 +17,8 @@ mod overview;
 mod page;
 mod parts;
 mod problem;
+mod range;
+mod selection;
 mod session;
 mod sign_in;
 mod sign_ins;
@@ -37,6 +39,7 @@ pub fn pages() -> Pages {
         .route("/campaigns", get(lists::campaigns))
         .route("/campaigns/{id}", get(campaign::show))
         .route("/tasks", get(lists::tasks))
+        .route("/tasks/selected", get(selection::confirm).post(selection::run))
         .route("/tasks/{id}", get(task::show))
         .route("/tasks/{id}/{text}", get(task::text))
         .route("/sessions", get(lists::sessions))

@@ -49,7 +49,7 @@ pub use self::{
     open::{NewSession, ask_rebuild},
     people::{expire, reset, reset_some},
     running::ProviderSession,
-    transcript::transcript,
+    transcript::{transcript, transcript_before},
     ttl::Config,
 };
 pub(super) use self::{
