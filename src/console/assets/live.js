@@ -16,7 +16,7 @@ function connect(onMessage) {
   }
 }
 
-const clock = (at) => new Date(at).toLocaleTimeString();
+const clock = (at) => new Date(at).toLocaleTimeString([], { hourCycle: "h23" });
 
 /// Shows the state of the connection, in the rail and, after some time, above the content.
 class Connection {
