@@ -87,7 +87,7 @@ async fn warnings_of_the_doctor_have_a_button_for_their_fix() {
     let hook = json!({ "url": "https://receiver.example/hooks" }).to_string();
     let hook = send(scenery.app.address, "POST", "/v1/webhooks", &[], &hook).await.expect(201);
     let disable = "update dalsegno.webhooks
-         set enabled = false, disabled_because = 'the receiver is gone', failing_since = '2026-11-19 12:00+00' where id = $1::uuid";
+         set disabled_at = '2026-11-19 12:00+00', disabled_because = 'the receiver is gone', failing_since = '2026-11-19 12:00+00' where id = $1::uuid";
     sqlx::query(disable).bind(hook["id"].as_str()).execute(&scenery.app.pool).await.unwrap();
     browser.resize(1440, 900).await;
     browser.open(&scenery.url("/")).await;
