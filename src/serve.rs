@@ -3,8 +3,9 @@
 //! Order matters. Start: address and probes, database, schema, then the announcement. End: requests and work drain
 //! while the database is still there; the private Postgres stops last.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
+use futures_util::{FutureExt as _, future::BoxFuture};
 use serde::Serialize;
 
 use crate::{
@@ -94,6 +95,32 @@ pub async fn serve(
     closed?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Returns the address of the API and the console on an open database, and the future that serves them until `shutdown`. Other processes
+/// do the work. If the address of the configuration is taken, another port is used.
+pub async fn serve_pages(
+    config: Arc<Config>,
+    telemetry: &Telemetry,
+    shutdown: &Shutdown,
+    database: &Database,
+) -> Result<(String, BoxFuture<'static, ()>), Error> {
+    const LISTEN: &str = "http.listen";
+    let traces = Traces::start(&config.traces)?;
+    let services = Services::build(&config, Arc::new(SystemClock), jobs::program(), traces)?;
+    let listener = match http::bind(LISTEN, config.http.listen).await {
+        Err(http::Error::InUse { address, .. }) => {
+            http::bind(LISTEN, SocketAddr::new(address.ip(), 0)).await
+        }
+        bound => bound,
+    }?;
+    let address = format!("http://{}", listener.local_addr().map_err(Error::Address)?);
+    let front = RouterState::new(telemetry.metrics.clone(), shutdown.clone());
+    front.open(worker::app(&config, &services, &front, database));
+    let router = http::router_with_pages(&config.http, front, console::pages());
+    let shutdown = shutdown.clone();
+    let served = async move { http::run(&config.http, shutdown, router, listener).await };
+    Ok((address, served.boxed()))
 }
 
 /// Opens and prepares the database, then works on it. The caller closes it, once nothing uses it any more.

@@ -94,7 +94,7 @@ impl Command {
             Self::Worker(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Erasure(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Serve
-            | Self::Demo
+            | Self::Demo(_)
             | Self::Worker(_)
             | Self::Migrate(_)
             | Self::Agent(_)

@@ -183,8 +183,9 @@ enum Command {
     Agent(agent::AgentCommand),
     /// Plays a campaign on a simulated model; needs no database.
     ///
-    /// It writes a series in twelve parts, with a killed worker, a compaction and an expiry, and removes its files at the end.
-    Demo,
+    /// It writes a series in twelve parts, with a killed worker, a compaction and an expiry, and removes its files at the end. With --open it
+    /// plays slowly enough to read along in the web console, and keeps its database.
+    Demo(demo::DemoFlags),
     /// Runs a worker process of one pool, and lists worker processes.
     #[command(subcommand)]
     Worker(worker::WorkerCommand),
@@ -338,7 +339,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Context(command) => block_on(sent_context::run(&command, context)),
         Command::Blackboard(command) => block_on(blackboard::run(&command, context)),
         Command::Serve => block_on(serve::run(context)),
-        Command::Demo => block_on(demo::run(context)),
+        Command::Demo(flags) => block_on(demo::run(flags, context)),
         Command::Worker(command) => block_on(worker::run_named(&command, context)),
         Command::Migrate(command) => block_on(migrate::run(&command, context)),
         Command::Queue(command) => block_on(queue::run(&command, context)),

@@ -13,7 +13,7 @@ use crate::{
 
 pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
     with_server(context, async |server| {
-        let overview = server.call(ShowOverview {}).await?;
+        let overview = server.call(ShowOverview { hours: None }).await?;
         context.output.print_data(&overview, || format_overview(&overview));
         Ok(Exit::Ok)
     })

@@ -47,10 +47,13 @@ const ASSETS: &[Asset] = assets! {
     "favicon.svg": SVG,
     "htmx.min.js": SCRIPT,
     "console.js": SCRIPT,
+    "actions.js": SCRIPT,
     "keys.js": SCRIPT,
     "times.js": SCRIPT,
     "live.js": SCRIPT,
     "stream.js": SCRIPT,
+    "select.js": SCRIPT,
+    "visits.js": SCRIPT,
 };
 
 /// Returns the path of a file, to which a fragment can be appended.

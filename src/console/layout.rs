@@ -33,6 +33,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Next, previous row", "j k"),
     ("Open the row", "Enter"),
     ("Show new items", "n"),
+    ("Select the row", "x"),
     ("Go to the explanation", "e"),
     ("Write a post", "r"),
     ("Previous, next turn", "[ ]"),
@@ -230,6 +231,7 @@ fn find() -> Markup {
             label.sr for="q" { "Find an id, a name or a page" }
             input #q name="q" type="search" placeholder="An id, a name, words of a prompt, or a page" autocomplete="off" autofocus
                 hx-get="/find" hx-trigger="input changed delay:150ms, focus once" hx-target="#found";
+            ul."rows found" #page-actions {}
             div #found {}
         }
     }

@@ -8,7 +8,9 @@ use uuid::Uuid;
 use super::{
     layout::{Content, campaign_tone, campaign_word},
     page::{Page, PageResult},
-    parts::{Tone, agent, counted, empty, id, next_page, section, title, tokens, wide},
+    parts::{Tone, agent, counted, empty, id, next_page, section, title, tokens, url_text, wide},
+    range::{TimeRange, choice},
+    selection,
     task::tone,
 };
 use crate::{
@@ -39,6 +41,8 @@ pub(super) struct TasksAsked {
     state: String,
     #[serde(default)]
     text: String,
+    #[serde(default)]
+    range: String,
     cursor: Option<Uuid>,
 }
 
@@ -48,6 +52,8 @@ pub(super) struct SessionsAsked {
     campaign_id: String,
     #[serde(default)]
     open: String,
+    #[serde(default)]
+    range: String,
     cursor: Option<Uuid>,
 }
 
@@ -97,7 +103,7 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
         agent: given(&asked.agent),
         instance: None,
         state,
-        created_after: None,
+        created_after: TimeRange::of(&asked.range).map(|range| range.begin(page.view.now)),
         created_before: None,
         text: given(&asked.text),
         tags: None,
@@ -111,11 +117,12 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
         ("agent", &asked.agent),
         ("state", &asked.state),
         ("text", &asked.text),
+        ("range", &asked.range),
     ];
     let is_filtered = query.iter().any(|(_, value)| !value.is_empty());
     let body = html! {
         div.head { div { h1 { "Tasks" } } }
-        (filters(&asked))
+        (filters(&asked, is_filtered))
         @if listing.items.is_empty() {
             @if listing.next.is_some() { div.empty { "No match among the next 2,000 tasks; older ones have not been searched yet." } }
             @else if is_filtered { div.empty { "No task matches these filters. " a href="/tasks" { "Show all tasks" } } }
@@ -135,14 +142,19 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
         .await?)
 }
 
-/// The table of tasks, for this list and for campaigns.
+/// The table of tasks, for this list and for campaigns, with the bar for those that are selected.
 pub(super) fn task_table(page: &Page, tasks: &[ListedTask]) -> Markup {
+    let is_selectable = selection::is_allowed(page);
     let table = html! {
         table.folds {
-            thead { tr { th { "State" } th { "Task" } th.narrow-off { "Agent" } th { "Added" } th.num.narrow-off { "Cost" } } }
+            thead { tr {
+                @if is_selectable { th { span.sr { "Selected" } } }
+                th { "State" } th { "Task" } th.narrow-off { "Agent" } th { "Added" } th.num.narrow-off { "Cost" }
+            } }
             tbody {
                 @for ListedTask { task, .. } in tasks {
-                    tr {
+                    tr data-at=(task.created_at.to_rfc3339()) {
+                        @if is_selectable { td.pick { (selection::checkbox(task.id, &title(&task.prompt))) } }
                         td { (tone(task.state).state(task.state.as_str(), None)) }
                         td.fill { a href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } } }
                         td.narrow-off { (agent(&task.agent, &task.instance)) }
@@ -153,33 +165,39 @@ pub(super) fn task_table(page: &Page, tasks: &[ListedTask]) -> Markup {
             }
         }
     };
-    wide("Tasks", &table)
+    html! { (wide("Tasks", &table)) @if is_selectable { (selection::bar(page)) } }
 }
 
 pub(super) async fn sessions(Query(asked): Query<SessionsAsked>, page: Page) -> PageResult {
+    let range = TimeRange::of(&asked.range);
     let list = ListSessions {
         campaign_id: asked.campaign_id.parse().ok(),
         agent: None,
         open: asked.open == "true",
+        created_after: range.map(|range| range.begin(page.view.now)),
         cursor: asked.cursor,
         limit: None,
     };
     let listing = page.caller.run(list).await?;
-    let query = [("campaign_id", asked.campaign_id.as_str()), ("open", &asked.open)];
-    let is_open = asked.open == "true";
-    let of_campaign = match asked.campaign_id.as_str() {
-        "" => String::new(),
-        campaign => format!("&campaign_id={}", super::parts::url_text(campaign)),
-    };
+    let (campaign, open) = (asked.campaign_id.as_str(), asked.open.as_str());
+    let query = [("campaign_id", campaign), ("open", open), ("range", &asked.range)];
+    let is_open = open == "true";
+    let rest = [("campaign_id", campaign), ("range", &asked.range)];
+    let rest = rest.iter().filter(|(_, value)| !value.is_empty());
+    let rest: String = rest.map(|(name, value)| format!("&{name}={}", url_text(value))).collect();
+    let is_filtered = query.iter().any(|(_, value)| !value.is_empty());
     let body = html! {
         div.head { div { h1 { "Conversations" } } }
-        p.filters {
+        div.filters {
             nav.choice aria-label="Sessions" {
-                a href={ "/sessions?open=" (of_campaign) } aria-current=[(!is_open).then_some("page")] { "All sessions" }
-                a href={ "/sessions?open=true" (of_campaign) } aria-current=[is_open.then_some("page")] { "Open sessions" }
+                a href={ "/sessions?open=" (rest) } aria-current=[(!is_open).then_some("page")] { "All sessions" }
+                a href={ "/sessions?open=true" (rest) } aria-current=[is_open.then_some("page")] { "Open sessions" }
             }
+            (choice("/sessions", &[("campaign_id", campaign), ("open", open)], range, Some("any time")))
         }
-        @if listing.items.is_empty() {
+        @if listing.items.is_empty() && is_filtered {
+            div.empty { "No conversation matches these filters. " a href="/sessions" { "Show all conversations" } }
+        } @else if listing.items.is_empty() {
             (empty("No conversation has begun. It begins with the first task of an agent in a campaign.", "dalsegno task add --campaign CAMPAIGN --agent AGENT \"Write part one.\""))
         } @else {
             (section("Newest first", &total(listing.items.len(), listing.next.is_some()), &session_table(&page, &listing.items)))
@@ -202,7 +220,7 @@ pub(super) fn session_table(page: &Page, sessions: &[Session]) -> Markup {
             thead { tr { th { "State" } th { "Agent" } th { "Model" } th.num { "Turns" } th.num { "Context" } th { "Last used" } th.narrow-off { "Id" } } }
             tbody {
                 @for session in sessions {
-                    tr {
+                    tr data-at=(session.created_at.to_rfc3339()) {
                         td { (session_state(session)) }
                         td { a href={ "/sessions/" (session.id) } { (agent(&session.agent, &session.instance)) } }
                         td.text { bdi { (session.model) } }
@@ -236,7 +254,7 @@ fn session_word(state: sessions::State) -> String {
     word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn filters(asked: &TasksAsked) -> Markup {
+fn filters(asked: &TasksAsked, is_filtered: bool) -> Markup {
     html! {
         form.filters action="/tasks" role="search" {
             @if !asked.campaign_id.is_empty() { input type="hidden" name="campaign_id" value=(asked.campaign_id); }
@@ -246,8 +264,12 @@ fn filters(asked: &TasksAsked) -> Markup {
             } }
             label { "Agent" input name="agent" value=(asked.agent) placeholder="any" size="14"; }
             label { "Words of the prompt" input type="search" name="text" value=(asked.text) placeholder="any" maxlength="200"; }
+            label { "Added" select name="range" {
+                option value="" { "at any time" }
+                @for range in TimeRange::ALL { option value=(range.as_str()) selected[range.as_str() == asked.range] { (range.words()) } }
+            } }
             button.btn { "Filter" }
-            @if !asked.campaign_id.is_empty() || !asked.state.is_empty() || !asked.agent.is_empty() || !asked.text.is_empty() {
+            @if is_filtered {
                 a."btn quiet" href="/tasks" { "Show all" }
             }
         }

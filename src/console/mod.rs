@@ -27,8 +27,10 @@ mod overview;
 mod page;
 mod parts;
 mod problem;
+mod range;
 mod schedules;
 mod secret;
+mod selection;
 mod session;
 mod sign_in;
 mod sign_ins;
@@ -51,6 +53,7 @@ pub fn pages() -> Pages {
         .route("/campaigns", get(lists::campaigns))
         .route("/campaigns/{id}", get(campaign::show))
         .route("/tasks", get(lists::tasks))
+        .route("/tasks/selected", get(selection::confirm).post(selection::run))
         .route("/tasks/{id}", get(task::show))
         .route("/tasks/{id}/{text}", get(task::text))
         .route("/sessions", get(lists::sessions))

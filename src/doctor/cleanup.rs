@@ -1,6 +1,6 @@
 //! Check that the nightly cleanup still succeeds.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 
 use super::Finding;
@@ -11,8 +11,6 @@ use crate::domain::{
 
 const CHECK: &str = "cleanup";
 const WHY: &str = "without it, expired conversations stay forever, and the database grows";
-/// Age of the last success that is reported: a day, and time for a long run and a late start.
-const OVERDUE: TimeDelta = TimeDelta::hours(26);
 
 pub(super) async fn examine(pool: &PgPool, now: DateTime<Utc>) -> Finding {
     let looked = async {
@@ -40,11 +38,9 @@ fn judge(nightly: &Schedule, last: Option<DateTime<Utc>>, now: DateTime<Utc>) ->
         Some(last) => format!("the last complete run was at {} UTC", last.format("%F %T")),
         None => "it has not completed yet".to_owned(),
     };
-    // Where it has never succeeded, the age counts from the schedule's creation.
-    let since = last.unwrap_or(nightly.created_at);
-    match now - since <= OVERDUE {
-        true => Finding::ok(CHECK, what, WHY),
-        false => {
+    match cleanups::is_overdue(last, nightly.created_at, now) {
+        false => Finding::ok(CHECK, what, WHY),
+        true => {
             let fix = "`dalsegno cleanup runs` shows its result; `dalsegno cleanup` starts one now";
             Finding::warn(CHECK, what, WHY, fix)
         }

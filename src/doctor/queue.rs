@@ -29,10 +29,6 @@ const WHY_WRITERS: &str =
     "readers of the feed get no events newer than the oldest open transaction with writes";
 
 const NOTIFICATION_PATIENCE: Duration = Duration::from_secs(3);
-/// Age of a transaction that is reported. Dumps take minutes; older transactions were usually forgotten.
-const OLD_TRANSACTION_SECS: f64 = 600.0;
-/// Age of a writing transaction that is reported. Ours last milliseconds.
-const OLD_WRITER_SECS: f64 = 180.0;
 
 const HELD: &str = "held";
 /// Maximum number of paused agents, paused flows and held jobs that are described one by one.
@@ -238,9 +234,9 @@ fn transactions(health: &Health) -> Finding {
     const CHECK: &str = "transactions";
     let secs = health.oldest_transaction_secs;
     let what = format!("the oldest transaction has been open for {secs:.0} s");
-    match secs < OLD_TRANSACTION_SECS {
-        true => Finding::ok(CHECK, what, WHY_TRANSACTIONS),
-        false => {
+    match health.has_old_transaction() {
+        false => Finding::ok(CHECK, what, WHY_TRANSACTIONS),
+        true => {
             let fix = "find it in pg_stat_activity by xact_start, and end it";
             Finding::warn(CHECK, what, WHY_TRANSACTIONS, fix)
         }
@@ -251,9 +247,9 @@ fn writers(health: &Health) -> Finding {
     const CHECK: &str = "writers";
     let secs = health.oldest_writer_secs;
     let what = format!("the oldest transaction with writes has been open for {secs:.0} s");
-    match secs < OLD_WRITER_SECS {
-        true => Finding::ok(CHECK, what, WHY_WRITERS),
-        false => {
+    match health.has_old_writer() {
+        false => Finding::ok(CHECK, what, WHY_WRITERS),
+        true => {
             let fix = "find it in pg_stat_activity (backend_xid is not null, in any database) or pg_prepared_xacts, and end it";
             Finding::warn(CHECK, what, WHY_WRITERS, fix)
         }

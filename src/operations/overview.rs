@@ -6,6 +6,7 @@ use super::{Call, Operation, Refusal, Spec};
 use crate::{
     domain::{
         attention::{self, Attention},
+        class::Kind,
         tasks::{self, TaskLine, WaitMinute},
     },
     queue::admin::{self, RunMinute},
@@ -14,13 +15,19 @@ use crate::{
 /// The queue of turns.
 const TURNS: &str = "turns";
 const MAX_RUNNING: i64 = 20;
+/// A week.
+const MAX_HOURS: i32 = 168;
 
-/// Shows what waits for a person, what runs now, and the activity of the last hour.
+/// Shows what waits for a person, what runs now, and the activity of the last hours.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ShowOverview {}
+pub struct ShowOverview {
+    /// Hours of activity, in 60 steps: a step has as many minutes as there are hours. Default: 1.
+    #[schema(minimum = 1, maximum = 168)]
+    pub hours: Option<i32>,
+}
 
-/// Open matters of a person, running tasks, and the last hour.
+/// Open matters of a person, running tasks, and the last hours.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = InstallationOverview)]
 pub struct Overview {
@@ -28,9 +35,9 @@ pub struct Overview {
     pub attention: Vec<Attention>,
     /// Running tasks, those that started last first; at most 20.
     pub running: Vec<TaskLine>,
-    /// Runs of turns that have ended, by minute.
+    /// Runs of turns that have ended, by step; the newest 10,000.
     pub runs: Vec<RunMinute>,
-    /// The longest waits of tasks for their start, by the minute in which they were added.
+    /// The longest waits of tasks for their start, by the step in which they were added; the newest 5,000 tasks.
     pub waits: Vec<WaitMinute>,
 }
 
@@ -39,14 +46,21 @@ impl Operation for ShowOverview {
     type Output = Overview;
 
     async fn run(self, call: &Call) -> Result<Overview, Refusal> {
+        let hours = self.hours.unwrap_or(1);
+        if !(1..=MAX_HOURS).contains(&hours) {
+            let detail = format!("`hours` is {hours}, but must be from 1 to {MAX_HOURS}");
+            return Err(Refusal::new(Kind::Malformed, "bad_query", detail));
+        }
+        let n_broken =
+            call.catalogue().map_or_else(|broken| broken.0.len(), |it| it.problems().0.len());
         let mut transaction = call.begin_read().await?;
-        let attention = attention::list(&mut transaction, call.now).await?;
+        let attention = attention::list(&mut transaction, n_broken, call.now).await?;
         let jobs = admin::running_jobs(&mut *transaction, TURNS, MAX_RUNNING).await?;
         Ok(Overview {
             attention,
             running: tasks::of_jobs(&mut *transaction, &jobs).await?,
-            runs: admin::runs_by_minute(&mut *transaction, TURNS).await?,
-            waits: tasks::waits_by_minute(&mut *transaction).await?,
+            runs: admin::runs_by_minute(&mut *transaction, TURNS, hours).await?,
+            waits: tasks::waits_by_minute(&mut *transaction, hours).await?,
         })
     }
 }

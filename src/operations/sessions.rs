@@ -1,5 +1,6 @@
 //! Read access to sessions, their transcripts and their archives.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -14,6 +15,7 @@ use crate::domain::{
     explanations::{SessionExplanation, explain_session},
     messages::{Span, StoredMessage},
     sessions::{self, Error, Filter, Session},
+    timestamp,
 };
 
 const TAG: &str = "sessions";
@@ -28,6 +30,9 @@ pub struct ListSessions {
     /// Only those that are not closed.
     #[serde(default)]
     pub open: bool,
+    /// Only those that began at this moment or later.
+    #[serde(default, deserialize_with = "timestamp::optional")]
+    pub created_after: Option<DateTime<Utc>>,
     pub cursor: Option<Uuid>,
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<i64>,
@@ -52,8 +57,10 @@ pub struct ExplainSession {
 #[serde(deny_unknown_fields)]
 pub struct ReadTranscript {
     pub id: Uuid,
-    /// A place in the transcript.
+    /// A place in the transcript: the messages after it.
     pub cursor: Option<i64>,
+    /// Reads backwards: the last messages before this place, in order. `next` is the place before which to go on.
+    pub before: Option<i64>,
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<i64>,
 }
@@ -120,6 +127,7 @@ impl Operation for ListSessions {
             agent,
             instance,
             open_only: self.open,
+            created_after: self.created_after,
             within: call.reach.campaigns(),
         };
         let page = Page { after: self.cursor, limit: limit + 1 };
@@ -166,8 +174,14 @@ impl Operation for ReadTranscript {
         let limit = page_limit(self.limit)?;
         let span = Span { after_seq: self.cursor.unwrap_or(0), limit: limit + 1 };
         let mut transaction = call.begin_read().await?;
-        let messages = sessions::transcript(&mut transaction, self.id, span).await?;
-        Ok(Listing::of(messages, limit, |message| message.seq))
+        let Some(before) = self.before else {
+            let messages = sessions::transcript(&mut transaction, self.id, span).await?;
+            return Ok(Listing::of(messages, limit, |message| message.seq));
+        };
+        let messages = sessions::transcript_before(&mut transaction, self.id, span, before).await?;
+        let mut listing = Listing::of(messages, limit, |message| message.seq);
+        listing.items.reverse();
+        Ok(listing)
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use crate::{
-    app::{SOON, eventually},
+    app::{SOON, eventually, get},
     cluster::scratch_folder,
     embedded::support::send,
     service::{dalsegno, servers_below},
@@ -53,20 +53,21 @@ fn leftover_files(folder: &Path) -> Vec<String> {
     names.filter(|name| name != OWN_FILE).collect()
 }
 
-/// Reads lines of the display until one contains `words`.
-async fn until_shown(child: &mut Child, words: &str) {
+/// Reads lines of the display until one contains `words`, and returns it.
+async fn until_shown(child: &mut Child, words: &str) -> String {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let read = async {
         while let Some(line) = lines.next_line().await.unwrap() {
             if line.contains(words) {
-                return;
+                return line;
             }
         }
         panic!("the demo ended before it said {words:?}");
     };
-    timeout(MAX_RUN, read).await.unwrap();
+    let line = timeout(MAX_RUN, read).await.unwrap();
     // Reads the rest, so that the demo never blocks on its output.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    line
 }
 
 #[tokio::test]
@@ -157,6 +158,33 @@ async fn ctrl_c_during_the_demo_leaves_nothing_behind() {
     assert_eq!(ended.code(), Some(130));
     assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
     assert_eq!(leftover_files(folder.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_open_demo_shows_its_campaign_and_keeps_its_database() {
+    let folder = scratch_folder();
+    for n_campaigns in 1..=2 {
+        let mut open = demo(folder.path(), &["--open"]);
+        let mut open = open.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let line = until_shown(&mut open, "http://").await;
+        let (_, page) = line.split_once("http://").unwrap();
+        let (address, path) = page.split_once('/').unwrap();
+        let address = address.parse().unwrap();
+        let shown = get(address, &format!("/{path}")).await.unwrap();
+        assert!(shown.status == 200 && shown.body.contains("The lighthouse series"), "{shown:?}");
+        let campaigns = get(address, "/v1/campaigns").await.unwrap();
+        let campaigns: Value = serde_json::from_str(&campaigns.body).unwrap();
+        assert_eq!(campaigns["items"].as_array().unwrap().len(), n_campaigns);
+        let refused = demo(folder.path(), &["--open"]).output().await.unwrap();
+        let reason = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(5), "{reason}");
+        assert!(reason.contains("another demo uses"), "{reason}");
+        send(open.id().unwrap(), Signal::INT);
+        let ended = timeout(SOON, open.wait()).await.unwrap().unwrap();
+        assert_eq!(ended.code(), Some(130));
+        assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
+        assert!(folder.path().join(".dalsegno/demo/demo.lock").exists());
+    }
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The temporary folder of one demo.
+//! The folder of one demo: a temporary one, or with `--open` one that stays.
 //!
 //! A killed demo leaves its folder and its server behind; the next demo removes them. A lock in the folder says if its
 //! demo is alive: the kernel releases it at any kind of death. The lock is taken before it gets its final name, so that
@@ -11,19 +11,26 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use rustix::{fs::OFlags, process::geteuid};
 
-use crate::{cli::Failure, db::embedded, settings::Environment};
+use crate::{
+    cli::{Exit, Failure},
+    db::embedded,
+    settings::Environment,
+};
 
 const PREFIX: &str = "dalsegno-demo-";
 const LOCK: &str = "demo.lock";
+/// Name of the folder that stays, below `service.data_dir`.
+const KEPT: &str = "demo";
 /// Time limit for stopping a leftover server.
 const END_LIMIT: Duration = Duration::from_secs(20);
 
-/// The folder of this demo, removed on drop.
+/// The folder of this demo. A temporary one is removed on drop.
 pub(super) struct Folder {
     path: PathBuf,
+    is_kept: bool,
     /// Held as long as the folder exists.
     _lock: File,
 }
@@ -38,7 +45,7 @@ impl Folder {
             // their own.
             let mode = if geteuid().is_root() { 0o755 } else { 0o700 };
             DirBuilder::new().mode(mode).create(&path)?;
-            lock_new(&path).map(|lock| Self { path, _lock: lock })
+            lock_new(&path).map(|lock| Self { path, is_kept: false, _lock: lock })
         });
         made.with_context(|| {
             format!(
@@ -49,6 +56,35 @@ impl Folder {
         .map_err(Failure::failed)
     }
 
+    /// Opens the folder that stays, which one demo uses at a time.
+    pub(super) fn keep(data_dir: &Path) -> Result<Self, Failure> {
+        let path = data_dir.join(KEPT);
+        let made = fs::create_dir_all(&path).and_then(|()| {
+            // Workers have another current folder.
+            let path = path.canonicalize()?;
+            Ok((lock_file().create(true).truncate(false).open(path.join(LOCK))?, path))
+        });
+        let shown = path.display();
+        let (lock, path) = made
+            .with_context(|| {
+                format!("cannot create the folder {shown}; set service.data_dir to a writable one")
+            })
+            .map_err(Failure::failed)?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { path, is_kept: true, _lock: lock }),
+            Err(_taken) => {
+                let error = anyhow!(
+                    "another demo uses {shown}: open the address that it has printed, or end it with Ctrl-C"
+                );
+                Err(Failure::new(Exit::Conflict, error))
+            }
+        }
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -56,7 +92,9 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        remove(&self.path);
+        if !self.is_kept {
+            remove(&self.path);
+        }
     }
 }
 

@@ -8,8 +8,11 @@
 //! strike   workers, server, folder: on every way out, a signal included; after a kill, by the next demo
 //! ```
 //!
+//! With `--open`, the console shows the campaign while it is played slowly, and the database stays.
+//!
 //! All output comes from the run: lines from the feed, figures and checks from the tables.
 
+mod browser;
 mod checks;
 mod demo_tasks;
 mod display;
@@ -26,7 +29,7 @@ mod workers;
 
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
+use clap::Args;
 
 use self::{
     display::Display,
@@ -38,63 +41,109 @@ use self::{
     setup::DemoSetup,
 };
 use super::{Context, Exit, Failure, signals::run_under_signals};
-use crate::{clock::SystemClock, shutdown::Shutdown, telemetry};
+use crate::{
+    clock::SystemClock,
+    shutdown::Shutdown,
+    telemetry::{self, Telemetry},
+};
 
-pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
-    let folder = Folder::make(&context.environment)?;
-    let settings = Settings::in_folder(folder.path(), context)?;
+#[derive(Debug, Args)]
+pub(super) struct DemoFlags {
+    /// Plays slowly, serves the web console, opens the page of the campaign in a browser, and goes on until Ctrl-C. The database stays in the
+    /// folder `demo` of `service.data_dir`; each further start adds a campaign to it.
+    #[arg(long)]
+    open: bool,
+}
+
+/// The parts that all steps of a demo share.
+struct Demo<'a> {
+    context: &'a Context,
+    telemetry: Telemetry,
+    shutdown: Shutdown,
+}
+
+pub(super) async fn run(flags: DemoFlags, context: &Context) -> Result<Exit, Failure> {
+    let user = context.load()?;
+    let folder = match flags.open {
+        true => Folder::keep(&user.service.data_dir)?,
+        false => Folder::make(&context.environment)?,
+    };
+    let settings = Settings::in_folder(&folder, user)?;
     let log = telemetry::Config {
         // The display shows the events; the log adds warnings only.
-        filter: "warn,sqlx=error".to_owned(),
+        filter: "warn,sqlx=error,dalsegno::jobs::services=error,dalsegno::domain::feed=error"
+            .to_owned(),
         ..settings.config.log.clone()
     };
-    telemetry::init(&log)?;
-    let shutdown = Shutdown::new();
-    let shown = Box::pin(show(folder, settings, context, &shutdown.soft));
+    let telemetry = telemetry::init(&log)?;
+    let demo = Demo { context, telemetry, shutdown: Shutdown::new() };
+    let shown = Box::pin(demo.show(folder, settings));
     // The demo has nothing to drain: it stops at the first signal.
-    run_under_signals(&shutdown, Duration::MAX, shown).await
+    run_under_signals(&demo.shutdown, Duration::MAX, shown).await
 }
 
-async fn show(
-    folder: Folder,
-    settings: Settings,
-    context: &Context,
-    stop: &CancellationToken,
-) -> Result<Exit, Failure> {
-    let mut display = Display::new(context.output.is_json(), &context.environment);
-    let cleared = stop.run_until_cancelled(clear_leftovers(&context.environment)).await;
-    if let Some(n_demos @ 1..) = cleared {
-        display.line(&format!("removed the files of killed demos: {n_demos}"));
+impl Demo<'_> {
+    async fn show(&self, folder: Folder, settings: Settings) -> Result<Exit, Failure> {
+        let Self { context, shutdown, .. } = self;
+        let stop = &shutdown.soft;
+        let mut display = Display::new(context.output.is_json(), &context.environment);
+        let cleared = stop.run_until_cancelled(clear_leftovers(&context.environment)).await;
+        if let Some(n_demos @ 1..) = cleared {
+            display.line(&format!("removed the files of killed demos: {n_demos}"));
+        }
+        let is_kept = folder.is_kept();
+        display.line("a private Postgres starts in a folder of its own");
+        let mut stage = DemoSetup::open(folder, settings, stop).await?;
+        let played = stop.run_until_cancelled(self.play(&mut stage, &mut display)).await;
+        display.end();
+        if let Some(Ok((report, page))) = &played {
+            context.output.print_data(report, || words::report(report, is_kept));
+            if let Some(page) = page {
+                display.line(&format!("the campaign stays at {page} until Ctrl-C"));
+                stop.cancelled().await;
+            }
+        }
+        let torn_down = stage.tear_down(shutdown).await;
+        let Some(played) = played else {
+            display.line(match is_kept {
+                true => "stopped; the database stays for the next `dalsegno demo --open`",
+                false => "stopped; the database, the workers and the folder are removed",
+            });
+            return Ok(Exit::Interrupted);
+        };
+        let (report, _) = played?;
+        torn_down?;
+        match report.ok {
+            true => Ok(Exit::Ok),
+            false => Ok(Exit::Failed),
+        }
     }
-    display.line("a private Postgres starts in a folder of its own");
-    let mut stage = DemoSetup::open(folder, settings, stop).await?;
-    let played = stop.run_until_cancelled(play(&mut stage, &mut display, context)).await;
-    display.end();
-    let struck = stage.tear_down().await;
-    let Some(report) = played else {
-        display.line("stopped; the database, the workers and the folder are removed");
-        return Ok(Exit::Interrupted);
-    };
-    let report = report?;
-    struck?;
-    context.output.print_data(&report, || words::report(&report));
-    match report.ok {
-        true => Ok(Exit::Ok),
-        false => Ok(Exit::Failed),
-    }
-}
 
-async fn play(
-    stage: &mut DemoSetup,
-    display: &mut Display,
-    context: &Context,
-) -> Result<Report, Failure> {
-    display.line(&stage.describe_database());
-    let n_workers = stage.start_workers(context).await?;
-    display
-        .line(&format!("{n_workers} worker processes; a simulation answers, no model is called"));
-    let played = DemoScript::begin(stage, display, &SystemClock).await?.perform().await?;
-    let evidence = Evidence::read(stage.pool(), &played).await?;
-    let leases = (stage.settings.config.queue.lease_secs, stage.settings.usual_lease_secs);
-    Ok(Report::of(&evidence, leases, display.elapsed().as_secs_f64()))
+    /// Plays the campaign. Returns the report, and the address of the page of a campaign that stays.
+    async fn play(
+        &self,
+        stage: &mut DemoSetup,
+        display: &mut Display,
+    ) -> Result<(Report, Option<String>), Failure> {
+        display.line(&stage.describe_database());
+        let n_workers = stage.start_workers(self.context).await?;
+        display.line(&format!(
+            "{n_workers} worker processes; a simulation answers, no model is called"
+        ));
+        let console = match stage.folder().is_kept() {
+            true => Some(stage.open_console(&self.telemetry, &self.shutdown).await?),
+            false => None,
+        };
+        let script = DemoScript::begin(stage, display, &SystemClock).await?;
+        let page = console.map(|address| format!("{address}/campaigns/{}", script.campaign_id()));
+        if let Some(page) = &page {
+            script.display.line(&format!("the console shows the campaign at {page}"));
+            browser::open(page, &self.context.environment);
+        }
+        let played = script.perform().await?;
+        let evidence = Evidence::read(stage.pool(), &played).await?;
+        let leases = (stage.settings.config.queue.lease_secs, stage.settings.usual_lease_secs);
+        let report = Report::of(&evidence, leases, display.elapsed().as_secs_f64());
+        Ok((report, page))
+    }
 }

@@ -50,7 +50,7 @@ const SHIPPED_SKILL: &str = include_str!("../../../config/skills/editorial-style
 /// Writes the files of the agents that come with Dalsegno, with three writers instead of one. Each file tells the agent
 /// its name, by which it recognises its line of a post.
 pub(super) fn write_agents(folder: &Path) -> std::io::Result<()> {
-    fs::create_dir(folder)?;
+    fs::create_dir_all(folder)?;
     let write = |name: &str, shipped: &str, original: &str| {
         let renamed = shipped.replacen(&format!("name: {original}"), &format!("name: {name}"), 1);
         let text = format!("{}\n\nOn the board your name is @{name}.\n", renamed.trim_end());

@@ -81,6 +81,10 @@ impl<'a> DemoScript<'a> {
         Ok(Self { stage, display, clock, library, campaign, watch, cast: DemoTasks::default() })
     }
 
+    pub(super) fn campaign_id(&self) -> Uuid {
+        self.campaign.id
+    }
+
     pub(super) async fn perform(mut self) -> Result<DemoFaults, Failure> {
         let mut kill = None;
         let mut expired = None;

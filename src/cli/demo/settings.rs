@@ -1,12 +1,10 @@
 //! Configuration of the demo and its workers. The user's configuration has almost no part in it.
 
-use std::path::Path;
-
 use anyhow::Context as _;
 
-use super::script;
+use super::{folder::Folder, script};
 use crate::{
-    cli::{Context, Failure},
+    cli::Failure,
     config::Config,
     db::embedded,
     settings::{Environment, Flags},
@@ -40,6 +38,9 @@ const SETTINGS: [(&str, &str); 19] = [
     ("worker.turns_slots", "2"),
 ];
 
+/// Settings of a demo that a person reads along.
+const READABLE: [(&str, &str); 2] = [("sim.chunk_delay_ms", "150"), ("sim.latency_ms", "2000")];
+
 /// The configuration of the demo, and the same settings as flags of its workers.
 pub(super) struct Settings {
     pub(super) config: Config,
@@ -51,18 +52,23 @@ pub(super) struct Settings {
 impl Settings {
     /// Builds the settings. Of the user's configuration it takes only where the binaries of Postgres are and which
     /// account runs them.
-    pub(super) fn in_folder(folder: &Path, context: &Context) -> Result<Self, Failure> {
-        let user = context.load()?;
+    pub(super) fn in_folder(folder: &Folder, user: Config) -> Result<Self, Failure> {
+        let is_kept = folder.is_kept();
+        let folder = folder.path();
         let path = |name: &str| folder.join(name).display().to_string();
+        let readable = READABLE.iter().filter(|_| is_kept);
+        let is_replaced =
+            |(key, _): &&(&str, &str)| is_kept && READABLE.iter().any(|(slow, _)| slow == key);
+        let settings = SETTINGS.iter().filter(|setting| !is_replaced(setting)).chain(readable);
         let mut flags: Vec<(String, String)> =
-            SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            settings.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         flags.push(("service.data_dir".to_owned(), folder.display().to_string()));
         script::write_agents(&folder.join("agents"))
             .context("cannot write the agent files of the demo")
             .map_err(Failure::failed)?;
         // Only the default folders may be missing.
         script::write_skills(&folder.join("skills"))
-            .and_then(|()| std::fs::create_dir(folder.join("nodes")))
+            .and_then(|()| std::fs::create_dir_all(folder.join("nodes")))
             .context("cannot write the skills of the demo")
             .map_err(Failure::failed)?;
         flags.push(("agents.folder".to_owned(), path("agents")));
@@ -72,9 +78,15 @@ impl Settings {
         let mut config = Config::load(&nothing, &Flags { file: None, set: flags.clone() })?;
         config.database.embedded = embedded::Config {
             data_dir: folder.to_owned(),
-            // Inside the demo's folder, so that it is removed with it.
-            fallback_dir: folder.join("fallback"),
-            purpose: embedded::Purpose::Throwaway,
+            // Inside a temporary folder, so that it is removed with it.
+            fallback_dir: match is_kept {
+                true => user.database.embedded.fallback_dir.clone(),
+                false => folder.join("fallback"),
+            },
+            purpose: match is_kept {
+                true => embedded::Purpose::Keep,
+                false => embedded::Purpose::Throwaway,
+            },
             ..user.database.embedded
         };
         let usual_lease_secs = Config::load(&nothing, &Flags::default())?.queue.lease_secs;

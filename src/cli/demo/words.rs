@@ -6,12 +6,13 @@ use crate::cli::output::format_table;
 const LINE_MAX_CHARS: usize = 96;
 const POST_LINE_MAX_CHARS: usize = 76;
 
-pub(super) fn report(report: &Report) -> String {
+/// Describes the report. `is_kept`: the demo goes on, and keeps its database.
+pub(super) fn report(report: &Report, is_kept: bool) -> String {
     let mut sections = vec![board(&report.board), agents(&report.agents), rescue(&report.kill)];
     sections.extend(report.compactions.iter().map(fold));
     sections.extend(report.expiry.as_ref().map(expiry));
     sections.push(checks(report));
-    sections.push(end(report));
+    sections.push(end(report, is_kept));
     format!("\n{}", sections.join("\n"))
 }
 
@@ -130,14 +131,17 @@ fn checks(report: &Report) -> String {
     lines.collect()
 }
 
-fn end(report: &Report) -> String {
+fn end(report: &Report, is_kept: bool) -> String {
     let verdict = match report.ok {
         true => format!("All checks passed, after {:.0} s.", report.took_secs),
         false => "NOT all checks passed: please report the lines above.".to_owned(),
     };
     let honest = paragraph(&format!(
-        "{verdict} The texts were written by a simulation: no model was called and nothing was charged. The database, the \
-         workers and the folder of this demo are gone."
+        "{verdict} The texts were written by a simulation: no model was called and nothing was charged. {}",
+        match is_kept {
+            true => "Its workers answer further tasks until Ctrl-C.",
+            false => "The database, the workers and the folder of this demo are removed.",
+        }
     ));
     format!(
         "{honest}\n  next  dalsegno serve            starts the service\n        dalsegno task add         gives an agent \

@@ -18,7 +18,7 @@ use super::{
     estimate::format_estimate,
     output::Output,
     server::{Server, with_server},
-    words::read_text,
+    words::{Moment, parse_moment, read_text},
 };
 use crate::{
     domain::{
@@ -77,6 +77,9 @@ pub(super) struct List {
     /// Only open sessions.
     #[arg(long)]
     open: bool,
+    /// Only sessions that began since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    since: Option<Moment>,
     #[command(flatten)]
     paging: Paging,
 }
@@ -239,6 +242,7 @@ async fn list(list: &List, context: &Context, server: &Server) -> Result<(), Fai
         campaign_id,
         agent: list.agent.clone(),
         open: list.open,
+        created_after: list.since.map(|since| since.at),
         cursor,
         limit,
     };
@@ -259,6 +263,7 @@ async fn read(transcript: &Transcript, server: &Server, output: Output) -> Resul
     }
     let page = |cursor: Option<String>, limit| ReadTranscript {
         id,
+        before: None,
         cursor: cursor.map_or(Some(transcript.after), |cursor| cursor.parse().ok()),
         limit: Some(limit),
     };

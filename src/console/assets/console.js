@@ -1,7 +1,10 @@
 // Everything here is an addition: each page can be read, and each form works, without a script.
+import { offerActions } from "./actions.js";
 import { listenToKeys } from "./keys.js";
 import { followChanges } from "./live.js";
+import { followSelection } from "./select.js";
 import { keepTimesFresh } from "./times.js";
+import { markVisits } from "./visits.js";
 
 const root = document.documentElement;
 
@@ -42,3 +45,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
 keepTimesFresh();
 listenToKeys({ switchTheme });
 followChanges();
+followSelection();
+offerActions();
+markVisits();
+root.dataset.ready = "";

@@ -1,4 +1,7 @@
 // The keyboard. No key changes data without a confirmation.
+import { toggleRow } from "./select.js";
+import { showNext } from "./visits.js";
+
 const PLACES = { o: "/", w: "/work", c: "/campaigns", t: "/tasks", s: "/sessions" };
 const ROWS = ".main tbody tr, .main .rows > li, .main .post, .main article.msg, .main .card";
 
@@ -18,7 +21,7 @@ function move(step) {
 // In the search, the arrows move through the results.
 function moveInResults(event) {
   if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
-  const links = [...document.querySelectorAll("#found a")];
+  const links = [...document.querySelectorAll("#find .found a, #find .found button")];
   const here = links.indexOf(document.activeElement);
   const next = event.key === "ArrowDown" ? links[here + 1] : links[here - 1];
   event.preventDefault();
@@ -42,7 +45,8 @@ export function listenToKeys({ switchTheme }) {
     t: switchTheme,
     j: () => move(1),
     k: () => move(-1),
-    n: () => document.querySelector(".fresh:not([hidden])")?.click(),
+    n: showNext,
+    x: toggleRow,
     e: () => focus("explain"),
     r: () => focus("say"),
     y: copyId,
@@ -58,7 +62,7 @@ export function listenToKeys({ switchTheme }) {
       toggle("find");
       return;
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), textarea, select")) return;
     if (prefix === "g" && PLACES[event.key]) location.href = PLACES[event.key];
     else if (keys[event.key]) {
       event.preventDefault();

@@ -16,7 +16,7 @@ function connect(onMessage) {
   }
 }
 
-const clock = (at) => new Date(at).toLocaleTimeString();
+const clock = (at) => new Date(at).toLocaleTimeString([], { hourCycle: "h23" });
 
 /// Shows the state of the connection, in the rail and, after some time, above the content.
 class Connection {
@@ -24,7 +24,6 @@ class Connection {
     this.line = document.getElementById("feed-line");
     this.banner = document.getElementById("banner");
     this.lastAt = Date.now();
-    this.missed = 0;
   }
 
   opened() {
@@ -32,8 +31,8 @@ class Connection {
     this.line.querySelector("span").textContent = "Live";
     clearTimeout(this.timer);
     if (this.lostAt && this.banner.firstChild) {
-      this.show(`Back since ${clock(Date.now())}.`);
-      this.since = Date.now();
+      this.gap = { from: this.lastAt, to: Date.now(), n: 0 };
+      this.showBack();
     }
     this.lostAt = undefined;
   }
@@ -48,8 +47,18 @@ class Connection {
     }, PATIENCE);
   }
 
-  event() {
+  event(at, isNews) {
+    if (isNews && this.gap && at > this.gap.from && at <= this.gap.to) {
+      this.gap.n += 1;
+      this.showBack();
+    }
     this.lastAt = Date.now();
+  }
+
+  showBack() {
+    const { to, n } = this.gap;
+    const meanwhile = n === 1 ? "1 event arrived" : `${n} events arrived`;
+    this.show(`Back since ${clock(to)}${n > 0 ? `, ${meanwhile} meanwhile` : ""}.`);
   }
 
   show(text) {
@@ -96,9 +105,9 @@ export function followChanges() {
     else if (message.kind === "lost") connection.lost();
     else {
       const event = message.event;
-      connection.event();
       if (seen.has(event.id) || (message.isReplay && !(event.id > readUpTo))) return;
       seen.add(event.id);
+      connection.event(Date.parse(event.created_at), !QUIET_KINDS.has(event.kind));
       if (event.kind === "turn.progress") progress(event);
       if (QUIET_KINDS.has(event.kind) || !concerns(event)) return;
       button.dataset.n = Number(button.dataset.n ?? 0) + 1;

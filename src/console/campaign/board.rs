@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::{
     console::{
         page::Page,
-        parts::{Action, empty, next_page, rendered, sigil},
+        parts::{Action, empty, rendered, sigil, url_text},
     },
     domain::{
         campaigns::Status,
@@ -15,7 +15,10 @@ use crate::{
     operations::{AddPost, ListPosts, PostOrder, Refusal},
 };
 
-const PAGE: i64 = 50;
+/// Posts of a page. Earlier ones come on demand.
+const PAGE: i64 = 20;
+/// Longest text of a post in the page.
+const TEXT_MAX_CHARS: usize = 3_000;
 
 pub(super) async fn show(
     page: &Page,
@@ -37,17 +40,26 @@ pub(super) async fn show(
             @if listing.items.is_empty() {
                 (empty("The board is empty. A post that mentions an agent as @name gives it a task.", &format!("dalsegno board post --campaign {campaign} \"@planner Plan the parts.\"")))
             }
-            @if listing.next.is_some() { (next_page(&here, &[], listing.next.as_deref())) }
+            @if let Some(cursor) = &listing.next { (earlier(&format!("{here}?cursor={}", url_text(cursor)))) }
             @for post in listing.items.iter().rev() { (entry(page, post)) }
             @if status != Status::Closed && cursor.is_empty() { (compose(page, campaign, &here)) }
         }
     })
 }
 
+/// A link to earlier posts. With a script, they take its place.
+fn earlier(target: &str) -> Markup {
+    html! {
+        p.pager #earlier {
+            a."btn slim" href=(target) hx-get=(target) hx-target="#earlier" hx-select="#earlier, .board > .post" hx-swap="outerHTML show:none" { "Show earlier posts" }
+        }
+    }
+}
+
 fn entry(page: &Page, post: &Post) -> Markup {
     let is_person = post.origin == Origin::Operator;
     html! {
-        article.post.reply[post.reply_to.is_some()] id={ "p" (post.seq) } {
+        article.post.reply[post.reply_to.is_some()] id={ "p" (post.seq) } data-at=(post.posted_at.to_rfc3339()) {
             (sigil(&post.sender, is_person))
             div {
                 header {
@@ -55,10 +67,20 @@ fn entry(page: &Page, post: &Post) -> Markup {
                     @if !post.audience.is_empty() { span.faint { "to " @for name in &post.audience { span.mention { "@" bdi { (name) } } " " } } }
                     span.end { (page.view.time(post.posted_at)) " · " a href={ "#p" (post.seq) } { "#" (post.seq) } }
                 }
-                (rendered(&post.text))
+                (text(post))
                 @if let Some(task) = post.task_id { p.small { a href={ "/tasks/" (task) } { "its task" } } }
             }
         }
+    }
+}
+
+fn text(post: &Post) -> Markup {
+    let Some((end, _)) = post.text.char_indices().nth(TEXT_MAX_CHARS) else {
+        return rendered(&post.text);
+    };
+    html! {
+        (rendered(&post.text[..end]))
+        p."small soft" { "The first " (TEXT_MAX_CHARS) " of " (post.text.chars().count()) " characters; " code { "dalsegno board history" } " prints all." }
     }
 }
 

@@ -8,13 +8,16 @@ use crate::{
         parts::{Action, Tone, empty, section, title},
     },
     domain::attention::{Attention, Kind},
-    operations::{ResumeCampaign, ResumeCredential, ResumeQueue, RetryTask},
+    operations::{
+        EnableWebhook, ResumeCampaign, ResumeCredential, ResumeQueue, ResumeSchedule, RetryTask,
+        RunCleanup,
+    },
 };
 
 pub(super) fn show(page: &Page, items: &[Attention]) -> Markup {
     let body = html! {
         @if items.is_empty() {
-            (empty("Nothing waits for a person: no failed task within a week, nothing held, paused or over its budget.", "dalsegno doctor"))
+            (empty("Nothing waits for a person: no failed task within a week, nothing held, paused or over its budget, and no warning.", "dalsegno doctor"))
         } @else {
             ul."rows attention" { @for item in items { (entry(page, item)) } }
         }
@@ -26,7 +29,7 @@ pub(super) fn show(page: &Page, items: &[Attention]) -> Markup {
 fn entry(page: &Page, item: &Attention) -> Markup {
     let (tone, word) = look(item.kind);
     html! {
-        li {
+        li data-at=[item.since.map(|at| at.to_rfc3339())] {
             (tone.state(word, None))
             div {
                 h3 { bdi { (title(&item.name)) } @if let Some(agent) = &item.agent { " " span."faint small" { bdi { (agent) } } } }
@@ -49,6 +52,12 @@ fn look(kind: Kind) -> (Tone, &'static str) {
         Kind::PausedQueue | Kind::PausedCampaign | Kind::PausedAgent => (Tone::Paused, "paused"),
         Kind::PausedCredential => (Tone::Waiting, "waiting"),
         Kind::SpentBudget => (Tone::Waiting, "budget"),
+        Kind::DesertedQueue => (Tone::Waiting, "no worker"),
+        Kind::DeadJobs | Kind::BrokenAgentFiles => (Tone::Failed, "failed"),
+        Kind::DisabledWebhook => (Tone::Failed, "disabled"),
+        Kind::FailingWebhook => (Tone::Failed, "failing"),
+        Kind::PausedCleanup => (Tone::Paused, "paused"),
+        Kind::OverdueCleanup | Kind::OldTransaction => (Tone::Waiting, "overdue"),
     }
 }
 
@@ -60,7 +69,17 @@ fn fix(page: &Page, item: &Attention) -> Markup {
         Kind::PausedCampaign => Action::of::<ResumeCampaign>("Resume", "", &id, "/"),
         Kind::PausedQueue => Action::of::<ResumeQueue>("Resume", "", &name, "/"),
         Kind::PausedCredential => Action::of::<ResumeCredential>("Resume", "", &name, "/"),
-        Kind::HeldJobs | Kind::PausedAgent | Kind::SpentBudget => return html! {},
+        Kind::DisabledWebhook => Action::of::<EnableWebhook>("Enable", "", &id, "/"),
+        Kind::PausedCleanup => Action::of::<ResumeSchedule>("Resume", "", &name, "/"),
+        Kind::OverdueCleanup => Action::of::<RunCleanup>("Clean up now", "", &[], "/"),
+        Kind::HeldJobs
+        | Kind::PausedAgent
+        | Kind::SpentBudget
+        | Kind::DesertedQueue
+        | Kind::DeadJobs
+        | Kind::BrokenAgentFiles
+        | Kind::FailingWebhook
+        | Kind::OldTransaction => return html! {},
     };
     action.class("btn slim").button(&page.view, &page.caller)
 }

@@ -2,12 +2,15 @@
 
 mod attention;
 
+use axum::extract::Query;
 use maud::{Markup, html};
+use serde::Deserialize;
 
 use super::{
     layout::Content,
     page::{Page, PageResult},
     parts::{Share, agent, counted, duration, empty, section, share_bar, sparkline, title},
+    range::{TimeRange, choice},
 };
 use crate::{
     domain::{
@@ -18,13 +21,22 @@ use crate::{
     queue::admin::{QueueView, RunMinute},
 };
 
-const MINUTES: usize = 60;
+/// Points of a chart.
+const STEPS: usize = 60;
 /// Campaigns with a colour of their own in the chart of costs.
 const MAX_SHARES: usize = 6;
 const COLOURS: [&str; MAX_SHARES] = ["p3", "p2", "p5", "p4", "p6", "p1"];
 
-pub(super) async fn show(page: Page) -> PageResult {
-    let overview = page.caller.run_if_allowed(ShowOverview {}).await?;
+#[derive(Debug, Deserialize)]
+pub(super) struct PageQuery {
+    #[serde(default)]
+    range: String,
+}
+
+pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
+    let range = TimeRange::of(&query.range).unwrap_or(TimeRange::Hour);
+    let show = ShowOverview { hours: Some(range.hours()) };
+    let overview = page.caller.run_if_allowed(show).await?;
     let queues = page.caller.run_if_allowed(ListQueues {}).await?;
     let costs = ReportCosts {
         by: Dimension::Campaign,
@@ -45,8 +57,8 @@ pub(super) async fn show(page: Page) -> PageResult {
     };
     let turns = queues.as_ref().and_then(|all| all.items.iter().find(|it| it.queue == "turns"));
     let body = html! {
-        div.head { div { h1 { (heading(&overview)) } } }
-        (strip(&page, &overview, turns, costs.as_ref()))
+        div.head { div { h1 { (heading(&overview)) } } (choice("/", &[], Some(range), None)) }
+        (strip(&page, &overview, turns, costs.as_ref(), range))
         div.cols {
             div.stack {
                 (attention::show(&page, &overview.attention))
@@ -82,6 +94,7 @@ fn strip(
     overview: &Overview,
     turns: Option<&QueueView>,
     costs: Option<&CostReport>,
+    range: TimeRange,
 ) -> Markup {
     let (ready, running, oldest) =
         turns.map_or((0, 0, None), |queue| (queue.ready, queue.running, queue.oldest_ready_secs));
@@ -97,14 +110,14 @@ fn strip(
                 p.figure { (running) " " small { (ready) " ready to run" } }
             }
             div {
-                p.what { "Oldest ready task" span.faint { "last hour" } }
+                p.what { "Oldest ready task" span.faint { (range.words()) } }
                 p.figure { (oldest.map_or_else(|| "none".to_owned(), secs)) " " small { "longest wait " (secs(longest)) } }
-                (sparkline("Longest wait for a start, by minute, last hour", &waits(&overview.waits)))
+                (sparkline(&format!("Longest wait for a start, {}", range.words()), &waits(&overview.waits, range)))
             }
             div {
-                p.what { "Turns ended" span.faint { "last hour" } }
+                p.what { "Turns ended" span.faint { (range.words()) } }
                 p.figure { (done + failed) " " small { (failed) " failed" } }
-                (sparkline("Turns ended, by minute, last hour", &ended(&overview.runs)))
+                (sparkline(&format!("Turns ended, {}", range.words()), &ended(&overview.runs, range)))
             }
             div {
                 p.what { "Cost today" span.faint { "since midnight" } }
@@ -114,25 +127,25 @@ fn strip(
     }
 }
 
-/// Puts values by minute in the order of time.
-fn by_minute(values: impl Iterator<Item = (i32, f64)>) -> Vec<f64> {
-    let mut all = vec![0.0; MINUTES];
+/// Puts values of steps in the order of time. A step has as many minutes as the range has hours.
+fn by_step(values: impl Iterator<Item = (i32, f64)>, range: TimeRange) -> Vec<f64> {
+    let mut all = vec![0.0; STEPS];
     for (minutes_ago, value) in values {
-        if let Some(place) = usize::try_from(minutes_ago).ok().filter(|ago| *ago < MINUTES) {
-            all[MINUTES - 1 - place] = value;
+        let step = usize::try_from(minutes_ago.div_euclid(range.hours())).ok();
+        if let Some(step) = step.filter(|step| *step < STEPS) {
+            all[STEPS - 1 - step] = value;
         }
     }
     all
 }
 
-fn waits(minutes: &[WaitMinute]) -> Vec<f64> {
-    by_minute(minutes.iter().map(|minute| (minute.minutes_ago, minute.longest_secs)))
+fn waits(steps: &[WaitMinute], range: TimeRange) -> Vec<f64> {
+    by_step(steps.iter().map(|step| (step.minutes_ago, step.longest_secs)), range)
 }
 
-fn ended(minutes: &[RunMinute]) -> Vec<f64> {
-    by_minute(
-        minutes.iter().map(|minute| (minute.minutes_ago, (minute.done + minute.failed) as f64)),
-    )
+fn ended(steps: &[RunMinute], range: TimeRange) -> Vec<f64> {
+    let n_ended = |step: &RunMinute| (step.minutes_ago, (step.done + step.failed) as f64);
+    by_step(steps.iter().map(n_ended), range)
 }
 
 fn running(page: &Page, tasks: &[TaskLine], turns: Option<&QueueView>) -> Markup {
@@ -144,7 +157,7 @@ fn running(page: &Page, tasks: &[TaskLine], turns: Option<&QueueView>) -> Markup
         } @else {
             ul."rows turns" {
                 @for task in tasks {
-                    li data-task=(task.id) {
+                    li data-task=(task.id) data-at=[task.started_at.map(|at| at.to_rfc3339())] {
                         (agent(&task.agent, &task.instance))
                         a.clip href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } }
                         span."num small" { @if let Some(at) = task.started_at { (page.view.time(at)) } }
@@ -219,8 +232,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_minute_is_on_the_right() {
-        let all = by_minute([(0, 3.0), (59, 1.0), (60, 9.0), (-1, 9.0)].into_iter());
+    fn the_newest_step_is_on_the_right() {
+        let all = by_step([(0, 3.0), (59, 1.0), (60, 9.0), (-1, 9.0)].into_iter(), TimeRange::Hour);
         assert_eq!((all[59], all[0], all.len()), (3.0, 1.0, 60));
+        let day = by_step([(24, 2.0), (59 * 24, 1.0)].into_iter(), TimeRange::Day);
+        assert_eq!((day[58], day[0]), (2.0, 1.0));
     }
 }

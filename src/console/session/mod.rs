@@ -1,12 +1,18 @@
 //! The page of a session: its transcript beside what the model sees.
 
 mod pair;
+mod window;
 
-use axum::extract::{Path, Query};
+use axum::{
+    extract::{Path, Query},
+    http::HeaderMap,
+    response::{Html, IntoResponse as _},
+};
 use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
 
+use self::window::{Place, Window};
 use super::{
     layout::Content,
     lists::session_state,
@@ -26,36 +32,39 @@ use crate::{
         turns::Turn,
     },
     operations::{
-        CompactSession, ExplainSession, ForkSession, InterruptSession, ReadTranscript,
-        ResetSession, ShowCampaign, ShowSession, ShowTurn, UncompactSession,
+        CompactSession, ExplainSession, ForkSession, InterruptSession, ResetSession, ShowCampaign,
+        ShowSession, ShowTurn, UncompactSession,
     },
 };
-
-/// Messages of a page. Each is on it twice: as it is, and as the model sees it.
-const PAGE: i64 = 60;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct PageQuery {
     /// The place in the transcript after which the page begins.
     cursor: Option<i64>,
+    /// The place in the transcript before which the page ends.
+    before: Option<i64>,
 }
 
 pub(super) async fn show(
     Path(given): Path<Uuid>,
     Query(query): Query<PageQuery>,
+    headers: HeaderMap,
     page: Page,
 ) -> PageResult {
     let detail = page.caller.run(ShowSession { id: given }).await?;
-    let explained = page.caller.run(ExplainSession { id: given }).await?;
     let session = &detail.session;
-    let campaign = ShowCampaign { id: session.campaign_id, summary: true };
-    let campaign = page.caller.run_if_allowed(campaign).await?;
-    let campaign = campaign.map(|overview| overview.campaign.name);
     let context = last_context(&page, &detail.last_turns).await?;
     let fold = applied(&detail.compactions);
-    let begin = query.cursor.unwrap_or_else(|| fold.map_or(0, |fold| fold.to_seq));
-    let read = ReadTranscript { id: given, cursor: Some(begin), limit: Some(PAGE) };
-    let transcript = page.caller.run(read).await?;
+    let fold_end = fold.map_or(0, |fold| fold.to_seq);
+    let window = Window::read(&page, given, Place::of(&query), fold_end).await?;
+    let pair = pair::PairView { detail: &detail, window: &window, fold, context: context.as_ref() };
+    if headers.contains_key("hx-request") {
+        // Earlier messages, which take the place of the link to them.
+        return Ok(Html(pair::rows(&page, &pair).into_string()).into_response());
+    }
+    let explained = page.caller.run(ExplainSession { id: given }).await?;
+    let campaign = page.caller.run_if_allowed(ShowCampaign { id: session.campaign_id, summary: true }).await?;
+    let campaign = campaign.map(|overview| overview.campaign.name);
     let name = agent_name(&session.agent, &session.instance);
     let of = campaign.as_deref().unwrap_or("its campaign");
     let here = format!("/sessions/{given}");
@@ -63,11 +72,11 @@ pub(super) async fn show(
         (head(&page, &detail, &format!("{name} in {of}")))
         (explanation(&detail, &explained))
         @if let Some(context) = &context { (context_gauge(context)) }
-        @if transcript.items.is_empty() && fold.is_none() {
+        @if window.messages.is_empty() && fold.is_none() {
             (empty("No message is stored yet. The first turn stores its prompt and its answer.", &format!("dalsegno task add --campaign {} --agent {} \"Write part one.\"", session.campaign_id, session.agent)))
         } @else {
-            (pair::show(&page, &pair::PairView { detail: &detail, messages: &transcript.items, begin, fold, context: context.as_ref() }))
-            (next_page(&here, &[], transcript.next.as_deref()))
+            (pair::show(&page, &pair))
+            (next_page(&here, &[], window.next.as_deref()))
         }
         div.cols {
             div.stack { (turns(&page, &detail)) (compactions(&page, &detail)) }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::window::Window;
 use crate::{
     console::{
         page::Page,
@@ -16,15 +17,13 @@ use crate::{
     transcript::Role,
 };
 
-/// Longest text of a message in the page. The whole is in a text that opens.
-const TEXT_MAX_CHARS: usize = 6_000;
+/// Longest text of a message in the page.
+pub(super) const TEXT_MAX_CHARS: usize = 6_000;
 
 /// A part of a transcript, and what is known about its context.
 pub(super) struct PairView<'a> {
     pub(super) detail: &'a Detail,
-    pub(super) messages: &'a [StoredMessage],
-    /// The place after which the messages begin.
-    pub(super) begin: i64,
+    pub(super) window: &'a Window,
     pub(super) fold: Option<&'a Compaction>,
     /// The context of the last call.
     pub(super) context: Option<&'a CallContext>,
@@ -36,9 +35,30 @@ pub(super) fn show(page: &Page, shown: &PairView<'_>) -> Markup {
             div.label { h2 { "Transcript" span.faint { "never changed" } } }
             div."label num" { span.sr { "Tokens" } }
             div.label { h2 { "What the model sees" span.faint { "in the next call" } } }
-            @if shown.begin == 0 { (opening(shown.detail)) }
-            (cut(page, shown))
-            @for message in shown.messages { (row(page, shown, message)) }
+            (rows(page, shown))
+        }
+    }
+}
+
+/// Renders the rows of the grid. In front of them stands the begin of the session, a fold, or the link to earlier messages.
+pub(super) fn rows(page: &Page, shown: &PairView<'_>) -> Markup {
+    let begin = shown.window.begin;
+    let is_after_fold = shown.fold.is_some_and(|fold| fold.to_seq == begin);
+    html! {
+        @if is_after_fold { (cut(page, shown)) }
+        @else if begin == 0 { (opening(shown.detail)) }
+        @else { (earlier(shown)) }
+        @for message in &shown.window.messages { (row(page, shown, message)) }
+    }
+}
+
+/// A link to earlier messages. With a script, they take its place.
+fn earlier(shown: &PairView<'_>) -> Markup {
+    let before = shown.window.begin + 1;
+    let target = format!("/sessions/{}?before={before}", shown.detail.session.id);
+    html! {
+        div.cut #earlier {
+            a."btn slim" href=(target) hx-get=(target) hx-target="#earlier" hx-swap="outerHTML show:none" { "Show earlier messages" }
         }
     }
 }
@@ -51,11 +71,7 @@ fn opening(detail: &Detail) -> Markup {
 
 /// The fold in front of the messages: what the summary replaces, and the summary.
 fn cut(page: &Page, shown: &PairView<'_>) -> Markup {
-    let Some(fold) =
-        shown.fold.filter(|fold| fold.to_seq <= shown.begin || shown.messages.is_empty())
-    else {
-        return html! {};
-    };
+    let Some(fold) = shown.fold else { return html! {} };
     let here = format!("/sessions/{}", shown.detail.session.id);
     let after = fold.tokens_after.unwrap_or_default();
     html! {

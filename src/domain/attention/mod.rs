@@ -1,4 +1,7 @@
-//! Things that wait for a person: failed tasks, held jobs, pauses, credentials over their limit, and budgets that are used up.
+//! Things that wait for a person: failed tasks, held jobs, pauses, credentials over their limit, budgets that are used up, and warnings of
+//! the doctor.
+
+mod warnings;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -22,7 +25,7 @@ const MAX_OF_KIND: i64 = 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Attention {
     pub kind: Kind,
-    /// Id of the task or the campaign, or name of the queue, the agent or the credential.
+    /// Id of the task, the campaign or the webhook, or name of the queue, the agent, the credential or the schedule.
     pub subject: String,
     /// The subject in words: the beginning of the prompt, or a name.
     pub name: String,
@@ -50,6 +53,17 @@ pub enum Kind {
     PausedAgent,
     PausedCredential,
     SpentBudget,
+    /// A queue with ready jobs and no worker.
+    DesertedQueue,
+    /// Dead letters that are no tasks.
+    DeadJobs,
+    BrokenAgentFiles,
+    /// A webhook that was disabled because its deliveries failed.
+    DisabledWebhook,
+    FailingWebhook,
+    PausedCleanup,
+    OverdueCleanup,
+    OldTransaction,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -70,14 +84,19 @@ impl Classify for Error {
 }
 
 /// Lists what waits for a person, the most urgent kind first.
-pub async fn list(conn: &mut PgConnection, now: DateTime<Utc>) -> Result<Vec<Attention>, Error> {
+pub async fn list(
+    conn: &mut PgConnection,
+    n_broken_files: usize,
+    now: DateTime<Utc>,
+) -> Result<Vec<Attention>, Error> {
     let failed = tasks::failed_since(&mut *conn, now - FAILED_WITHIN, MAX_OF_KIND).await?;
     let budgets = campaigns::spent_budgets(&mut *conn, MAX_OF_KIND).await?;
     let queues = admin::list_queues(&mut *conn).await?;
     let pauses = agent_pauses::list_all(&mut *conn).await?;
     let credentials = credentials::list_paused(&mut *conn, now).await?;
     let campaigns = campaigns::paused(&mut *conn, MAX_OF_KIND).await?;
-    let campaigns = of_campaigns(conn, campaigns).await?;
+    let campaigns = of_campaigns(&mut *conn, campaigns).await?;
+    let warnings = warnings::list(&mut *conn, &queues, n_broken_files, now).await?;
     let failed = failed.into_iter().map(of_failed);
     let budgets = budgets.into_iter().map(|(id, name)| of_budget(id, name));
     let queues = queues.iter().flat_map(|queue| [of_held(queue), of_paused(queue)]).flatten();
@@ -102,6 +121,7 @@ pub async fn list(conn: &mut PgConnection, now: DateTime<Utc>) -> Result<Vec<Att
         .chain(campaigns)
         .chain(pauses)
         .chain(credentials)
+        .chain(warnings)
         .collect())
 }
 

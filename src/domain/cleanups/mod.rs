@@ -29,8 +29,8 @@ pub use self::{
     boards::{BoardRules, DuePosts, archive_board, due_boards},
     preview::{Group, KeepDays, Preview, preview},
     record::{
-        CleanupRun, Progress, RunRow, advance, begin, cancel, finish, last_success, list,
-        record_removed_folders,
+        CleanupRun, Progress, RunRow, advance, begin, cancel, finish, is_overdue, last_success,
+        list, record_removed_folders,
     },
     remove::{Batch, RemovedMemory, remove, remove_events, remove_memory, remove_summaries},
     request::{Cleanup, LANE, request},

@@ -1,13 +1,16 @@
 //! The record of cleanups. The first attempt of a job creates a row, and later attempts continue it. Every write checks the lease, so that
 //! a run that was declared lost changes nothing any more.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor, types::Json};
 
 use super::{Batch, KeepReason, KeptCounts, RemovedCount};
 use crate::domain::StatementError;
+
+/// Age of the last success that is reported: a day, and time for a long run and a late start.
+const OVERDUE: TimeDelta = TimeDelta::hours(26);
 
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CleanupRun {
@@ -242,6 +245,15 @@ pub async fn last_success(
     .await
     .map(Option::flatten)
     .map_err(StatementError::to("find the last cleanup"))
+}
+
+/// Returns true if the nightly cleanup should have succeeded since. Where it has never succeeded, its age counts from its schedule.
+pub fn is_overdue(
+    last: Option<DateTime<Utc>>,
+    scheduled_at: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> bool {
+    now - last.unwrap_or(scheduled_at) > OVERDUE
 }
 
 async fn end(

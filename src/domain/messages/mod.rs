@@ -101,6 +101,30 @@ pub async fn list(
     rows.into_iter().map(StoredMessage::try_from).collect()
 }
 
+/// Lists the last messages of a range before a place, the newest first. Never sets `rejected`.
+pub async fn list_before(
+    executor: impl PgExecutor<'_>,
+    session_id: Uuid,
+    span: Span,
+    before_seq: i64,
+) -> Result<Vec<StoredMessage>, StatementError> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
+                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
+             from dalsegno.messages
+            where session_id = $1 and seq > $2 and seq < $3 order by seq desc limit $4"#,
+        session_id,
+        span.after_seq,
+        before_seq,
+        span.limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("read the end of a transcript"))?;
+    rows.into_iter().map(StoredMessage::try_from).collect()
+}
+
 /// Lists the messages after a place, up to the end of a turn.
 pub async fn list_up_to_turn(
     executor: impl PgExecutor<'_>,

@@ -58,6 +58,8 @@ pub struct Filter<'a> {
     pub agent: Option<&'a str>,
     pub instance: Option<&'a str>,
     pub open_only: bool,
+    /// Only those that began at this moment or later.
+    pub created_after: Option<DateTime<Utc>>,
     /// Limits the list to these campaigns.
     pub within: Option<&'a [Uuid]>,
 }
@@ -108,6 +110,7 @@ pub async fn list(
             and (not $3 or closed_at is null)
             and id < coalesce($4, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
             and ($6::uuid[] is null or campaign_id = any($6)) and ($7::text is null or instance = $7)
+            and id >= $8 and ($9::timestamptz is null or created_at >= $9)
           order by id desc limit $5",
         filter.campaign_id,
         filter.agent,
@@ -116,6 +119,8 @@ pub async fn list(
         page.limit,
         filter.within,
         filter.instance,
+        filter.created_after.map_or(Uuid::nil(), ids::least_at),
+        filter.created_after,
     )
     .fetch_all(executor)
     .await

@@ -51,7 +51,7 @@ pub use self::{
     people::{expire, reset, reset_some},
     prompt_versions::{PromptVersion, prompt_versions},
     running::ProviderSession,
-    transcript::transcript,
+    transcript::{transcript, transcript_before},
     ttl::Config,
 };
 pub(super) use self::{

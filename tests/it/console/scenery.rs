@@ -1,7 +1,7 @@
 //! A seeded campaign: tasks in several states, a conversation, a board, and texts that try to break out of the page.
 
 use dalsegno::domain::amount::Limit;
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
@@ -23,6 +23,8 @@ pub struct Scenery {
     pub waiting: Uuid,
     /// A task whose prompt and result are hostile.
     pub hostile: Uuid,
+    /// A campaign whose name, brief, board, memory and blackboard are hostile.
+    pub hostile_campaign: Uuid,
 }
 
 impl Scenery {
@@ -52,6 +54,7 @@ impl Scenery {
             done: first.id,
             waiting: waiting.id,
             hostile: task.id,
+            hostile_campaign: hostile_campaign(&app, set).await,
             app,
             world,
         };
@@ -63,9 +66,9 @@ impl Scenery {
         format!("http://{}{path}", self.app.address)
     }
 
-    /// The path of each page, with a name for its pictures.
+    /// The path of each page, with a name for its pictures. A test fails if a route of the console is missing.
     pub fn pages(&self) -> Vec<(&'static str, String)> {
-        let Self { session_id, done, waiting, hostile, .. } = self;
+        let Self { session_id, done, waiting, hostile, hostile_campaign, .. } = self;
         let campaign = self.world.campaign.id;
         vec![
             ("overview", "/".to_owned()),
@@ -76,6 +79,7 @@ impl Scenery {
             ("sessions", "/sessions".to_owned()),
             ("session", format!("/sessions/{session_id}")),
             ("turn", format!("/sessions/{session_id}/turns/1")),
+            ("turn-hostile", format!("/sessions/{session_id}/turns/2")),
             ("campaigns", "/campaigns".to_owned()),
             ("campaign", format!("/campaigns/{campaign}")),
             ("campaign-tasks", format!("/campaigns/{campaign}?part=tasks")),
@@ -89,6 +93,14 @@ impl Scenery {
             ("catalogue-versions", "/catalogue/agent/copywriter?part=versions".to_owned()),
             ("flows", "/flows".to_owned()),
             ("flow-start", "/flows/start?template=article-series".to_owned()),
+            ("campaign-hostile", format!("/campaigns/{hostile_campaign}")),
+            ("campaign-hostile-memory", format!("/campaigns/{hostile_campaign}?part=memory")),
+            (
+                "campaign-hostile-blackboard",
+                format!("/campaigns/{hostile_campaign}?part=blackboard"),
+            ),
+            ("selection", format!("/tasks/selected?action=cancel&id={waiting}&id={hostile}")),
+            ("find", "/find?q=script".to_owned()),
             ("gallery", "/gallery".to_owned()),
         ]
     }
@@ -98,4 +110,26 @@ impl Scenery {
         let body = json!({ "text": text }).to_string();
         client::send(self.app.address, "POST", &path, &[], &body).await;
     }
+}
+
+/// Makes a campaign of hostile texts, one of them as long as a post may be.
+async fn hostile_campaign(app: &TestApp, set: &[(&str, &str)]) -> Uuid {
+    let key = set.iter().find(|(name, _)| *name == "http.admin_key");
+    let key = key.map(|(_, key)| format!("Bearer {key}")).unwrap_or_default();
+    let headers = [("Authorization", key.as_str())];
+    let headers = if key.is_empty() { &[][..] } else { &headers[..] };
+    let post = async |path: &str, method: &str, body: Value| {
+        let reply = client::send(app.address, method, path, headers, &body.to_string()).await;
+        assert!(reply.status < 300, "{path}: {reply:?}");
+        serde_json::from_str::<Value>(&reply.body).unwrap_or_default()
+    };
+    let name: String = HOSTILE.chars().take(120).collect();
+    let new = json!({ "name": name, "brief": HOSTILE, "client_context": HOSTILE });
+    let campaign = post("/v1/campaigns", "POST", new).await;
+    let path = format!("/v1/campaigns/{}", campaign["id"].as_str().unwrap());
+    let long = format!("{HOSTILE} {}", "x".repeat(250_000));
+    post(&format!("{path}/posts"), "POST", json!({ "text": long })).await;
+    post(&format!("{path}/pause"), "POST", json!({ "reason": HOSTILE })).await;
+    post(&format!("{path}/resume"), "POST", json!({})).await;
+    campaign["id"].as_str().unwrap().parse().unwrap()
 }

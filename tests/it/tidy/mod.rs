@@ -250,7 +250,6 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
         "work",
         &[
             "agent_pauses",
-            "attention",
             "bulk_actions",
             "campaign_control",
             "evals",
@@ -265,6 +264,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
     ),
     ("phases", &["context_previews", "estimates", "turn_phases"]),
     ("retention", &["cleanups", "erasures"]),
+    ("overview", &["attention"]),
 ];
 
 /// The most files that may all reach each other.

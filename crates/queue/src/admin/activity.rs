@@ -1,4 +1,4 @@
-//! Runs of the last hour, those that run now, and the workers that run them.
+//! Runs of the last hours, those that run now, and the workers that run them.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -10,10 +10,10 @@ use crate::Error;
 /// Runs of all queues that are read at most, so that a busy hour costs no more than a quiet one.
 const MAX_RUNS: i64 = 10_000;
 
-/// Ended runs of one minute.
+/// Ended runs of one step of a chart: a minute, if it shows one hour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RunMinute {
-    /// Age of the minute: 0 is the one that ends now, 59 the oldest.
+    /// Age of the step: 0 is the one that ends now.
     pub minutes_ago: i32,
     /// Runs that were done.
     pub done: i64,
@@ -21,26 +21,28 @@ pub struct RunMinute {
     pub failed: i64,
 }
 
-/// Counts the runs of a queue that have ended within the last hour, by minute. Minutes without one are missing.
+/// Counts the runs of a queue that have ended within the last hours, in 60 steps. Steps without one are missing.
 pub async fn runs_by_minute(
     executor: impl PgExecutor<'_>,
     queue: &str,
+    hours: i32,
 ) -> Result<Vec<RunMinute>, Error> {
     sqlx::query_as!(
         RunMinute,
         // `now()`, because an index is not searched for a moment that changes during the statement.
-        r#"SELECT floor(extract(epoch FROM now() - r.ended_at) / 60)::integer AS "minutes_ago!",
+        r#"SELECT floor(extract(epoch FROM now() - r.ended_at) / (60 * $3))::integer * $3 AS "minutes_ago!",
                   count(*) FILTER (WHERE r.outcome = 'done') AS "done!", count(*) FILTER (WHERE r.outcome = 'failed') AS "failed!"
              FROM (SELECT queue, ended_at, outcome FROM dalsegno.runs
-                    WHERE ended_at > now() - interval '1 hour' AND ended_at <= now()
+                    WHERE ended_at > now() - make_interval(hours => $3) AND ended_at <= now()
                     ORDER BY ended_at DESC LIMIT $2) AS r
             WHERE r.queue = $1 GROUP BY 1 ORDER BY 1"#,
         queue,
         MAX_RUNS,
+        hours,
     )
     .fetch_all(executor)
     .await
-    .map_err(Error::of("count the runs of the last hour"))
+    .map_err(Error::of("count the runs of the last hours"))
 }
 
 /// Lists the ids of running jobs of a queue, the oldest first.

@@ -11,6 +11,9 @@ use uuid::Uuid;
 
 use crate::error::Error;
 
+const OLD_TRANSACTION_SECS: f64 = 600.0;
+const OLD_WRITER_SECS: f64 = 180.0;
+
 /// The state of the queue as a whole. Lists name at most five things.
 #[derive(Debug, Clone)]
 pub struct Health {
@@ -24,6 +27,18 @@ pub struct Health {
     pub oldest_transaction_secs: f64,
     /// Age of the oldest transaction that has written something, in any database of the server.
     pub oldest_writer_secs: f64,
+}
+
+impl Health {
+    /// Returns true if a transaction is older than dumps take; it was usually forgotten.
+    pub fn has_old_transaction(&self) -> bool {
+        self.oldest_transaction_secs >= OLD_TRANSACTION_SECS
+    }
+
+    /// Returns true if a transaction with writes is older than those of the service, which last milliseconds.
+    pub fn has_old_writer(&self) -> bool {
+        self.oldest_writer_secs >= OLD_WRITER_SECS
+    }
 }
 
 pub async fn health(executor: impl PgExecutor<'_>) -> Result<Health, Error> {

@@ -1,0 +1,32 @@
+// Actions of the present page in the search: those whose words contain what is written. Choosing one leads to its button, and opens its
+// confirmation. Nothing is done by the search itself.
+function found(text) {
+  const words = text.trim().toLowerCase();
+  const buttons = [...document.querySelectorAll(".main .head .actions button, .main .explain button")];
+  const fits = (button) => !button.closest(".sheet") && button.textContent.toLowerCase().includes(words);
+  return words.length < 2 ? [] : buttons.filter(fits);
+}
+
+function entry(button) {
+  const item = document.createElement("li");
+  const choice = document.createElement("button");
+  const kind = document.createElement("span");
+  kind.className = "faint small";
+  kind.textContent = " action of this page";
+  choice.type = "button";
+  choice.textContent = button.textContent.trim();
+  choice.append(kind);
+  choice.addEventListener("click", () => {
+    document.getElementById("find").hidePopover();
+    button.focus();
+    button.popoverTargetElement?.showPopover();
+  });
+  item.append(choice);
+  return item;
+}
+
+export function offerActions() {
+  const list = document.getElementById("page-actions");
+  const input = document.getElementById("q");
+  input?.addEventListener("input", () => list.replaceChildren(...found(input.value).map(entry)));
+}

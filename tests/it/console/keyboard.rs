@@ -1,0 +1,83 @@
+//! Each page by keyboard alone.
+
+use super::{browser::Browser, scenery::Scenery};
+
+const TAB: &str = "\u{e004}";
+const ENTER: &str = "\u{e007}";
+const ESCAPE: &str = "\u{e00c}";
+const CONTROL: &str = "\u{e009}";
+
+/// Everything that a person can act on, as far as it is visible.
+const CONTROLS: &str = "window.controls = () => [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex=\"0\"]')]
+    .filter((it) => it.checkVisibility({ visibilityProperty: true }) && !it.disabled && it.type !== 'hidden' && it.tabIndex >= 0);";
+
+async fn open(browser: &Browser, scenery: &Scenery, path: &str) {
+    browser.open(&scenery.url(path)).await;
+    // The last thing that the scripts of a page do.
+    browser.wait_until("document.documentElement.dataset.ready !== undefined").await;
+}
+
+#[tokio::test]
+async fn tab_reaches_every_control_of_every_page() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(1440, 900).await;
+    for (name, path) in scenery.pages() {
+        open(&browser, &scenery, &path).await;
+        browser.run(CONTROLS).await;
+        browser.run("window.reached = new Set(); document.addEventListener('focusin', (event) => window.reached.add(event.target))").await;
+        browser.press(&[TAB]).await;
+        assert_eq!(
+            browser.run("return document.activeElement.className").await,
+            "skip",
+            "{name}: the first stop is the skip link"
+        );
+        let n_controls = browser.run("return controls().length").await.as_u64().unwrap();
+        browser.press_often(TAB, 2 * usize::try_from(n_controls).unwrap() + 40).await;
+        let missed = "return controls().filter((it) => !window.reached.has(it)).map((it) => it.outerHTML.slice(0, 160))";
+        let missed = browser.run(missed).await;
+        assert_eq!(missed.as_array().map(Vec::len), Some(0), "{name}: {missed}");
+    }
+}
+
+#[tokio::test]
+async fn focus_is_visible_and_the_skip_link_leads_to_the_content() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(1440, 900).await;
+    open(&browser, &scenery, "/tasks").await;
+    browser.press(&[TAB]).await;
+    let outline = "return getComputedStyle(document.activeElement).outlineStyle";
+    assert_eq!(browser.run(outline).await, "solid");
+    browser.press(&[ENTER]).await;
+    browser.wait_until("location.hash === '#main'").await;
+    browser.press(&[TAB]).await;
+    assert_eq!(
+        browser.run("return document.activeElement.closest('main') !== null").await,
+        true,
+        "the next stop is in the content"
+    );
+}
+
+#[tokio::test]
+async fn sheets_open_and_close_by_keys_and_give_the_focus_back() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(1440, 900).await;
+    open(&browser, &scenery, "/tasks").await;
+    browser.press(&["j"]).await;
+    browser.wait_until("document.activeElement.closest('tbody tr') !== null").await;
+    browser.run("window.before = document.activeElement").await;
+    for keys in [&[CONTROL, "k"][..], &["?"]] {
+        browser.press(keys).await;
+        browser.wait_until("document.querySelector('.sheet:popover-open')").await;
+        browser.press(&[ESCAPE]).await;
+        browser.wait_until("!document.querySelector('.sheet:popover-open')").await;
+        browser.wait_until("document.activeElement === window.before").await;
+    }
+    browser.press(&["k"]).await;
+    browser.press(&["j"]).await;
+    browser.press(&["j"]).await;
+    browser.press(&[ENTER]).await;
+    browser.wait_until("/^.tasks.[0-9a-f-]{36}$/.test(location.pathname)").await;
+}
