@@ -125,7 +125,7 @@ impl UpkeepScenery {
             .execute(pool)
             .await
             .unwrap();
-        let counted = "insert into dalsegno.transition_deltas (queue, kind, event, from_state, to_state, n) values ('upkeep', 'send_webhook', 'fail', 'running', 'dead', 1)";
+        let counted = "insert into dalsegno.transition_deltas (queue, kind, event, from_state, to_state, n) values ('upkeep', 'send_webhook', 'fail', 'new', 'dead', 1)";
         sqlx::query(counted).execute(pool).await.unwrap();
         let delivery = "insert into dalsegno.webhook_deliveries (id, webhook_id, task_id, job_id, created_at, next_at, ended_at, attempts, last_status, kind, state, last_error, body)
              values (gen_random_uuid(), $1, $2, $3, '2026-11-20 11:00+00', $4, $5, $6, $7, 'task.done', $8, $9, '{}')";
