@@ -170,15 +170,15 @@ impl SelectionAction {
     }
 
     async fn perform(self, page: &Page, id: Uuid, reason: &str) -> Result<(), Refusal> {
-        let mut fields = vec![("id".to_owned(), id.to_string())];
+        let mut fields = vec![("id".to_owned(), id.to_string().into())];
         let operation = match self {
             Self::Cancel => "cancel_task",
             Self::Retry => "retry_task",
         };
         if self == Self::Cancel && !reason.is_empty() {
-            fields.push(("reason".to_owned(), reason.to_owned()));
+            fields.push(("reason".to_owned(), reason.into()));
         }
-        page.caller.run_form(operation, &fields).await.map(drop)
+        page.caller.run_form(operation, fields).await.map(drop)
     }
 }
 

@@ -197,6 +197,7 @@ async fn conversations(
         campaign_id: Some(given),
         agent: None,
         open: true,
+        created_after: None,
         cursor: cursor.parse().ok(),
         limit: None,
     };

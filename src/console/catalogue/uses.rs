@@ -119,6 +119,7 @@ async fn conversations(page: &Page, name: &str) -> Result<Markup, Refusal> {
         campaign_id: None,
         agent: Some(name.to_owned()),
         open: true,
+        created_after: None,
         cursor: None,
         limit: Some(MAX_SESSIONS),
     };
