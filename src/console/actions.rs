@@ -1,4 +1,6 @@
 //! Forms of pages: each runs an operation by its id.
+//!
+//! The name of a field may begin with the way in which its text is read (`money:micros`); such a field is null if it is empty.
 
 use axum::{
     extract::Path,
@@ -7,35 +9,66 @@ use axum::{
 };
 use serde_json::Value;
 
-use crate::http::{
-    Problem,
-    pages::{PageCaller, PageForm, TOKEN_FIELD, local_target, see_other},
+use crate::{
+    domain::{amount::parse_money, class::Kind},
+    http::{
+        Problem,
+        pages::{PageCaller, PageForm, TOKEN_FIELD, local_target, see_other},
+    },
+    operations::Refusal,
 };
 
 const REDIRECT: HeaderName = HeaderName::from_static("hx-redirect");
 /// Fields of forms that are no input of the operation.
 const OWN_FIELDS: [&str; 2] = [TOKEN_FIELD, "then"];
 
-/// Runs the operation, and goes on to the page that the form names. Empty fields are left out.
+/// Runs the operation, and goes on to the page that the form names. Empty fields without a way to read them are left out.
 pub(super) async fn run(
     Path(operation): Path<String>,
     caller: PageCaller,
     headers: HeaderMap,
     form: PageForm,
 ) -> Result<Response, Problem> {
-    let is_input = |(name, value): &&(String, String)| {
-        !OWN_FIELDS.contains(&name.as_str()) && !value.is_empty()
-    };
-    // Browsers send line ends as CR LF.
-    let text = |(name, value): &(String, String)| (name.clone(), value.replace("\r\n", "\n"));
-    let fields: Vec<_> = form.0.iter().filter(is_input).map(text).collect();
-    let output = caller.run_form(&operation, &fields).await?;
+    let fields = form.0.iter().filter(|(name, _)| !OWN_FIELDS.contains(&name.as_str()));
+    let fields = fields.filter_map(|(name, text)| read(name, text).transpose());
+    let output = caller.run_form(&operation, fields.collect::<Result<_, _>>()?).await?;
     let target = filled(local_target(form.field("then")), &output);
     let is_fragment = headers.contains_key("hx-request");
     Ok(match HeaderValue::try_from(&target) {
         Ok(target) if is_fragment => (StatusCode::NO_CONTENT, [(REDIRECT, target)]).into_response(),
         _ => see_other(&target),
     })
+}
+
+/// Reads a field of a form.
+fn read(name: &str, text: &str) -> Result<Option<(String, Value)>, Refusal> {
+    // Browsers send line ends as CR LF.
+    let text = text.replace("\r\n", "\n");
+    let (way, name) = match name.split_once(':') {
+        None if text.is_empty() => return Ok(None),
+        None => return Ok(Some((name.to_owned(), Value::String(text)))),
+        Some(parts) => parts,
+    };
+    let wrong = |detail: String| Refusal::new(Kind::Invalid, "bad_field", detail);
+    let value = match (way, text.trim()) {
+        (_, "") => Value::Null,
+        ("money", amount) => {
+            let micros = parse_money(&amount.replace(',', "."));
+            micros.map_err(|error| wrong(error.to_string()))?.into()
+        }
+        ("number", number) => {
+            let invalid =
+                || wrong(format!("`{number}` is not a whole number: use for example 250000"));
+            number.parse::<i64>().map_err(|_| invalid())?.into()
+        }
+        ("text", _) => Value::String(text),
+        _ => {
+            return Err(wrong(format!(
+                "the form has an unknown field `{way}:{name}`: reload the page"
+            )));
+        }
+    };
+    Ok(Some((name.to_owned(), value)))
 }
 
 /// Fills fields of the output into a path: `/sessions/{id}`.
@@ -55,6 +88,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn fields_are_read_in_the_way_that_their_name_says() {
+        let value = |name, text| read(name, text).unwrap().map(|(_, value)| value);
+        assert_eq!(value("money:micros", " 12.50 "), Some(json!(12_500_000)));
+        assert_eq!(value("money:micros", "12,5"), Some(json!(12_500_000)));
+        assert_eq!(value("money:micros", ""), Some(Value::Null));
+        assert_eq!(value("number:tokens", "250000"), Some(json!(250_000)));
+        assert_eq!(value("text:client_context", "a\r\nb"), Some(json!("a\nb")));
+        assert_eq!(value("text:client_context", ""), Some(Value::Null));
+        assert_eq!(value("reason", ""), None);
+        assert_eq!(value("reason", "late"), Some(json!("late")));
+        for (name, text) in
+            [("money:micros", "12.50 €"), ("number:tokens", "1e9"), ("other:x", "1")]
+        {
+            assert_eq!(read(name, text).unwrap_err().code, "bad_field", "{name}");
+        }
+    }
 
     #[test]
     fn the_next_page_can_be_that_of_the_output() {

@@ -34,7 +34,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Show new items", "n"),
     ("Go to the explanation", "e"),
     ("Write a post", "r"),
-    ("Previous, next turn", "[ ]"),
+    ("Previous, next attempt or turn", "[ ]"),
     ("Copy the id", "y"),
     ("Change the theme", "t"),
     ("Back to the list", "u"),

@@ -65,6 +65,11 @@ impl View {
         format_money(&self.currency, micros)
     }
 
+    /// Returns the label of amounts.
+    pub(in crate::console) fn currency(&self) -> &str {
+        &self.currency
+    }
+
     fn exact(&self, at: DateTime<Utc>) -> String {
         at.with_timezone(&self.zone).format("%a %-d %b %Y, %H:%M:%S %Z").to_string()
     }

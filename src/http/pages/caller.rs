@@ -2,7 +2,7 @@
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 use chrono::{DateTime, Utc};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::form::form_token;
 use crate::{
@@ -92,7 +92,9 @@ impl PageCaller {
     }
 
     /// Runs the operation of a form by its id, with the fields of the form. Returns its output.
-    pub async fn run_form(&self, id: &str, fields: &[(String, String)]) -> Result<Value, Refusal> {
+    ///
+    /// Fields that are all texts are read as those of a query; others make up a JSON body.
+    pub async fn run_form(&self, id: &str, fields: Vec<(String, Value)>) -> Result<Value, Refusal> {
         let entry = operations::ALL.iter().find(|entry| entry.spec.id == id);
         let (spec, run) = match entry.map(|entry| (&entry.spec, entry.run)) {
             Some((spec, Run::Once(run))) if !spec.has_secret => (spec, run),
@@ -103,14 +105,23 @@ impl PageCaller {
         };
         self.check_scope(spec)?;
         let in_path: Vec<&'static str> = spec.path_fields().collect();
-        let value = |name: &str| fields.iter().find(|(field, _)| field == name);
-        let path = in_path
-            .iter()
-            .filter_map(|name| value(name).map(|(_, text)| (*name, text.clone())))
-            .collect::<Vec<_>>();
-        self.check_reach(spec, value("id").map(|(_, id)| id.as_str())).await?;
-        let query = fields.iter().filter(|(name, _)| !in_path.contains(&name.as_str())).cloned();
-        let fields = Fields { path, query: query.collect(), ..Fields::default() };
+        let (path, rest): (Vec<_>, Vec<_>) =
+            fields.into_iter().partition(|(name, _)| in_path.contains(&name.as_str()));
+        let text = |name: &str| {
+            path.iter().find(|(field, _)| field == name).and_then(|(_, value)| value.as_str())
+        };
+        self.check_reach(spec, text("id")).await?;
+        let path = in_path.iter().filter_map(|name| Some((*name, text(name)?.to_owned())));
+        let path: Vec<_> = path.collect();
+        let fields = match rest.iter().all(|(_, value)| value.is_string()) {
+            true => Fields { path, query: texts(rest), ..Fields::default() },
+            false => {
+                let body: Map<String, Value> = rest.into_iter().collect();
+                let json =
+                    serde_json::to_vec(&body).map_err(|error| Refusal::fault(spec.id, &error))?;
+                Fields { path, json: Some(json), ..Fields::default() }
+            }
+        };
         let JsonOutput { json, .. } = run(fields, self.call.clone()).await?;
         serde_json::from_slice(&json).map_err(|error| Refusal::fault(spec.id, &error))
     }
@@ -139,6 +150,14 @@ impl PageCaller {
             ),
         })
     }
+}
+
+fn texts(fields: Vec<(String, Value)>) -> Vec<(String, String)> {
+    let text = |(name, value)| match value {
+        Value::String(text) => Some((name, text)),
+        _ => None,
+    };
+    fields.into_iter().filter_map(text).collect()
 }
 
 impl FromRequestParts<RouterState> for PageCaller {

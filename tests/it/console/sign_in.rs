@@ -11,11 +11,11 @@ use crate::{
     },
 };
 
-const HTML: (&str, &str) = ("Accept", "text/html");
-const KEYS: [(&str, &str); 2] = [("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)];
+pub const HTML: (&str, &str) = ("Accept", "text/html");
+pub const KEYS: [(&str, &str); 2] = [("http.require_key", "true"), ("http.admin_key", ADMIN_KEY)];
 
 /// Makes a key over the API.
-async fn key(app: &TestApp, name: &str, scope: &str) -> (String, String) {
+pub async fn key(app: &TestApp, name: &str, scope: &str) -> (String, String) {
     let body = json!({ "name": name, "scopes": [scope] }).to_string();
     let bearer = format!("Bearer {ADMIN_KEY}");
     let made = send(app.address, "POST", "/v1/keys", &[("Authorization", &bearer)], &body)
@@ -30,13 +30,13 @@ fn cookie(reply: &Reply) -> String {
     line.unwrap_or_else(|| panic!("{reply:?}")).split(';').next().unwrap().to_owned()
 }
 
-fn form_token(body: &str) -> String {
+pub fn form_token(body: &str) -> String {
     let field =
         body.split("name=\"form_token\" value=\"").nth(1).unwrap_or_else(|| panic!("{body}"));
     field.split('"').next().unwrap().to_owned()
 }
 
-async fn post(
+pub async fn post(
     app: &TestApp,
     path: &str,
     cookie: &str,
@@ -57,7 +57,7 @@ async fn post(
 }
 
 /// Signs in and returns the cookie.
-async fn sign_in(app: &TestApp, key: &str) -> String {
+pub async fn sign_in(app: &TestApp, key: &str) -> String {
     let form = send(app.address, "GET", "/sign-in", &[HTML], "").await;
     let (cookie_before, token) = (cookie(&form), form_token(&form.body));
     let reply = post(
@@ -75,7 +75,7 @@ async fn sign_in(app: &TestApp, key: &str) -> String {
     after
 }
 
-async fn open(app: &TestApp, path: &str, cookie: &str) -> Reply {
+pub async fn open(app: &TestApp, path: &str, cookie: &str) -> Reply {
     send(app.address, "GET", path, &[HTML, ("Cookie", cookie)], "").await
 }
 
