@@ -92,7 +92,7 @@ pub struct RetryTask {
 /// Retries keep the new priority.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = PriorityChange, example = json!({ "priority": 10 }))]
+#[schema(as = PriorityChange)]
 pub struct ChangeTaskPriority {
     pub id: Uuid,
     /// 0 is the most urgent; 100 is the default.
