@@ -36,7 +36,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Select the row", "x"),
     ("Go to the explanation", "e"),
     ("Write a post", "r"),
-    ("Previous, next turn", "[ ]"),
+    ("Previous, next attempt or turn", "[ ]"),
     ("Copy the id", "y"),
     ("Change the theme", "t"),
     ("Back to the list", "u"),

@@ -170,7 +170,7 @@ pub use self::{
     sign_ins::{EndSignIn, ListSignIns},
     spec::{Command, MAX_BULK_BYTES, Method, Spec, Success},
     streams::{BEGIN, END, FollowFeed, FollowTask},
-    tasks::{CancelTask, ExplainTask, ListTasks, RetryTask, ShowTask},
+    tasks::{CancelTask, ChangeTaskPriority, ExplainTask, ListTasks, RetryTask, ShowTask},
     transaction::{
         Limits, OpenTransaction, SeveralTransactions, begin, begin_alongside, begin_read,
         begin_several,
@@ -315,6 +315,7 @@ pub const ALL: &[Entry] = &[
     entry::<HandOut>(),
     entry::<CancelTask>(),
     entry::<RetryTask>(),
+    entry::<ChangeTaskPriority>(),
     entry::<ChangeTaskBudget>(),
     entry::<ExplainTask>(),
     entry::<ShowBlackboard>(),

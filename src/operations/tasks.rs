@@ -7,8 +7,8 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, TOO_MANY_WAITING,
-    TOO_MANY_WAITING_PER_CLIENT, WaitLimit, by_request, page_limit,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Method, Operation, Refusal, Spec,
+    TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT, WaitLimit, by_request, page_limit,
 };
 use crate::domain::{
     Page,
@@ -17,7 +17,9 @@ use crate::domain::{
     explanations::{self, Explanation},
     keys::Scope,
     labels,
-    tasks::{self, CancelledTask, Detail, Error, ListedTask, State, Task, TaskFilter},
+    tasks::{
+        self, CancelledTask, Detail, Error, ListedTask, State, Task, TaskFilter, TaskPriority,
+    },
     timestamp,
 };
 
@@ -85,6 +87,19 @@ pub struct CancelTask {
 #[serde(deny_unknown_fields)]
 pub struct RetryTask {
     pub id: Uuid,
+}
+
+/// Changes the priority of a waiting task. The tasks of a conversation keep their order.
+///
+/// Retries keep the new priority.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = PriorityChange)]
+pub struct ChangeTaskPriority {
+    pub id: Uuid,
+    /// 0 is the most urgent; 100 is the default.
+    #[schema(minimum = 0, maximum = 32767)]
+    pub priority: i32,
 }
 
 /// Explains why a task is in its state, and what has to happen next.
@@ -181,6 +196,31 @@ impl Change for RetryTask {
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<Task> {
         let output = tasks::retry(conn, self.id, call.now).await?;
         Ok(ChangeOutput::of(self.id, output, json!({})))
+    }
+}
+
+impl Change for ChangeTaskPriority {
+    const SPEC: Spec =
+        Spec::change("change_task_priority", "/v1/tasks/{id}/priority", "task priority")
+            .tag(TAG)
+            .by(Method::Patch)
+            .refuses(&[
+                Error::UNKNOWN,
+                Error::ENDED,
+                Error::NOT_WAITING,
+                Error::REQUEUED,
+                BAD_ARGUMENT,
+            ]);
+    const ACTION: Action = Action::TaskPriority;
+    type Output = TaskPriority;
+
+    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<TaskPriority> {
+        let output = tasks::change_priority(conn, self.id, self.priority).await?;
+        if output.priority == output.before {
+            return Ok(ChangeOutput::nothing(self.id, output));
+        }
+        let data = json!({ "priority": output.priority, "before": output.before });
+        Ok(ChangeOutput::of(self.id, output, data))
     }
 }
 

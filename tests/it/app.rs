@@ -59,7 +59,7 @@ pub struct TestApp {
     pub router: Router,
     server: JoinHandle<()>,
     // Dropped last: the fields above still have connections to it.
-    _database: TestDatabase,
+    _database: Option<TestDatabase>,
 }
 
 /// A response as it was received.
@@ -126,12 +126,17 @@ impl TestApp {
         set: &[(&str, &str)],
         clock: Arc<dyn Clock>,
     ) -> Self {
+        let pool = database.pool().await;
+        Self { _database: Some(database), ..Self::start_over(pool, set, clock).await }
+    }
+
+    /// Starts a service in the database of the caller.
+    pub async fn start_over(pool: PgPool, set: &[(&str, &str)], clock: Arc<dyn Clock>) -> Self {
         let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
         let telemetry = telemetry::init(&config.log).unwrap();
         let traces = Traces::start(&config.traces).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let pool = database.pool().await;
         let program = env!("CARGO_BIN_EXE_dalsegno").into();
         let services =
             Services::build(&config, Arc::clone(&clock), program, traces.clone()).unwrap();
@@ -161,7 +166,7 @@ impl TestApp {
             server: tokio::spawn(async move {
                 http::run(&config.http, shutdown, served, listener).await;
             }),
-            _database: database,
+            _database: None,
         }
     }
 

@@ -25,8 +25,10 @@ use super::{
     words::{LimitFlags, format_cancellation, parse_period},
 };
 use crate::{
-    domain::{bulk_actions::Action, explanations::Explanation},
-    operations::{CancelTask, ChangeTaskBudget, ExplainTask, Noun, RetryTask, ShowTask},
+    domain::{bulk_actions::Action, explanations::Explanation, tasks::TaskPriority},
+    operations::{
+        CancelTask, ChangeTaskBudget, ChangeTaskPriority, ExplainTask, Noun, RetryTask, ShowTask,
+    },
 };
 
 #[derive(Debug, Subcommand)]
@@ -47,6 +49,8 @@ pub(super) enum TaskCommand {
     Cancel(Box<Cancel>),
     /// Retries a failed or cancelled task, or all tasks that match the options.
     Retry(Box<many::Target>),
+    /// Changes the priority of a waiting task: 0 is the most urgent, 100 the default. Tasks of a conversation keep their order.
+    Priority(Priority),
     /// Changes the budget of a task, or shows the task. A task that waits for it continues if the next call fits.
     Budget(Budget),
     /// Explains why a task is in its state, and what has to happen next.
@@ -79,6 +83,14 @@ pub(super) struct Cancel {
     /// Reason, shown with the cancelled task.
     #[arg(long, default_value = "by an operator")]
     reason: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Priority {
+    #[command(flatten)]
+    id: Id,
+    /// The new priority, 0 to 32767.
+    priority: i32,
 }
 
 #[derive(Debug, Args)]
@@ -142,6 +154,11 @@ async fn run_on_server(
             let task = server.call(RetryTask { id }).await?;
             output.print_data(&task, || format!("task {id} is {}", task.state.as_str()));
         }
+        TaskCommand::Priority(Priority { id: Id { id }, priority }) => {
+            let id = server.id(Noun::Task, id).await?;
+            let changed = server.call(ChangeTaskPriority { id, priority: *priority }).await?;
+            output.print_data(&changed, || format_priority(&changed));
+        }
         TaskCommand::Budget(Budget { id: Id { id }, limits }) => {
             let id = server.id(Noun::Task, id).await?;
             let task = match limits.are_none() {
@@ -167,6 +184,13 @@ pub(super) fn limits_of(id: Uuid, limits: &LimitFlags) -> ChangeTaskBudget {
         tokens: limits.tokens(),
         soft_micros: limits.soft_micros(),
         soft_tokens: limits.soft_tokens(),
+    }
+}
+
+fn format_priority(TaskPriority { task_id, priority, before }: &TaskPriority) -> String {
+    match priority == before {
+        true => format!("task {task_id} already had the priority {priority}"),
+        false => format!("task {task_id} has the priority {priority}, before {before}"),
     }
 }
 

@@ -44,6 +44,7 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
         ("campaign", task.campaign_id.to_string()),
         ("agent", catalogue.format_name(&task.agent, &task.instance)),
         ("job", task.job_id.to_string()),
+        ("priority", detail.priority.to_string()),
         ("created", time(task.created_at)),
         ("started", time_or_dash(task.started_at)),
         ("ended", time_or_dash(task.ended_at)),

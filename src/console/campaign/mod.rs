@@ -1,7 +1,12 @@
 //! The page of a campaign: its agents, its board, and what belongs to it.
 
+mod blackboard;
 mod board;
-mod side;
+mod budget;
+mod flow_graph;
+mod flows;
+mod memory;
+mod texts;
 
 use axum::extract::{Path, Query};
 use maud::{Markup, html};
@@ -25,10 +30,12 @@ use crate::{
     },
 };
 
-const TABS: [(&str, &str); 5] = [
+const TABS: [(&str, &str); 7] = [
     ("", "Board"),
     ("tasks", "Tasks"),
     ("conversations", "Conversations"),
+    ("flows", "Flows"),
+    ("brief", "Brief"),
     ("memory", "Memory"),
     ("blackboard", "Blackboard"),
 ];
@@ -39,6 +46,19 @@ pub(super) struct PageQuery {
     part: String,
     #[serde(default)]
     cursor: String,
+    /// A version of the part that is shown.
+    version: Option<i64>,
+    /// The version to compare it with.
+    from: Option<i64>,
+    /// An item of the memory.
+    item: Option<Uuid>,
+    flow: Option<Uuid>,
+    /// `true` shows long texts as a whole.
+    #[serde(default)]
+    whole: String,
+    /// `true` lists revoked and expired items of the memory, too.
+    #[serde(default)]
+    ended: String,
 }
 
 pub(super) async fn show(
@@ -52,8 +72,10 @@ pub(super) async fn show(
     let part = match query.part.as_str() {
         "tasks" => tasks(&page, given, &query.cursor).await?,
         "conversations" => conversations(&page, given, &query.cursor).await?,
-        "memory" => side::memory(&page, given, &query.cursor).await?,
-        "blackboard" => side::blackboard(&page, given).await?,
+        "flows" => flows::show(&page, given, &query).await?,
+        "brief" => texts::show(&page, &overview.campaign, &query).await?,
+        "memory" => memory::show(&page, given, &query).await?,
+        "blackboard" => blackboard::show(&page, given, &query).await?,
         _ => board::show(&page, given, &query.cursor, overview.campaign.status).await?,
     };
     let name = overview.campaign.name.clone();
@@ -71,9 +93,9 @@ pub(super) async fn show(
         div.cols {
             div { (part) }
             aside."stack side" {
-                (side::budget(&page, &overview))
-                (side::flows(&page, given).await?)
-                (side::brief(&page, &overview.campaign))
+                (budget::show(&page, &overview))
+                @if query.part != "flows" { (flows::short(&page, given).await?) }
+                @if query.part != "brief" { (texts::short(&overview.campaign)) }
             }
         }
     };

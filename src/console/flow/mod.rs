@@ -147,7 +147,8 @@ fn table(page: &Page, flows: &[Flow], campaigns: &[(Uuid, String)]) -> Markup {
 pub(super) async fn show(Path(given): Path<Uuid>, page: Page) -> PageResult {
     let detail = page.caller.run(ShowFlow { id: given }).await?;
     let FlowDetail { flow, steps } = &detail;
-    let campaign = page.caller.run_if_allowed(ShowCampaign { id: flow.campaign_id, summary: true }).await?;
+    let campaign =
+        page.caller.run_if_allowed(ShowCampaign { id: flow.campaign_id, summary: true }).await?;
     let campaign = campaign.map(|overview| overview.campaign.name);
     let critical = critical_path(steps, page.view.now);
     let name = format!("Flow {}", flow.template);

@@ -28,6 +28,9 @@ pub(super) use self::{
 /// Longest title of a page or a row that is made from a text.
 const TITLE_MAX_CHARS: usize = 90;
 
+/// Longest text in a page. Longer ones are cut, with a link to the whole.
+const TEXT_MAX_CHARS: usize = 12_000;
+
 /// A state as it is shown: icon, word and colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
@@ -169,6 +172,19 @@ pub(super) fn wide(label: &str, body: &Markup) -> Markup {
 /// Wraps a text of a model or a person in paragraphs, as it is.
 pub(super) fn plain(text: &str) -> Markup {
     html! { div."said plain" dir="auto" { (text) } }
+}
+
+/// Shows the beginning of a long text, with a link to the whole.
+pub(super) fn beginning(text: &str, whole: &str, show: fn(&str) -> Markup) -> Markup {
+    match text.char_indices().nth(TEXT_MAX_CHARS) {
+        None => show(text),
+        Some((end, _)) => html! {
+            (show(&text[..end]))
+            p."small soft after" {
+                "The first " (TEXT_MAX_CHARS) " of " (text.chars().count()) " characters. " a href=(whole) { "Show the whole text" }
+            }
+        },
+    }
 }
 
 /// Counts with the noun in the right number.

@@ -63,7 +63,8 @@ pub(super) async fn show(
         return Ok(Html(pair::rows(&page, &pair).into_string()).into_response());
     }
     let explained = page.caller.run(ExplainSession { id: given }).await?;
-    let campaign = page.caller.run_if_allowed(ShowCampaign { id: session.campaign_id, summary: true }).await?;
+    let campaign =
+        page.caller.run_if_allowed(ShowCampaign { id: session.campaign_id, summary: true }).await?;
     let campaign = campaign.map(|overview| overview.campaign.name);
     let name = agent_name(&session.agent, &session.instance);
     let of = campaign.as_deref().unwrap_or("its campaign");

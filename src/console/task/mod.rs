@@ -1,6 +1,7 @@
 //! The page of a task: the explanation first, then waits and attempts, prompt, result, and what it cost.
 
 mod copies;
+mod result;
 mod timeline;
 
 use axum::{
@@ -16,8 +17,8 @@ use super::{
     layout::Content,
     page::{Page, PageResult},
     parts::{
-        Action, Confirmation, Tone, agent, agent_name, counted, empty, facts, icon, id, plain,
-        rendered, section, sentence, title, tokens, wide,
+        Action, Confirmation, Tone, agent, agent_name, beginning, counted, facts, icon, id, plain,
+        section, sentence, title, tokens, wide,
     },
 };
 use crate::{
@@ -26,17 +27,16 @@ use crate::{
         tasks::{Detail, State, WaitedFor},
     },
     http::Problem,
-    operations::{CancelTask, ExplainTask, RetryTask, ShowCampaign, ShowTask},
+    operations::{CancelTask, ChangeTaskPriority, ExplainTask, RetryTask, ShowCampaign, ShowTask},
 };
-
-/// Longest text in a page. Longer ones are cut, with a link to the whole.
-const TEXT_MAX_CHARS: usize = 12_000;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct PageQuery {
-    /// `raw` shows the result as it was written.
+    /// `raw` shows the result as it was written, `diff` compares it with that of the attempt before.
     #[serde(default)]
     result: String,
+    /// The attempt whose answer is shown, from 1; else the last one.
+    attempt: Option<usize>,
 }
 
 pub(super) async fn show(
@@ -50,6 +50,7 @@ pub(super) async fn show(
     let campaign = page.caller.run_if_allowed(campaign).await?;
     let campaign = campaign.map(|overview| overview.campaign.name);
     let name = title(&detail.task.prompt);
+    let attempt = result::Attempt::of(&query, &detail);
     let body = html! {
         (head(&page, &detail, &name))
         (explain(&detail, &explanation))
@@ -58,7 +59,7 @@ pub(super) async fn show(
                 (stream(&detail))
                 (timeline::show(&page.view, &detail))
                 (prompt(&detail))
-                (result(&detail, &query.result))
+                (result::show(&page, &detail, &query, attempt).await?)
                 (others(&detail))
             }
             aside."stack side" {
@@ -72,6 +73,7 @@ pub(super) async fn show(
         a href="/campaigns" { "Campaigns" } span { "/" }
         a href={ "/campaigns/" (detail.task.campaign_id) } { bdi { (campaign.as_deref().unwrap_or("campaign")) } } span { "/" }
         a href={ "/tasks?campaign_id=" (detail.task.campaign_id) } { "Tasks" }
+        span.end { (attempt.links(&format!("/tasks/{given}"))) }
     };
     Ok(page.respond(Content { title: &name, path, body, watch: given.to_string() }).await?)
 }
@@ -128,10 +130,27 @@ fn head(page: &Page, detail: &Detail, name: &str) -> Markup {
             }
             div.actions {
                 @if matches!(task.state, State::Failed | State::Cancelled) { (retry.button(&page.view, &page.caller)) }
+                @if task.state == State::Queued { (priority(page, detail)) }
                 @if !has_ended { (cancel.button(&page.view, &page.caller)) }
             }
         }
     }
+}
+
+/// The form for the priority of a waiting task.
+fn priority(page: &Page, detail: &Detail) -> Markup {
+    let given = detail.task.id.to_string();
+    let here = format!("/tasks/{given}");
+    let fields = [("id", given.as_str())];
+    let change = Confirmation {
+        action: Action::of::<ChangeTaskPriority>("Change priority", "up", &fields, &here),
+        id: "change-priority",
+        heading: "Change the priority",
+        consequences: html! { p { "Waiting tasks of all conversations start in the order of their priority: 0 is the most urgent, 100 the default. Tasks of one conversation keep their order. Retries keep the priority." } },
+        fields: html! { div.field { label for="priority" { "Priority, 0 to 32767" } input #priority name="priority" type="number" min="0" max="32767" required value=(detail.priority); } },
+        command: format!("dalsegno task priority {given} {}", detail.priority),
+    };
+    change.button(&page.view, &page.caller)
 }
 
 fn explain(detail: &Detail, Explanation { because, next, .. }: &Explanation) -> Markup {
@@ -160,54 +179,7 @@ fn stream(detail: &Detail) -> Markup {
 fn prompt(detail: &Detail) -> Markup {
     let text = &detail.task.prompt;
     let end = html! { (counted(text.split_whitespace().count(), "word", "words")) };
-    section("Prompt", &end, &cut(text, &format!("/tasks/{}/prompt", detail.task.id), plain))
-}
-
-fn result(detail: &Detail, form: &str) -> Markup {
-    let task = &detail.task;
-    let here = format!("/tasks/{}", task.id);
-    let is_raw = form == "raw";
-    let Some(text) = &task.result else {
-        let words = match task.state {
-            State::Queued | State::Running => {
-                "There is no result yet. The command prints it as soon as the task has ended."
-            }
-            _ => "The task ended without a result.",
-        };
-        return section(
-            "Result",
-            &html! {},
-            &empty(words, &format!("dalsegno task show {} --wait 5m", task.id)),
-        );
-    };
-    let body = html! {
-        div.answer-bar {
-            nav.choice aria-label="View" {
-                a href=(here) aria-current=[(!is_raw).then_some("page")] { "Rendered" }
-                a href={ (here) "?result=raw" } aria-current=[is_raw.then_some("page")] { "Raw" }
-            }
-        }
-        (cut(text, &format!("{here}/result"), if is_raw { raw } else { rendered }))
-    };
-    let end = html! { (counted(text.split_whitespace().count(), "word", "words")) };
-    section("Result", &end, &body)
-}
-
-fn raw(text: &str) -> Markup {
-    html! { pre."code wrap" dir="auto" { (text) } }
-}
-
-/// Shows the beginning of a long text, with a link to the whole.
-fn cut(text: &str, whole: &str, show: fn(&str) -> Markup) -> Markup {
-    match text.char_indices().nth(TEXT_MAX_CHARS) {
-        None => show(text),
-        Some((end, _)) => html! {
-            (show(&text[..end]))
-            p."small soft after" {
-                "The first " (TEXT_MAX_CHARS) " of " (text.chars().count()) " characters. " a href=(whole) { "Show the whole text" }
-            }
-        },
-    }
+    section("Prompt", &end, &beginning(text, &format!("/tasks/{}/prompt", detail.task.id), plain))
 }
 
 /// The tasks that it waits for, and those that it has added.
@@ -271,6 +243,7 @@ fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
             "Session",
             html! { @if let Some(session) = task.session_id { a href={ "/sessions/" (session) } { (id("", session)) } @if let Some(turn) = task.turn { ", " a href={ "/sessions/" (session) "/turns/" (turn) } { "turn " (turn) } } } },
         ),
+        ("Priority", html! { (detail.priority) }),
         ("Attempts", html! { (detail.turns.len()) }),
         ("Started", html! { @if let Some(at) = task.started_at { (page.view.time(at)) } }),
         ("Ended", html! { @if let Some(at) = task.ended_at { (page.view.time(at)) } }),

@@ -1,4 +1,4 @@
-//! The difference between the contexts of two turns.
+//! The difference between the contexts of two turns, of one session or of two.
 
 use maud::{Markup, html};
 use uuid::Uuid;
@@ -6,36 +6,98 @@ use uuid::Uuid;
 use crate::{
     console::{
         page::Page,
-        parts::{empty, section, tokens, wide},
+        parts::{empty, id, section, tokens, wide, word_diff},
     },
-    operations::{CompareContexts, PartChange, PartDiff, Refusal, WordChangeKind},
+    domain::class::Kind,
+    operations::{CompareContexts, PartChange, PartDiff, Refusal},
 };
 
-/// Words that are shown of a changed part.
-const MAX_WORDS: usize = 400;
+/// A turn that a person names: by its number in this session, or by a link to the page of any turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct GivenTurn {
+    session: Uuid,
+    number: i32,
+}
+
+impl GivenTurn {
+    /// Reads `7`, `/sessions/ID/turns/7`, the address of that page, or `ID 7`.
+    pub(super) fn parse(text: &str, session: Uuid) -> Option<Self> {
+        let mut parts = text
+            .split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
+            .filter(|part| !part.is_empty());
+        let given = parts.clone().find_map(|part| Uuid::try_parse(part).ok());
+        let number = match given {
+            Some(_) => parts
+                .skip_while(|part| Uuid::try_parse(part).is_err())
+                .find_map(|part| part.parse().ok()),
+            None => {
+                parts.next().and_then(|part| part.parse().ok()).filter(|_| parts.next().is_none())
+            }
+        };
+        let number = number.filter(|number| *number > 0)?;
+        Some(Self { session: given.unwrap_or(session), number })
+    }
+}
 
 /// The form that chooses the other turn.
-pub(super) fn form(here: &str, number: i32, n_turns: i32) -> Markup {
-    if n_turns < 2 {
-        return html! {};
-    }
-    let default = if number > 1 { number - 1 } else { number + 1 };
+pub(super) fn form(here: &str, number: i32, with: &str) -> Markup {
+    let before = (number - 1).max(1).to_string();
+    let value = if with.is_empty() { &before } else { with };
     let body = html! {
-        form.filters action=(here) {
-            label { "Other turn" input type="number" name="with" min="1" max=(n_turns) value=(default); }
-            button.btn { "Compare" }
+        form action=(here) {
+            div.field {
+                label for="with" { "Other turn: its number, or the link of a turn of any session" }
+                input #with name="with" value=(value) maxlength="300" required autocomplete="off";
+            }
+            div."actions after" { button.btn { "Compare" } }
         }
     };
     section("Compare contexts", &html! {}, &body)
 }
 
-pub(super) async fn show(page: &Page, id: Uuid, number: i32, with: i32) -> Result<Markup, Refusal> {
-    let ask = CompareContexts { id, from: with, to: number, to_session: None };
-    let Some(diff) = page.caller.run_if_allowed(ask).await? else { return Ok(html! {}) };
+pub(super) async fn show(
+    page: &Page,
+    session: Uuid,
+    number: i32,
+    with: &str,
+) -> Result<Markup, Refusal> {
+    let Some(other) = GivenTurn::parse(with, session) else {
+        let words =
+            "The text names no turn: write a number, or paste the address of the page of a turn.";
+        return Ok(framed(&html! {}, &empty(words, "")));
+    };
+    let ask = CompareContexts {
+        id: other.session,
+        from: other.number,
+        to: number,
+        to_session: Some(session),
+    };
+    let command = format!("dalsegno turn ls {}", other.session);
+    let diff = match page.caller.run_if_allowed(ask).await {
+        Ok(Some(diff)) => diff,
+        Ok(None) => {
+            return Ok(framed(
+                &html! {},
+                &empty("The key of this sign-in may not compare contexts.", ""),
+            ));
+        }
+        Err(refusal) if matches!(refusal.kind, Kind::NotFound | Kind::Conflict) => {
+            return Ok(framed(&html! {}, &empty(&refusal.detail, &command)));
+        }
+        Err(refusal) => return Err(refusal),
+    };
+    let from = html! {
+        a href={ "/sessions/" (diff.from.session_id) "/turns/" (diff.from.turn) } { "turn " (diff.from.turn) }
+        @if diff.from.session_id != diff.to.session_id { " of " (id("session", diff.from.session_id)) }
+    };
     let body = html! {
-        p."small soft" { (tokens(diff.from.estimated_tokens)) " tokens in turn " (with) ", " (tokens(diff.to.estimated_tokens)) " in turn " (number) }
+        p."small soft" {
+            "From " (from) " (" bdi { (diff.from.model) } ", " (tokens(diff.from.estimated_tokens)) " tokens) to turn " (number)
+            " (" bdi { (diff.to.model) } ", " (tokens(diff.to.estimated_tokens)) " tokens)."
+            @if let (Some(shared), Some(all)) = (diff.shared_bytes, diff.to_bytes) { " The first " (tokens(shared)) " of " (tokens(all)) " bytes are the same, so a provider can reuse its cache of them." }
+        }
         @if diff.parts.is_empty() {
-            (empty("Both contexts have the same parts.", &format!("dalsegno context diff {id} {with} {number}")))
+            (empty("Both contexts have the same parts.", ""))
         } @else {
             (wide("Changed parts", &html! {
                 table.tree {
@@ -45,7 +107,11 @@ pub(super) async fn show(page: &Page, id: Uuid, number: i32, with: i32) -> Resul
             }))
         }
     };
-    Ok(section("Compared with another turn", &html! { "turn " (with) " → " (number) }, &body))
+    Ok(framed(&html! { "turn " (diff.from.turn) " → " (number) }, &body))
+}
+
+fn framed(end: &Markup, body: &Markup) -> Markup {
+    html! { div #compared { (section("Compared with another turn", end, body)) } }
 }
 
 fn row(part: &PartDiff) -> Markup {
@@ -56,16 +122,28 @@ fn row(part: &PartDiff) -> Markup {
     };
     html! {
         tr { td { (part.kind.replace('_', " ")) @if let Some(id) = &part.id { " " code.faint { bdi { (id) } } } } td { (change) ", " (part.reason) } td.num { (tokens(part.tokens_before)) } td.num { (tokens(part.tokens_after)) } }
-        @if !part.words.is_empty() {
-            tr { td colspan="4" { div."diff said" dir="auto" {
-                @for change in part.words.iter().take(MAX_WORDS) {
-                    @match change.kind {
-                        WordChangeKind::Same => (change.text),
-                        WordChangeKind::Added => ins { (change.text) },
-                        WordChangeKind::Removed => del { (change.text) },
-                    }
-                }
-            } } }
+        @if !part.words.is_empty() { tr { td colspan="4" { (word_diff(&part.words)) } } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_is_named_by_its_number_or_by_a_link() {
+        let (here, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let parse = |text: &str| GivenTurn::parse(text, here).map(|it| (it.session, it.number));
+        assert_eq!(parse(" 7 "), Some((here, 7)));
+        for text in [
+            format!("/sessions/{other}/turns/7"),
+            format!("https://console.example:7770/sessions/{other}/turns/7?call=2#request"),
+            format!("{other} 7"),
+        ] {
+            assert_eq!(parse(&text), Some((other, 7)), "{text}");
+        }
+        for text in ["", "seven", "7 8", "-7", "0", "99999999999", &other.to_string(), "<script>"] {
+            assert_eq!(parse(text), None, "{text}");
         }
     }
 }

@@ -2,9 +2,9 @@
 
 mod difference;
 mod requests;
+mod waterfall;
 
 use axum::extract::{Path, Query};
-use chrono::TimeDelta;
 use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -13,15 +13,14 @@ use super::{
     layout::Content,
     page::{Page, PageResult},
     parts::{
-        GROUPS, Tone, agent, agent_name, counted, duration, empty, facts, gauge, group_of, id,
-        part_name, section, tokens, wide,
+        GROUPS, Tone, agent, agent_name, duration, empty, facts, gauge, group_of, id, part_name,
+        section, tokens, wide,
     },
 };
 use crate::{
     domain::{
         manifests::CallContext,
         turns::{Detail, State, Turn},
-        usage::{LedgerCall, Outcome},
     },
     operations::{ShowSession, ShowTurn},
 };
@@ -30,8 +29,9 @@ use crate::{
 pub(super) struct PageQuery {
     /// Number of the call whose context is shown, from 1.
     call: Option<i32>,
-    /// The turn to compare with.
-    with: Option<i32>,
+    /// The turn to compare with: a number, or a link to the page of a turn.
+    #[serde(default)]
+    with: String,
     /// `request` shows the request as it was sent.
     #[serde(default)]
     show: String,
@@ -55,9 +55,9 @@ pub(super) async fn show(
         ("request", Some(_)) => requests::sent(&page, given, number, call).await?,
         _ => html! {},
     };
-    let compared = match query.with {
-        Some(with) => difference::show(&page, given, number, with).await?,
-        None => html! {},
+    let compared = match query.with.as_str() {
+        "" => html! {},
+        with => difference::show(&page, given, number, with).await?,
     };
     let body = html! {
         div.head {
@@ -70,7 +70,7 @@ pub(super) async fn show(
         (lede(&page, turn))
         div.cols {
             div.stack {
-                (calls(&page, &detail))
+                (waterfall::show(&page.view, &detail))
                 @if let Some(context) = context { (manifest(context, &detail.contexts, &here)) }
                 @else { (section("Context", &html! {}, &empty(no_context(turn), &format!("dalsegno turn show {given} {number}")))) }
                 (request)
@@ -79,7 +79,7 @@ pub(super) async fn show(
             }
             aside."stack side" {
                 (section("Facts", &html! {}, &turn_facts(&page, &detail)))
-                (difference::form(&here, number, session.session.turns))
+                (difference::form(&here, number, &query.with))
             }
         }
     };
@@ -88,7 +88,7 @@ pub(super) async fn show(
         a href={ "/sessions/" (given) } { "Conversation" }
         span.end {
             @if number > 1 { a rel="prev" href={ "/sessions/" (given) "/turns/" (number - 1) } { "← Turn " (number - 1) } }
-            @if number < session.session.turns { a rel="next" href={ "/sessions/" (given) "/turns/" (number + 1) } { "Turn " (number + 1) " →" } }
+            @if number < session.session.turns || session.session.successor_id.is_some() { a rel="next" href={ "/sessions/" (given) "/turns/" (number + 1) } { "Turn " (number + 1) " →" } }
         }
     };
     Ok(page.respond(Content { title: &name, path, body, watch: String::new() }).await?)
@@ -129,65 +129,6 @@ fn no_context(turn: &Turn) -> &'static str {
     match turn.state {
         State::Running => "The context is stored with the end of the turn.",
         _ => "No context is stored: the turn ended before its call was recorded.",
-    }
-}
-
-/// The calls of the turn over its time.
-fn calls(page: &Page, detail: &Detail) -> Markup {
-    let turn = &detail.turn.turn;
-    let end = turn.ended_at.unwrap_or(page.view.now);
-    let whole = (end - turn.started_at).num_milliseconds().max(1) as f64;
-    let place = |ms: f64| format!("{:.2}%", (ms / whole * 100.0).clamp(0.0, 100.0));
-    let row = |call: &LedgerCall| {
-        let begin = (call.called_at - turn.started_at).num_milliseconds() as f64;
-        let took = f64::from(call.total_ms.unwrap_or(0));
-        let first = f64::from(call.first_byte_ms.unwrap_or(0)).min(took);
-        let tone = match call.outcome {
-            Outcome::Done => Tone::Running,
-            Outcome::Failed | Outcome::Interrupted => Tone::Failed,
-        };
-        let purpose = serde_json::to_value(call.purpose).ok();
-        let purpose = purpose.as_ref().and_then(|it| it.as_str()).unwrap_or("call").to_owned();
-        html! {
-            div { (purpose) span.faint { bdi { (call.model) } } }
-            svg.chart role="img" aria-label={ (purpose) ", " (took) " ms, first byte after " (first) " ms" } {
-                g class=(tone.class()) {
-                    rect.bar-soft x=(place(begin)) y="6" width=(place(first)) height="16" rx="2" {}
-                    rect.bar-tone x=(place(begin + first)) y="6" width=(place(took - first)) height="16" rx="2" {}
-                }
-            }
-            div.num { (duration(TimeDelta::milliseconds(took as i64))) }
-        }
-    };
-    let body = html! {
-        @if detail.ledger.is_empty() {
-            (empty("The ledger has no call of this turn.", "dalsegno cost --by purpose"))
-        } @else {
-            div.fall {
-                div { "Turn" } svg.chart aria-hidden="true" { rect.track y="12" width="100%" height="4" {} } div.num { (duration(end - turn.started_at)) }
-                @for call in &detail.ledger { (row(call)) }
-            }
-            (wide("Calls", &call_table(page, &detail.ledger)))
-        }
-    };
-    section("Calls", &html! { (counted(detail.ledger.len(), "call", "calls")) }, &body)
-}
-
-fn call_table(page: &Page, ledger: &[LedgerCall]) -> Markup {
-    let known = |n: Option<i64>| n.map_or_else(|| "unknown".to_owned(), tokens);
-    html! {
-        table.after {
-            thead { tr { th { "At" } th.num { "In" } th.num { "From the cache" } th.num { "To the cache" } th.num { "Out" } th.num { "Cost" } } }
-            tbody {
-                @for call in ledger {
-                    tr {
-                        td { (page.view.clock(call.called_at)) }
-                        td.num { (known(call.input_tokens)) } td.num { (known(call.cache_read_tokens)) } td.num { (known(call.cache_creation_tokens)) }
-                        td.num { (known(call.output_tokens)) } td.num { (page.view.money(call.cost_micros)) }
-                    }
-                }
-            }
-        }
     }
 }
 

@@ -37,6 +37,7 @@ pub enum Action {
     PostAdd,
     TaskCancel,
     TaskRetry,
+    TaskPriority,
     /// The budget of a task was changed.
     TaskLimit,
     /// A tool has changed something.
@@ -115,6 +116,7 @@ impl Action {
             Self::FlowCancel => "flow.cancel",
             Self::TaskCancel => "task.cancel",
             Self::TaskRetry => "task.retry",
+            Self::TaskPriority => "task.priority",
             Self::TaskLimit => "task.limit",
             Self::ToolCall => "tool.call",
             Self::ToolDeny => "tool.deny",

@@ -1,6 +1,6 @@
 //! The difference between what two calls were sent.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use similar::{ChangeTag, TextDiff};
@@ -206,10 +206,15 @@ fn text_of<'a>(side: Option<&Side<'a>>) -> &'a str {
     side.filter(|side| side.part.sent).and_then(|side| side.text).unwrap_or_default()
 }
 
+/// Longest search for the smallest difference. After it, the rest counts as replaced: texts of a megabyte with nothing in common would
+/// take minutes.
+const SEARCH_TIME: Duration = Duration::from_millis(200);
+
 /// Compares two texts word by word.
 pub fn diff_words(old: &str, new: &str) -> Vec<WordChange> {
     let mut words: Vec<WordChange> = Vec::new();
-    for change in TextDiff::from_words(old, new).iter_all_changes() {
+    let diff = TextDiff::configure().timeout(SEARCH_TIME).diff_words(old, new);
+    for change in diff.iter_all_changes() {
         let kind = match change.tag() {
             ChangeTag::Equal => WordChangeKind::Same,
             ChangeTag::Insert => WordChangeKind::Added,
@@ -237,5 +242,19 @@ mod tests {
             (WordChangeKind::Same, "short verse."),
         ];
         assert_eq!(changes, expected);
+    }
+
+    #[test]
+    fn long_texts_without_common_words_are_replaced_in_bounded_time() {
+        let text = |word: &str| (0..60_000).map(|n| format!("{word}{n} ")).collect::<String>();
+        let (old, new) = (text("a"), text("b"));
+        let changes = diff_words(&old, &new);
+        let of = |kind| -> String {
+            let all =
+                changes.iter().filter(|it| it.kind == kind || it.kind == WordChangeKind::Same);
+            all.map(|it| it.text.as_str()).collect()
+        };
+        assert_eq!(of(WordChangeKind::Removed), old);
+        assert_eq!(of(WordChangeKind::Added), new);
     }
 }

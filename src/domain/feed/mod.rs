@@ -363,6 +363,41 @@ pub async fn of_task(
     .map_err(StatementError::to("read the feed of a task"))
 }
 
+/// A tool that the service ran for a turn, as the progress of the turn tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ToolRun {
+    pub tool: String,
+    /// Time of the event that reported the end, which may be about a second late.
+    pub ended_at: DateTime<Utc>,
+    pub took_ms: i64,
+    pub is_error: bool,
+}
+
+/// Most tool runs that are listed of a turn.
+const MAX_TOOL_RUNS: i64 = 200;
+
+/// Lists the tools of a turn in the order of their ends, as long as the feed has them.
+pub async fn tools_of_turn(
+    executor: impl PgExecutor<'_>,
+    task_id: Uuid,
+    turn: i32,
+) -> Result<Vec<ToolRun>, StatementError> {
+    sqlx::query_as!(
+        ToolRun,
+        r#"select coalesce(t.run ->> 'name', '') as "tool!", f.created_at as "ended_at!",
+                  coalesce((t.run ->> 'took_ms')::bigint, 0) as "took_ms!", coalesce((t.run ->> 'is_error')::boolean, false) as "is_error!"
+             from dalsegno.feed as f cross join lateral jsonb_array_elements(f.data -> 'ended_tools') with ordinality as t (run, place)
+            where f.task_id = $1 and f.kind = 'turn.progress' and f.data ->> 'turn' = $2::integer::text
+            order by f.id, t.place limit $3"#,
+        task_id,
+        turn,
+        MAX_TOOL_RUNS,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the tools of a turn"))
+}
+
 /// The data of all events of a session that say that no compaction was needed, the newest first.
 pub async fn list_compaction_refusals(
     executor: impl PgExecutor<'_>,

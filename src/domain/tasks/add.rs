@@ -22,8 +22,6 @@ use crate::{
 
 /// The same limit as in `dalsegno.store_task`.
 const MAX_KEY_CHARS: usize = 195;
-/// The largest priority that the queue accepts.
-const MAX_PRIORITY: i32 = 32_767;
 const DEFAULT_PRIORITY: i32 = 100;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -114,6 +112,12 @@ pub(super) fn priority_of(new: &New<'_>) -> i32 {
     new.priority.unwrap_or(DEFAULT_PRIORITY)
 }
 
+/// Checks that the queue accepts a priority.
+pub(super) fn check_priority(priority: i32) -> Result<i16, Error> {
+    let fits = i16::try_from(priority).ok().filter(|priority| *priority >= 0);
+    fits.ok_or(Error::Priority(priority))
+}
+
 /// Builds the feed event of a new task.
 pub(super) fn event(new: &New<'_>, id: Uuid) -> feed::New {
     feed::New {
@@ -137,8 +141,8 @@ pub fn check_new(config: &Config, new: &New<'_>) -> Result<(), Error> {
             return Err(Error::Key { n_chars });
         }
     }
-    if let Some(priority) = new.priority.filter(|priority| !(0..=MAX_PRIORITY).contains(priority)) {
-        return Err(Error::Priority(priority));
+    if let Some(priority) = new.priority {
+        check_priority(priority)?;
     }
     new.links.check()?;
     new.labels.check()?;

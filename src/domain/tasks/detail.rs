@@ -19,6 +19,9 @@ use crate::domain::{
 pub struct Detail {
     #[serde(flatten)]
     pub task: Task,
+    /// 0 is the most urgent; 100 is the default.
+    #[serde(default)]
+    pub priority: i16,
     /// The node that the task belongs to. Null: the session stays at its node.
     pub node: Option<String>,
     /// The flow templates that the agent may start in the task. Null: those of the agent's file.
@@ -65,6 +68,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
     let is_cancelled = task.state == State::Cancelled;
     Ok(Detail {
         task,
+        priority: beside.priority,
         node: beside.node,
         flow_templates: beside.flow_templates,
         added_by: beside.added_by,
@@ -97,6 +101,7 @@ async fn children(conn: &mut PgConnection, id: Uuid) -> Result<Vec<WaitedFor>, S
 
 /// Columns of a task that few readers need.
 pub(super) struct DetailColumns {
+    priority: i16,
     node: Option<String>,
     flow_templates: Option<Vec<String>>,
     added_by: Option<String>,
@@ -113,7 +118,7 @@ async fn load_relations(
 ) -> Result<DetailColumns, StatementError> {
     sqlx::query_as!(
         DetailColumns,
-        "select node, flow_templates, added_by, parent_id, continues_id, cancelled_because, flow_id, step from dalsegno.tasks where id = $1",
+        "select priority, node, flow_templates, added_by, parent_id, continues_id, cancelled_because, flow_id, step from dalsegno.tasks where id = $1",
         id,
     )
     .fetch_one(conn)

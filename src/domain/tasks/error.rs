@@ -39,6 +39,10 @@ pub enum Error {
         .state.as_str()
     )]
     NotEnded { id: Uuid, state: State },
+    #[error(
+        "cannot change the priority of task {0}: a worker runs it, and the priority only orders waiting tasks; `dalsegno task show {0}` shows its state"
+    )]
+    NotWaiting(Uuid),
     /// The task has another job than the one that the decision was made for.
     #[error(
         "task {0} was enqueued again at the same time: check its state with `dalsegno task show {0}`, then repeat the command"
@@ -127,6 +131,7 @@ impl Error {
     pub const ENDED: Class = Class::of(Kind::Conflict, "task_ended");
     pub const ERASED: Class = Class::of(Kind::Conflict, "erased");
     pub const NOT_ENDED: Class = Class::of(Kind::Conflict, "task_not_ended");
+    pub const NOT_WAITING: Class = Class::of(Kind::Conflict, "task_not_waiting");
     /// The same call can succeed now.
     pub const REQUEUED: Class =
         Class { retryable: true, ..Class::of(Kind::Conflict, "task_requeued") };
@@ -149,6 +154,7 @@ impl Classify for Error {
             Self::Ended { .. } => Self::ENDED,
             Self::Erased(_) => Self::ERASED,
             Self::NotEnded { .. } => Self::NOT_ENDED,
+            Self::NotWaiting(_) => Self::NOT_WAITING,
             Self::Requeued(_) => Self::REQUEUED,
             Self::NoPredecessor(_) => Self::NO_PREDECESSOR,
             Self::TooManyPredecessors(_) => Self::TOO_MANY_PREDECESSORS,

@@ -31,6 +31,7 @@ mod node;
 mod open_tasks;
 mod parameters;
 mod posted;
+mod priority;
 mod recent;
 mod recurring;
 mod requests;
@@ -71,6 +72,7 @@ pub use self::{
     lost::{end_lost, list_ended_jobs, live_jobs},
     open_tasks::{filter_awaited, list_awaiting_posts, open_of_conversation, queued_jobs},
     posted::{Tree, count_of_tree, set_post},
+    priority::{TaskPriority, change_priority},
     recent::{TaskLine, WaitMinute, failed_since, of_jobs, waits_by_minute},
     recurring::AddTask,
     requests::{Request, added_by_agents, asked_by_people},

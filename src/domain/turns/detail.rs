@@ -1,15 +1,20 @@
 //! Turns as the API shows them.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Error, Turn, find, of_session};
-use crate::domain::{
-    manifests::{self, CallContext},
-    messages,
-    sessions::{self, Session},
-    usage::{self, LedgerCall},
+use crate::{
+    domain::{
+        feed::{self, ToolRun},
+        manifests::{self, CallContext},
+        messages,
+        sessions::{self, Session},
+        usage::{self, LedgerCall},
+    },
+    queue::admin,
 };
 
 /// A turn, with the agent and the model of its session.
@@ -33,6 +38,13 @@ pub struct Detail {
     pub prompt_seq: Option<i64>,
     /// The turn that stored the prompt. It is earlier if the turn repeats a task.
     pub prompt_turn: Option<i32>,
+    /// Time at which the worker claimed the job for this run. Null while it runs, and after `queue.keep.runs_days`.
+    #[serde(default)]
+    pub claimed_at: Option<DateTime<Utc>>,
+    /// The tools that the service ran, in the order of their ends, at most 200. Empty if the provider ran its own tools, and after
+    /// the events of the turn were removed from the feed.
+    #[serde(default)]
+    pub tools: Vec<ToolRun>,
     /// The rows of the ledger. Calls for summaries and facts are charged to the turn before them, and are not part of its counters.
     pub ledger: Vec<LedgerCall>,
     /// The contexts of the calls for the answer, stored with the end of the turn. Empty while it runs, and if its worker was lost.
@@ -72,7 +84,11 @@ pub async fn detail(
     let turn = find(&mut *conn, session_id, number).await?;
     let turn = turn.ok_or(Error::Unknown { session_id, number })?;
     let prompt = messages::find_prompt(&mut *conn, session_id, turn.task_id).await?;
+    let runs = admin::runs_of(&mut *conn, turn.job_id).await?;
+    let run = runs.into_iter().find(|run| run.lease == turn.lease);
     Ok(Detail {
+        claimed_at: run.and_then(|run| run.started_at),
+        tools: feed::tools_of_turn(&mut *conn, turn.task_id, number).await?,
         ledger: usage::of_turn(&mut *conn, session.campaign_id, session_id, number).await?,
         contexts: manifests::of_turn(conn, session_id, number).await?,
         prompt_seq: prompt.map(|prompt| prompt.seq),

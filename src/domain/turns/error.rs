@@ -2,10 +2,13 @@
 
 use uuid::Uuid;
 
-use crate::domain::{
-    StatementError,
-    class::{Class, Classify, Kind},
-    sessions,
+use crate::{
+    domain::{
+        StatementError,
+        class::{Class, Classify, Kind},
+        sessions,
+    },
+    queue,
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +25,8 @@ pub enum Error {
     #[error(transparent)]
     Session(#[from] sessions::Error),
     #[error(transparent)]
+    Queue(#[from] queue::Error),
+    #[error(transparent)]
     Database(#[from] StatementError),
 }
 
@@ -34,6 +39,7 @@ impl Classify for Error {
         match self {
             Self::Unknown { .. } | Self::Ambiguous { .. } => Self::UNKNOWN,
             Self::Session(error) => error.class(),
+            Self::Queue(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }

@@ -253,6 +253,8 @@ fn tasks() -> Vec<Step> {
         ("explain_task", vec!["task", "explain", "TASK"]),
         ("cancel_task", vec!["task", "cancel", "TASK", "--reason", "moving"]),
         ("retry_task", vec!["task", "retry", "TASK"]),
+        ("change_task_priority", vec!["task", "priority", "TASK", "7"]),
+        ("change_task_priority", vec!["task", "priority", UNKNOWN, "7"]),
         ("change_task_budget", vec!["task", "budget", "TASK", "--tokens", "9000", "--no-money"]),
         ("show_task", vec!["task", "budget", "TASK"]),
         ("cancel_task", vec!["task", "cancel"]),

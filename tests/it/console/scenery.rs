@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::{
-    app::{TestApp, TestDatabase},
+    app::{TestApp, TestDatabase, noon},
     conversations::world::{TurnSettings, World},
-    http::client,
+    http::{client, key_setup::ADMIN_KEY},
 };
 
 /// A text that no page may interpret: markup, false tags of contexts, bidirectional overrides, images of other hosts.
@@ -25,6 +25,12 @@ pub struct Scenery {
     pub hostile: Uuid,
     /// A campaign whose name, brief, board, memory and blackboard are hostile.
     pub hostile_campaign: Uuid,
+    /// A task whose first attempt was lost after a part of its answer had arrived.
+    pub retried: Uuid,
+    /// An item of the memory with two versions.
+    pub item: Uuid,
+    /// Headers with the key of an administrator, if keys are needed.
+    auth: Option<String>,
 }
 
 impl Scenery {
@@ -48,8 +54,13 @@ impl Scenery {
             "x".repeat(1_000_000)
         );
         world.commit(&begun, &answer, settings).await.unwrap();
+        let retried = retried(&world).await;
         let waiting = world.add_later("Part 10: The quay.").await;
-        let scenery = Self {
+        let needs_key = set.iter().any(|(name, _)| *name == "http.admin_key");
+        let mut scenery = Self {
+            retried,
+            item: Uuid::nil(),
+            auth: needs_key.then(|| format!("Bearer {ADMIN_KEY}")),
             session_id: first.session_id.unwrap(),
             done: first.id,
             waiting: waiting.id,
@@ -58,8 +69,47 @@ impl Scenery {
             app,
             world,
         };
-        scenery.post_on_the_board(HOSTILE).await;
+        scenery.fill().await;
         scenery
+    }
+
+    /// Writes versions of all that has versions, and starts a flow. All texts are hostile.
+    async fn fill(&mut self) {
+        let campaign = format!("/v1/campaigns/{}", self.world.campaign.id);
+        self.send("POST", &format!("{campaign}/posts"), &json!({ "text": HOSTILE })).await;
+        let long = format!("Nine parts. {HOSTILE}\n\n{}", "x".repeat(200_000));
+        let edit =
+            json!({ "brief": long, "client_context": format!("Dry, no adjectives. {HOSTILE}") });
+        self.send("PATCH", &campaign, &edit).await;
+        let title: String = format!("The tone {HOSTILE}").chars().take(150).collect();
+        for body in ["Write short sentences.", &format!("Write very short sentences. {HOSTILE}")] {
+            let item = json!({ "kind": "edict", "name": "tone", "title": title, "body": body });
+            let stored = self.send("POST", &format!("{campaign}/memory"), &item).await;
+            self.item = stored["id"].as_str().unwrap().parse().unwrap();
+        }
+        let key: String = HOSTILE.chars().take(60).collect();
+        let document = json!({ "plan": { "parts": 9, "draft": HOSTILE } });
+        let set = json!({ "document": document, "expected_version": 0 });
+        self.send("PUT", &format!("{campaign}/blackboard"), &set).await;
+        let patch = json!({ "patch": { "plan": { "parts": 10 }, key: "x".repeat(20_000) } });
+        self.send("PATCH", &format!("{campaign}/blackboard"), &patch).await;
+        let flow = json!({ "template": "reviewed-text", "inputs": { "task": format!("Write about the harbour. {HOSTILE}") } });
+        self.send("POST", &format!("{campaign}/flows"), &flow).await;
+    }
+
+    /// Sends a request that must succeed, as an administrator where keys are needed.
+    pub async fn send(&self, method: &str, path: &str, body: &Value) -> Value {
+        let auth = self.auth.as_deref().map(|key| ("Authorization", key));
+        let headers: Vec<_> =
+            auth.into_iter().chain([("Content-Type", "application/json")]).collect();
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let reply = client::send(self.app.address, method, path, &headers, &body).await;
+        assert!((200..300).contains(&reply.status), "{method} {path}: {reply:?}");
+        serde_json::from_str(&reply.body).unwrap_or_default()
+    }
+
+    pub async fn get_json(&self, path: &str) -> Value {
+        self.send("GET", path, &Value::Null).await
     }
 
     pub fn url(&self, path: &str) -> String {
@@ -68,7 +118,7 @@ impl Scenery {
 
     /// The path of each page, with a name for its pictures. A test fails if a route of the console is missing.
     pub fn pages(&self) -> Vec<(&'static str, String)> {
-        let Self { session_id, done, waiting, hostile, hostile_campaign, .. } = self;
+        let Self { session_id, done, waiting, hostile, hostile_campaign, retried, item, .. } = self;
         let campaign = self.world.campaign.id;
         vec![
             ("overview", "/".to_owned()),
@@ -76,6 +126,9 @@ impl Scenery {
             ("task-done", format!("/tasks/{done}")),
             ("task-waiting", format!("/tasks/{waiting}")),
             ("task-hostile", format!("/tasks/{hostile}")),
+            ("task-retried", format!("/tasks/{retried}")),
+            ("task-attempt", format!("/tasks/{retried}?attempt=1&result=raw")),
+            ("task-diff", format!("/tasks/{retried}?result=diff")),
             ("sessions", "/sessions".to_owned()),
             ("session", format!("/sessions/{session_id}")),
             ("turn", format!("/sessions/{session_id}/turns/1")),
@@ -83,6 +136,9 @@ impl Scenery {
             ("campaigns", "/campaigns".to_owned()),
             ("campaign", format!("/campaigns/{campaign}")),
             ("campaign-tasks", format!("/campaigns/{campaign}?part=tasks")),
+            ("campaign-flows", format!("/campaigns/{campaign}?part=flows")),
+            ("campaign-brief", format!("/campaigns/{campaign}?part=brief")),
+            ("campaign-versions", format!("/campaigns/{campaign}?part=brief&from=1&version=2")),
             ("campaign-memory", format!("/campaigns/{campaign}?part=memory")),
             ("cost", "/cost".to_owned()),
             ("cost-calls", "/cost/calls".to_owned()),
@@ -101,15 +157,33 @@ impl Scenery {
             ),
             ("selection", format!("/tasks/selected?action=cancel&id={waiting}&id={hostile}")),
             ("find", "/find?q=script".to_owned()),
+            ("campaign-item", format!("/campaigns/{campaign}?part=memory&item={item}")),
+            ("campaign-blackboard", format!("/campaigns/{campaign}?part=blackboard")),
             ("gallery", "/gallery".to_owned()),
         ]
     }
+}
 
-    async fn post_on_the_board(&self, text: &str) {
-        let path = format!("/v1/campaigns/{}/posts", self.world.campaign.id);
-        let body = json!({ "text": text }).to_string();
-        client::send(self.app.address, "POST", &path, &[], &body).await;
-    }
+/// Makes a task whose first attempt was lost with its worker. The second one answers.
+async fn retried(world: &World) -> Uuid {
+    let settings = TurnSettings::default();
+    let task = world.add("Part 9a: The lamp room.").await;
+    let (_, begun) = world.begin(&task, world.lease(), settings).await;
+    sqlx::query(
+        "insert into dalsegno.partial_outputs (session_id, written_at, weight, turn, digest, text) values ($1, $2, 9000, $3, $4, $5)",
+    )
+    .bind(begun.session_id)
+    .bind(noon())
+    .bind(begun.turn)
+    .bind([0_u8; 32].as_slice())
+    .bind("The lamp room smelled of paraffin and brass.")
+    .execute(&world.pool)
+    .await
+    .unwrap();
+    let (_, begun) = world.begin(&task, world.lease(), settings).await;
+    let answer = format!("The lamp room smelled of oil and brass. {HOSTILE}");
+    world.commit(&begun, &answer, settings).await.unwrap();
+    task.id
 }
 
 /// Makes a campaign of hostile texts, one of them as long as a post may be.

@@ -273,6 +273,13 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
         ("POST", "/v1/jobs/{id}/cancel", job("cancel"), why.clone(), "job.cancel"),
         ("POST", "/v1/tasks/{id}/cancel", task("cancel"), why.clone(), "task.cancel"),
         ("POST", "/v1/tasks/{id}/retry", task("retry"), json!({}), "task.retry"),
+        (
+            "PATCH",
+            "/v1/tasks/{id}/priority",
+            task("priority"),
+            json!({ "priority": 7 }),
+            "task.priority",
+        ),
         ("PATCH", "/v1/tasks/{id}/budget", task("budget"), json!({ "tokens": 9000 }), "task.limit"),
         ("POST", "/v1/webhooks", "/v1/webhooks".into(), url, "webhook.add"),
         ("POST", "/v1/webhooks/{id}/rotate", hook("rotate"), json!({}), "webhook.rotate"),

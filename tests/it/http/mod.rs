@@ -30,6 +30,7 @@ mod openapi;
 mod operation_keys;
 mod operations;
 mod posts;
+mod priorities;
 mod queue;
 mod reach;
 mod request_ids;

@@ -13,9 +13,9 @@ use sqlx::{PgConnection, Row as _};
 use super::{
     plan_data::{self, IDLE_WORKER, N_RUNNING, WORKER},
     statements::{
-        CLAIM, CLAIM_ALONE, END_CANCELLED, END_DONE, END_FAIL, END_RETRY, END_SNOOZE, GIVE_BACK,
-        LANE_AUDIT, LANE_SWEEP, PROMOTE, RESCUE, UNMARK_CRASHES, WAITS, WORKER_RENEW, WORKER_RUNS,
-        worker_session,
+        CHANGE_PRIORITY, CLAIM, CLAIM_ALONE, END_CANCELLED, END_DONE, END_FAIL, END_RETRY,
+        END_SNOOZE, GIVE_BACK, LANE_AUDIT, LANE_SWEEP, PROMOTE, RESCUE, UNMARK_CRASHES, WAITS,
+        WORKER_RENEW, WORKER_RUNS, worker_session,
     },
 };
 use crate::app::TestDatabase;
@@ -49,6 +49,8 @@ async fn no_statement_scans_the_whole_queue() {
 async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
     let (ids, leases) = running_of(conn, WORKER).await;
     let (id, lease) = (ids[0], leases[0]);
+    let ready = "SELECT id FROM dalsegno.jobs WHERE state = 'ready' LIMIT 1";
+    let ready: i64 = sqlx::query_scalar(ready).fetch_one(&mut *conn).await.unwrap();
     let (ids, leases) = (array(&ids), array(&leases));
     let claim = |n: i64, queue: &str, after: &str| {
         format!("{n}, '{{{queue}}}', '{WORKER}', -1::smallint, '-infinity', 0, '{after}', '{{k}}'")
@@ -83,6 +85,7 @@ async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
         look("renew", WORKER_RENEW, format!("'{WORKER}', 30, {ids}, {leases}"), 1_000, 1),
         look("rescue 500", RESCUE, format!("'{WORKER}', 30, 2, 1000"), 3_000, 500),
         look("excuse 500", UNMARK_CRASHES, format!("{excused}, {excused}"), 1_000, 500),
+        look("change a priority", CHANGE_PRIORITY, format!("{ready}, 7::smallint"), 10, 1),
         look("promote 1,000", PROMOTE, "1000".to_owned(), 30_000, 1),
         look("sweep 1,000 lanes", LANE_SWEEP, "1000".to_owned(), 6_000, 1),
         look("audit 1,000 lanes", LANE_AUDIT, "0, 1000".to_owned(), 60, 1),

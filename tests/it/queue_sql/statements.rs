@@ -6,6 +6,7 @@ use uuid::Uuid;
 use crate::app::TestDatabase;
 
 pub const CANCEL_SWEEP: &str = include_str!("../../../crates/queue/src/sql/cancel_sweep.sql");
+pub const CHANGE_PRIORITY: &str = include_str!("../../../crates/queue/src/sql/change_priority.sql");
 pub const CLAIM: &str = include_str!("../../../crates/queue/src/sql/claim.sql");
 pub const CLAIM_ALONE: &str = include_str!("../../../crates/queue/src/sql/claim_alone.sql");
 pub const COUNTERS_ROLL_UP: &str =

@@ -254,6 +254,18 @@ pub async fn cancel_jobs(
     Ok(gone.into_iter().map(|row| row.id).collect())
 }
 
+/// Changes the priority of a job that does not run. Returns the priority before; `None` if the job runs or has ended.
+pub async fn change_priority(
+    executor: impl PgExecutor<'_>,
+    job_id: i64,
+    priority: i16,
+) -> Result<Option<i16>, Error> {
+    sqlx::query_file_scalar!("src/sql/change_priority.sql", job_id, priority)
+        .fetch_optional(executor)
+        .await
+        .map_err(Error::of("change the priority of a job"))
+}
+
 /// Runs a dead, held or waiting job again. Returns its new state.
 pub async fn retry_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<String, Error> {
     sqlx::query_scalar!(r#"SELECT dalsegno.retry($1) AS "state!""#, job_id)

@@ -20,8 +20,8 @@ pub use explain::{Cause, Explanation, RunningHead, explain, explain_alone, runni
 pub use health::{Health, health, notifications_arrive};
 pub use jobs::{
     CancelOutcome, GoneJob, JobDetail, JobFilter, JobSummary, RunRecord, cancel_job, cancel_jobs,
-    find_job, hold_job, list_ended_jobs, list_jobs, release_held, release_job, retry_job, runs_of,
-    wake_snoozed,
+    change_priority, find_job, hold_job, list_ended_jobs, list_jobs, release_held, release_job,
+    retry_job, runs_of, wake_snoozed,
 };
 pub use lanes::{LaneMember, LaneView, find_lane, hold_lane, list_lanes, release_lane};
 pub use queues::{

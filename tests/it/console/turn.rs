@@ -1,0 +1,76 @@
+//! The page of a turn whose calls a worker has made: phases, calls and tools, and turns of other sessions.
+
+use std::sync::Arc;
+
+use dalsegno::domain::tasks::Task;
+use serde_json::json;
+
+use super::browser::Browser;
+use crate::{app::TestApp, board::setup::BoardSetup, providers::fake_ollama::Play};
+
+/// Two sessions with a turn each. The second turn has two calls and a tool between them.
+struct TwoTurns {
+    app: TestApp,
+    first: Task,
+    second: Task,
+    _setup: BoardSetup,
+}
+
+impl TwoTurns {
+    async fn new() -> Self {
+        let setup = BoardSetup::new(&["ann", "bob"], "tools: mcp__dalsegno__status\n").await;
+        let fixture = &setup.fixture;
+        setup.fake.state.plays.lock().unwrap().extend([
+            Play::Says(&["Part one."]),
+            Play::Calls(vec![("status", json!({}))]),
+            Play::Says(&["Part ", "two."]),
+        ]);
+        let worker = fixture.start_worker().await;
+        let first = fixture.done(&setup.ask("ann", "Write part one.", None).await).await;
+        let second = fixture.done(&setup.ask("bob", "Write part two.", None).await).await;
+        worker.stop().await;
+        let clock = Arc::new(fixture.clock.clone());
+        let app = TestApp::start_over(fixture.pool.clone(), &[], clock).await;
+        Self { app, first, second, _setup: setup }
+    }
+
+    fn path(task: &Task) -> String {
+        format!("/sessions/{}/turns/{}", task.session_id.unwrap(), task.turn.unwrap())
+    }
+}
+
+#[tokio::test]
+async fn a_turn_shows_its_phases_calls_and_tools() {
+    let turns = TwoTurns::new().await;
+    let page = turns.app.get(&TwoTurns::path(&turns.second)).await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    let rows: Vec<_> = ["Load and gate", "Begin", "status", "Commit"]
+        .iter()
+        .filter(|row| page.body.contains(&format!(">{row}<")))
+        .collect();
+    assert!(page.body.contains("2 calls, 1 tool"), "{}", page.body);
+    assert_eq!(rows, [&"Begin", &"status"], "the clock of the test stands still: {}", page.body);
+}
+
+#[tokio::test]
+async fn a_turn_is_compared_with_one_of_another_session() {
+    let Some(browser) = Browser::start().await else { return };
+    let turns = TwoTurns::new().await;
+    let url = |path: &str| format!("http://{}{path}", turns.app.address);
+    browser.resize(1440, 900).await;
+    browser.open(&url(&TwoTurns::path(&turns.second))).await;
+    browser.run("document.getElementById('with').value = ''").await;
+    browser.write("#with", &url(&TwoTurns::path(&turns.first))).await;
+    browser.save_picture("turn-real").await;
+    browser.click("form[action*='/turns/'] .btn:not(.primary)").await;
+    browser.wait_until("document.querySelector('#compared')").await;
+    let text = browser.text("#compared").await;
+    assert!(text.contains("qwen3:8b") && text.contains("Write part"), "{text}");
+    assert!(browser.has(&format!("#compared a[href='{}']", TwoTurns::path(&turns.first))).await);
+    browser.save_picture("turn-compared").await;
+    browser.open(&url(&format!("{}?with=seven", TwoTurns::path(&turns.second)))).await;
+    assert!(browser.text("#compared").await.contains("names no turn"));
+    browser.open(&url(&format!("{}?with=99", TwoTurns::path(&turns.second)))).await;
+    assert!(browser.text("#compared").await.contains("99"));
+    assert!(browser.complaints().await.is_empty());
+}
