@@ -3,7 +3,6 @@
 mod blackboard;
 mod board;
 mod budget;
-mod flow_graph;
 mod flows;
 mod memory;
 mod texts;
@@ -30,11 +29,10 @@ use crate::{
     },
 };
 
-const TABS: [(&str, &str); 7] = [
+const TABS: [(&str, &str); 6] = [
     ("", "Board"),
     ("tasks", "Tasks"),
     ("conversations", "Conversations"),
-    ("flows", "Flows"),
     ("brief", "Brief"),
     ("memory", "Memory"),
     ("blackboard", "Blackboard"),
@@ -52,7 +50,6 @@ pub(super) struct PageQuery {
     from: Option<i64>,
     /// An item of the memory.
     item: Option<Uuid>,
-    flow: Option<Uuid>,
     /// `true` shows long texts as a whole.
     #[serde(default)]
     whole: String,
@@ -72,7 +69,6 @@ pub(super) async fn show(
     let part = match query.part.as_str() {
         "tasks" => tasks(&page, given, &query.cursor).await?,
         "conversations" => conversations(&page, given, &query.cursor).await?,
-        "flows" => flows::show(&page, given, &query).await?,
         "brief" => texts::show(&page, &overview.campaign, &query).await?,
         "memory" => memory::show(&page, given, &query).await?,
         "blackboard" => blackboard::show(&page, given, &query).await?,

@@ -42,7 +42,7 @@ fn case(operation: &'static str, page: &str, fields: &[(&'static str, &'static s
 /// Each action in an order in which the state of the scenery offers it.
 fn cases(scenery: &Scenery, more: &More) -> Vec<Case> {
     let campaign = format!("/campaigns/{}", scenery.world.campaign.id);
-    let (brief, flows) = (format!("{campaign}?part=brief"), format!("{campaign}?part=flows"));
+    let (brief, flows) = (format!("{campaign}?part=brief"), format!("/flows/{}", scenery.flow));
     let task = format!("/tasks/{}", scenery.waiting);
     let session = format!("/sessions/{}", scenery.session_id);
     vec![

@@ -29,6 +29,7 @@ pub struct Scenery {
     pub retried: Uuid,
     /// An item of the memory with two versions.
     pub item: Uuid,
+    pub flow: Uuid,
     /// Headers with the key of an administrator, if keys are needed.
     auth: Option<String>,
 }
@@ -60,6 +61,7 @@ impl Scenery {
         let mut scenery = Self {
             retried,
             item: Uuid::nil(),
+            flow: Uuid::nil(),
             auth: needs_key.then(|| format!("Bearer {ADMIN_KEY}")),
             session_id: first.session_id.unwrap(),
             done: first.id,
@@ -94,7 +96,8 @@ impl Scenery {
         let patch = json!({ "patch": { "plan": { "parts": 10 }, key: "x".repeat(20_000) } });
         self.send("PATCH", &format!("{campaign}/blackboard"), &patch).await;
         let flow = json!({ "template": "reviewed-text", "inputs": { "task": format!("Write about the harbour. {HOSTILE}") } });
-        self.send("POST", &format!("{campaign}/flows"), &flow).await;
+        let flow = self.send("POST", &format!("{campaign}/flows"), &flow).await;
+        self.flow = flow["id"].as_str().unwrap().parse().unwrap();
     }
 
     /// Sends a request that must succeed, as an administrator where keys are needed.
@@ -118,7 +121,9 @@ impl Scenery {
 
     /// The path of each page, with a name for its pictures. A test fails if a route of the console is missing.
     pub fn pages(&self) -> Vec<(&'static str, String)> {
-        let Self { session_id, done, waiting, hostile, hostile_campaign, retried, item, .. } = self;
+        let Self {
+            session_id, done, waiting, hostile, hostile_campaign, retried, item, flow, ..
+        } = self;
         let campaign = self.world.campaign.id;
         vec![
             ("overview", "/".to_owned()),
@@ -136,7 +141,7 @@ impl Scenery {
             ("campaigns", "/campaigns".to_owned()),
             ("campaign", format!("/campaigns/{campaign}")),
             ("campaign-tasks", format!("/campaigns/{campaign}?part=tasks")),
-            ("campaign-flows", format!("/campaigns/{campaign}?part=flows")),
+            ("flow", format!("/flows/{flow}")),
             ("campaign-brief", format!("/campaigns/{campaign}?part=brief")),
             ("campaign-versions", format!("/campaigns/{campaign}?part=brief&from=1&version=2")),
             ("campaign-memory", format!("/campaigns/{campaign}?part=memory")),

@@ -1,4 +1,4 @@
-//! Texts with versions on the page of a campaign, its budget, and its flows.
+//! Texts with versions on the page of a campaign, and its budget.
 
 use super::{browser::Browser, scenery::Scenery};
 
@@ -91,18 +91,4 @@ async fn limits_are_set_in_units_of_the_currency() {
         "{}",
         browser.text("#outcome").await
     );
-}
-
-#[tokio::test]
-async fn a_flow_is_drawn_with_the_state_of_each_step() {
-    let Some(browser) = Browser::start().await else { return };
-    let scenery = Scenery::new().await;
-    let campaign = format!("/campaigns/{}", scenery.world.campaign.id);
-    browser.open(&scenery.url(&format!("{campaign}?part=flows"))).await;
-    let count = |css: &str| format!("return document.querySelectorAll('{css}').length");
-    assert_eq!(browser.run(&count(".graph .node.queued")).await, 3);
-    assert_eq!(browser.run(&count(".graph .edge")).await, 2);
-    browser.run("document.querySelector('.graph a').dispatchEvent(new MouseEvent('click', { bubbles: true }))").await;
-    browser.wait_until("location.pathname.startsWith('/tasks/')").await;
-    assert!(browser.complaints().await.is_empty());
 }
