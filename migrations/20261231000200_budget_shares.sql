@@ -140,6 +140,21 @@ comment on function dalsegno.lock_budget(text, text, timestamptz) is
   'Locks a budget with its shares until the end of the transaction, begins the period of this moment, and returns its amounts. A budget that '
   'does not exist has no limits.';
 
+create or replace function dalsegno.budgets_of(of_campaign uuid, of_agent text) returns bigint[] language sql stable as $body$
+  select case when r.ids <> '{}'
+                   and not exists (select from dalsegno.campaign_budgets as c
+                                    where c.campaign_id = of_campaign
+                                      and coalesce(c.limit_micros, c.limit_tokens, c.soft_micros, c.soft_tokens) is not null)
+              then r.ids || -1::bigint else r.ids end
+    from (select coalesce(array_agg(b.id order by b.id), '{}') as ids
+            from dalsegno.budgets as b
+           where (b.owner = 'day' and b.key = '') or (b.owner = 'agent' and b.key = of_agent)
+              or (b.owner = 'user' and b.key = (select u.user_name from dalsegno.campaign_users as u where u.campaign_id = of_campaign))) as r
+$body$;
+comment on function dalsegno.budgets_of(uuid, text) is
+  'The rows of dalsegno.budgets that pay for the turns of an agent in a campaign. If there are some, -1 stands for a campaign without limits: its '
+  'turns reserve nothing in its budget, whose one row they would wait for.';
+
 --------------------------------------------------------------------------------- reserve and charge
 create or replace function dalsegno.reserve_budgets(of_campaign uuid, budget_ids bigint[], micros bigint, tokens bigint, moment timestamptz)
   returns jsonb language plpgsql as $body$
@@ -147,14 +162,16 @@ declare
   one dalsegno.budgets;
   refusal jsonb;
 begin
-  refusal := dalsegno.refuse_amount(dalsegno.lock_budget('campaign', of_campaign::text, moment), micros, tokens);
-  if refusal is not null then
-    return refusal;
-  end if;
-  update dalsegno.campaign_budgets as b set reserved_micros = b.reserved_micros + micros, reserved_tokens = b.reserved_tokens + tokens
-   where b.campaign_id = of_campaign;
-  if not found then
-    raise exception 'campaign % has no budget', of_campaign;
+  if -1 <> all (budget_ids) then
+    refusal := dalsegno.refuse_amount(dalsegno.lock_budget('campaign', of_campaign::text, moment), micros, tokens);
+    if refusal is not null then
+      return refusal;
+    end if;
+    update dalsegno.campaign_budgets as b set reserved_micros = b.reserved_micros + micros, reserved_tokens = b.reserved_tokens + tokens
+     where b.campaign_id = of_campaign;
+    if not found then
+      raise exception 'campaign % has no budget', of_campaign;
+    end if;
   end if;
   for one in select b.* from dalsegno.budgets as b where b.id = any (budget_ids) order by b.id loop
     if one.period is null or one.period >= (moment at time zone one.time_zone)::date then
@@ -271,6 +288,37 @@ begin
       perform dalsegno.enqueue(kind => 'begin_budget_period', payload => jsonb_build_object('owner', one.owner, 'key', one.key), queue => 'turns');
     end if;
   end loop;
+end
+$body$;
+
+create or replace function dalsegno.settle_budgets(of_campaign uuid, of_agent text, of_task uuid, budget_ids bigint[], freed_micros bigint,
+        freed_tokens bigint, micros bigint, tokens bigint, moment timestamptz) returns void language plpgsql as $body$
+declare
+  is_reserved boolean := (freed_micros <> 0 or freed_tokens <> 0) and -1 <> all (budget_ids);
+  may_warn boolean;
+begin
+  if is_reserved then
+    update dalsegno.campaign_budgets as b
+       set reserved_micros = b.reserved_micros - freed_micros, reserved_tokens = b.reserved_tokens - freed_tokens,
+           spent_micros = b.spent_micros + micros, spent_tokens = b.spent_tokens + tokens
+     where b.campaign_id = of_campaign
+    returning b.warned_at is null and (b.soft_micros is not null or b.soft_tokens is not null) into may_warn;
+    if not found then
+      raise exception 'campaign % has no budget', of_campaign;
+    end if;
+    if may_warn then
+      perform dalsegno.warn_of_budget('campaign', of_campaign::text, of_campaign, of_task, moment);
+    end if;
+  elsif micros <> 0 or tokens <> 0 then
+    insert into dalsegno.campaign_spending as s (campaign_id, shard, spent_micros, spent_tokens)
+    values (of_campaign, (pg_backend_pid() & 63)::smallint, micros, tokens)
+    on conflict on constraint campaign_spending_pkey do update
+       set spent_micros = s.spent_micros + excluded.spent_micros, spent_tokens = s.spent_tokens + excluded.spent_tokens;
+  end if;
+  perform dalsegno.charge_budgets(of_campaign, of_agent, of_task, budget_ids, freed_micros, freed_tokens, micros, tokens, moment);
+  if is_reserved then
+    perform dalsegno.wake_for_budget('campaign', of_campaign::text, moment);
+  end if;
 end
 $body$;
 

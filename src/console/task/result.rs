@@ -160,7 +160,8 @@ async fn answer(page: &Page, detail: &Detail, attempt: Attempt) -> Result<Option
     let Some(found) = page.caller.run_if_allowed(ask).await? else { return Ok(None) };
     let Some(prompt) = found.prompt_seq else { return Ok(None) };
     let cursor = Some(prompt - 1);
-    let read = ReadTranscript { id: turn.session_id, cursor, limit: Some(MAX_MESSAGES) };
+    let (before, limit) = (None, Some(MAX_MESSAGES));
+    let read = ReadTranscript { id: turn.session_id, cursor, before, limit };
     let Some(transcript) = page.caller.run_if_allowed(read).await? else { return Ok(None) };
     let texts = transcript.items.iter().filter(|stored| {
         stored.turn == turn.number

@@ -32,7 +32,7 @@ fn tokens(tokens: i64) -> Amount {
 struct SharedBudget {
     world: World,
     owner: (OwnerKind, String),
-    /// The row of a budget that is not the campaign's.
+    /// The row of a budget that is not the campaign's, as a turn names it.
     rows: Vec<i64>,
     /// The highest sum of spent and reserved tokens that a turn has seen.
     most: AtomicI64,
@@ -50,8 +50,9 @@ impl SharedBudget {
         let world = World::with_limit(Limit::default()).await;
         let shared = Self::new(world, owner, key.to_owned());
         shared.limit_to(LIMIT).await;
-        let rows = sqlx::query_scalar("select id from dalsegno.budgets");
-        Self { rows: rows.fetch_all(&shared.world.pool).await.unwrap(), ..shared }
+        let rows = sqlx::query_scalar("select dalsegno.budgets_of($1, $2)");
+        let rows = rows.bind(shared.world.campaign.id).bind(SPENDER.agent);
+        Self { rows: rows.fetch_one(&shared.world.pool).await.unwrap(), ..shared }
     }
 
     fn new(world: World, owner: OwnerKind, key: String) -> Self {
@@ -208,21 +209,15 @@ async fn turn(shared: Arc<SharedBudget>) -> bool {
 async fn turns_within_a_budget_do_not_wait_for_each_other() {
     let shared = SharedBudget::of(OwnerKind::Day, "").await;
     shared.limit_to(1_000_000).await;
-    // The campaigns of the turns are others: the row of a campaign's budget is locked by each of its turns.
     let [mut first, mut second] = shared.two_connections().await;
-    let limit = Limit::default();
-    let new = campaigns::New { name: "Tide", brief: "", client_context: None, limit };
-    let other = campaigns::create(&mut second, &new, noon()).await.unwrap().id;
     sqlx::query("set lock_timeout = '5s'").execute(&mut *second).await.unwrap();
-    let payers = Payers { campaign_id: other, budgets: &shared.rows };
     let mut one = first.begin().await.unwrap();
     shared.reserve(&mut one).await.unwrap();
-    budgets::reserve(&mut second, payers, tokens(NEEDED), noon()).await.unwrap();
+    shared.reserve(&mut second).await.unwrap();
     one.commit().await.unwrap();
     let mut one = first.begin().await.unwrap();
     shared.settle(&mut *one, COST).await;
-    let amounts = (tokens(NEEDED), tokens(COST));
-    budgets::settle(&mut *second, payers, SPENDER, amounts, noon()).await.unwrap();
+    shared.settle(&mut *second, COST).await;
     assert_eq!(shared.amounts().await, (COST, NEEDED));
     one.commit().await.unwrap();
     assert_eq!(shared.amounts().await, (2 * COST, 0));
