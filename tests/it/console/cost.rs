@@ -28,12 +28,6 @@ impl Scenery {
             .await
             .unwrap();
     }
-
-    async fn page(&self, path: &str) -> String {
-        let reply = send(self.app.address, "GET", path, &[HTML], "").await;
-        assert_eq!(reply.status, 200, "{path}: {reply:?}");
-        reply.body
-    }
 }
 
 #[tokio::test]

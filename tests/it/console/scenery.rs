@@ -4,6 +4,7 @@ use dalsegno::domain::amount::Limit;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::sign_in::HTML;
 use crate::{
     app::{TestApp, TestDatabase, noon},
     conversations::world::{TurnSettings, World},
@@ -113,6 +114,13 @@ impl Scenery {
 
     pub async fn get_json(&self, path: &str) -> Value {
         self.send("GET", path, &Value::Null).await
+    }
+
+    /// Returns a page as a browser gets it.
+    pub async fn page(&self, path: &str) -> String {
+        let reply = client::send(self.app.address, "GET", path, &[HTML], "").await;
+        assert_eq!(reply.status, 200, "{path}: {reply:?}");
+        reply.body
     }
 
     pub fn url(&self, path: &str) -> String {

@@ -5,15 +5,6 @@ use serde_json::Value;
 use super::{browser::Browser, scenery::Scenery, upkeep_scenery::UpkeepScenery};
 use crate::{app::eventually, http::client::send};
 
-impl Scenery {
-    /// Returns a page as a browser gets it.
-    pub async fn page(&self, path: &str) -> String {
-        let reply = send(self.app.address, "GET", path, &[("Accept", "text/html")], "").await;
-        assert_eq!(reply.status, 200, "{path}: {reply:?}");
-        reply.body
-    }
-}
-
 #[tokio::test]
 async fn waiting_jobs_are_counted_by_their_reason() {
     let scenery = Scenery::new().await;
