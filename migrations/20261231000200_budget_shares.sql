@@ -175,11 +175,20 @@ begin
   end if;
   for one in select b.* from dalsegno.budgets as b where b.id = any (budget_ids) order by b.id loop
     if one.period is null or one.period >= (moment at time zone one.time_zone)::date then
-      update dalsegno.budget_shares as s set reserved_micros = s.reserved_micros + micros, reserved_tokens = s.reserved_tokens + tokens
-       where s.budget_id = one.id and s.share = dalsegno.own_share()
-         and coalesce(s.spent_micros + s.reserved_micros + micros <= s.allowed_micros, true)
-         and coalesce(s.spent_tokens + s.reserved_tokens + tokens <= s.allowed_tokens, true);
-      continue when found;
+      begin
+        update dalsegno.budget_shares as s set reserved_micros = s.reserved_micros + micros, reserved_tokens = s.reserved_tokens + tokens
+         where s.budget_id = one.id and s.share = dalsegno.own_share()
+           and coalesce(s.spent_micros + s.reserved_micros + micros <= s.allowed_micros, true)
+           and coalesce(s.spent_tokens + s.reserved_tokens + tokens <= s.allowed_tokens, true);
+        if not found then
+          raise exception using errcode = 'DS101', message = 'the share has no space';
+        end if;
+        continue;
+      exception when sqlstate 'DS101' then
+        -- A row that another turn changed meanwhile is locked before it is compared. The end of this block releases the lock: a turn that
+        -- holds it must not lock the whole budget.
+        null;
+      end;
     end if;
     refusal := dalsegno.refuse_amount(dalsegno.lock_budget(one.owner, one.key, moment), micros, tokens);
     if refusal is not null then

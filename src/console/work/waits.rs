@@ -1,4 +1,4 @@
-//! What waits, by reason.
+//! The jobs that wait, by reason.
 
 use maud::{Markup, html};
 

@@ -9,17 +9,15 @@ use super::{
 };
 use crate::{
     app::{TestApp, TestDatabase},
-    http::{client::send, key_setup::ADMIN_KEY},
+    http::client::send,
 };
 
 /// Starts a flow over the API, and returns its id.
 async fn started(scenery: &Scenery) -> String {
     let path = format!("/v1/campaigns/{}/flows", scenery.world.campaign.id);
     let inputs = json!({ "topic": "The harbour <b>in winter</b>", "parts": ["The quay", "The boats", "The lamp room"] });
-    let body = json!({ "template": "article-series", "inputs": inputs }).to_string();
-    let bearer = format!("Bearer {ADMIN_KEY}");
-    let flow = send(scenery.app.address, "POST", &path, &[("Authorization", &bearer)], &body).await;
-    flow.expect(201)["id"].as_str().unwrap().to_owned()
+    let body = json!({ "template": "article-series", "inputs": inputs });
+    scenery.send("POST", &path, &body).await["id"].as_str().unwrap().to_owned()
 }
 
 /// Ends the plan, runs one draft and fails another.

@@ -22,7 +22,8 @@ const SETTINGS: [(&str, &str); 8] = [
     ("DALSEGNO_QUEUE__LEASE_MARGIN_SECS", "1"),
     ("DALSEGNO_QUEUE__CANCEL_GRACE_SECS", "1"),
 ];
-const LIVE: &str = "document.getElementById('feed-line')?.textContent.trim() === 'Live'";
+const LIVE: &str =
+    "document.querySelector('#feed-line:not([hidden])')?.textContent.trim() === 'Live'";
 
 fn settings<'a>(url: &'a str, more: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
     [("DATABASE_URL", url)].iter().chain(&SETTINGS).chain(more).copied().collect()

@@ -1,5 +1,7 @@
 //! Selected rows of the list of tasks, and what is done with them.
 
+use uuid::Uuid;
+
 use super::{browser::Browser, scenery::Scenery};
 use crate::app::eventually;
 
@@ -9,7 +11,6 @@ const ENTER: &str = "\u{e007}";
 async fn x_selects_rows_and_the_bar_cancels_them_after_a_confirmation() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;
-    let other = scenery.world.add_later("Part 11: The storm.").await;
     browser.resize(1440, 900).await;
     browser.open(&scenery.url("/tasks?agent=copywriter&state=queued")).await;
     browser.wait_until("document.getElementById('selection').hidden").await;
@@ -21,6 +22,9 @@ async fn x_selects_rows_and_the_bar_cancels_them_after_a_confirmation() {
         .wait_until("document.getElementById('selection').textContent.includes('2 selected')")
         .await;
     browser.save_picture("tasks-selected").await;
+    let checked = "return [...document.querySelectorAll('input[form=selection]:checked')].map((box) => box.value)";
+    let selected: Vec<Uuid> = serde_json::from_value(browser.run(checked).await).unwrap();
+    assert_eq!(selected.len(), 2);
     browser.run("document.querySelector('#selection [value=cancel]').focus()").await;
     browser.press(&[ENTER]).await;
     browser.wait_until("location.pathname === '/tasks/selected'").await;
@@ -31,7 +35,7 @@ async fn x_selects_rows_and_the_bar_cancels_them_after_a_confirmation() {
     browser
         .wait_until("location.pathname === '/tasks' && location.search === '?agent=copywriter&state=queued'")
         .await;
-    for id in [scenery.waiting, other.id] {
+    for id in selected {
         eventually("the task is cancelled", async || {
             (scenery.world.task(id).await.state.as_str() == "cancelled").then_some(())
         })

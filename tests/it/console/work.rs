@@ -21,7 +21,7 @@ async fn waiting_jobs_are_counted_by_their_reason() {
     let listed = scenery.app.get("/v1/jobs").await;
     let listed: Value = serde_json::from_str(&listed.body).unwrap();
     let own = listed["items"].as_array().unwrap().iter();
-    let job = own.clone().find(|job| job["task"]["id"] == scenery.waiting.to_string());
+    let job = own.clone().find(|job| job["kind"] == "run_turn" && job["state"] == "ready");
     let job = job.unwrap_or_else(|| panic!("{listed}"))["id"].as_i64().unwrap();
     let hold = format!("/v1/jobs/{job}/hold");
     let why = r#"{ "reason": "legal reads it first" }"#;

@@ -11,8 +11,9 @@ const SCOPES: [&str; 5] = ["read", "enqueue", "operate", "admin", "mcp"];
 
 /// Returns the scopes for a route, by rules that are independent of the code.
 fn allowed_scopes(method: &str, path: &str) -> &'static [&'static str] {
-    let is_admins =
-        ["/v1/keys", "/v1/audit", "/v1/sign-ins"].iter().any(|start| path.starts_with(start));
+    let is_admins = ["/v1/keys", "/v1/audit", "/v1/sign-ins", "/v1/doctor", "/v1/installation"]
+        .iter()
+        .any(|start| path.starts_with(start));
     match method {
         _ if is_admins => &["admin"],
         _ if path.starts_with("/mcp/") => &["mcp", "admin"],

@@ -66,7 +66,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     // Pure: no IO, no clock, no database.
     ("context", &["transcript"]),
-    ("console", &["domain", "http", "operations", "queue", "transcript"]),
+    // Of `db` only the type of a migration, which an operation returns.
+    ("console", &["db", "domain", "http", "operations", "queue", "transcript"]),
     ("db", &["causes", "clock", "private_postgres", "settings"]),
     (
         "doctor",
@@ -130,11 +131,13 @@ const EDGES: &[(&str, &[&str])] = &[
     // One definition of each operation, for HTTP and the command line.
     (
         "operations",
+        // Of `db` only the type of a migration.
         &[
             "app",
             "causes",
             "clock",
             "context",
+            "db",
             "domain",
             "providers",
             "queue",

@@ -309,7 +309,7 @@ async fn a_task_stays_within_its_own_budget_and_prices_are_frozen() {
 
 #[tokio::test]
 async fn changed_agent_files_and_settings_rebuild_the_session() {
-    let fixture = Fixture::new(&[]).await;
+    let fixture = Fixture::new(&[("sessions.ttl_days.sim", "7")]).await;
     let worker = fixture.start_worker().await;
     let turn = async |prompt: &str, mode| {
         let task = fixture.add_as("writer", "main", prompt, mode, Default::default()).await;

@@ -42,7 +42,7 @@ use crate::{
 };
 
 /// Fast polls, and a simulation without latency unless a test sets one.
-const SETTINGS: [(&str, &str); 13] = [
+const SETTINGS: [(&str, &str); 14] = [
     // A test changes a file and continues at once.
     ("agents.look_every_ms", "0"),
     ("queue.poll_busy_ms", "50"),
@@ -55,6 +55,8 @@ const SETTINGS: [(&str, &str); 13] = [
     ("sim.chunk_delay_ms", "0"),
     ("sim.window_tokens", "100000"),
     ("sim.directives", "true"),
+    // Processes of workers use the real clock, which is ahead of the test's by more every day.
+    ("sessions.ttl_days.sim", "36500"),
     ("shutdown.drain_timeout_secs", "1"),
     ("log.format", "json"),
 ];

@@ -42,6 +42,8 @@ async fn fixture(fake: &FakeOllama) -> Fixture {
         ("ollama.base_url", url.as_str()),
         ("ollama.num_ctx", "8192"),
         ("ollama.idle_timeout_secs", "120"),
+        // A process of a worker uses the real clock.
+        ("sessions.ttl_days.ollama", "36500"),
     ];
     let fixture = Fixture::new(&settings).await;
     fixture.write_agent("curator", CURATOR);

@@ -49,7 +49,7 @@ const PARTS_WITHOUT_TASK: &[(&str, &[&str])] = &[
     ("add_task", &["path id"]),
     ("explain_task", &[]),
     // Of its texts only names of campaigns are looked up.
-    ("find_id", &["query noun", "query text"]),
+    ("find_id", &["query newest", "query noun", "query text"]),
     ("follow_task", &["header Last-Event-ID"]),
     ("hand_out", &["body continuation.prompt"]),
     ("show_task", &["query wait"]),
