@@ -40,7 +40,7 @@ pub struct LargeDatabase {
 enum Place {
     /// Kept for the next run.
     Kept(EmbeddedServer),
-    Removed(Server, Database),
+    Removed(Box<(Server, Database)>),
 }
 
 pub struct Fixture {
@@ -60,7 +60,10 @@ impl LargeDatabase {
         let server = Server::start().await?;
         let database = Database::create(&server).await?;
         fill(&database.options).await?;
-        Ok(Self { options: database.options.clone(), place: Place::Removed(server, database) })
+        Ok(Self {
+            options: database.options.clone(),
+            place: Place::Removed(Box::new((server, database))),
+        })
     }
 
     async fn open_kept() -> anyhow::Result<Self> {
@@ -83,7 +86,8 @@ impl LargeDatabase {
     pub async fn close(self) -> anyhow::Result<()> {
         match self.place {
             Place::Kept(server) => Ok(server.stop().await?),
-            Place::Removed(server, database) => {
+            Place::Removed(both) => {
+                let (server, database) = *both;
                 database.remove().await?;
                 server.stop().await
             }

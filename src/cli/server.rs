@@ -47,7 +47,7 @@ pub(super) struct Server {
 
 pub(super) enum ServerConnection {
     /// Runs operations on the database, in the name of this host's user.
-    Local(Call),
+    Local(Box<Call>),
     Remote(Remote),
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn with_server(
         }
         None => {
             with_database(context, Use::Look, async |database| {
-                let way = ServerConnection::Local(call(context, database)?);
+                let way = ServerConnection::Local(Box::new(call(context, database)?));
                 work(&Server { way, output, idempotency_key }).await
             })
             .await
@@ -177,7 +177,7 @@ impl Server {
     ) -> Result<O::Output, Failure> {
         let (output, is_replay) = match &self.way {
             ServerConnection::Local(call) => {
-                let call = Call { now: SystemClock.now(), idempotency_key, ..call.clone() };
+                let call = Call { now: SystemClock.now(), idempotency_key, ..Call::clone(call) };
                 let done = operation.perform(&call).await.map_err(without_causes)?;
                 (done.output, done.is_replay)
             }

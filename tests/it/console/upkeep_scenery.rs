@@ -19,6 +19,11 @@ pub struct UpkeepScenery {
 
 impl UpkeepScenery {
     pub async fn new() -> Self {
+        // A large future.
+        Box::pin(Self::furnish()).await
+    }
+
+    async fn furnish() -> Self {
         let scenery = Scenery::new().await;
         let webhook = scenery
             .make("/v1/webhooks", &json!({ "url": "https://shop.example/hooks/dalsegno" }))
