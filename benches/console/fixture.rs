@@ -39,7 +39,7 @@ pub struct LargeDatabase {
 
 enum Place {
     /// Kept for the next run.
-    Kept(EmbeddedServer),
+    Kept(Box<EmbeddedServer>),
     Removed(Box<(Server, Database)>),
 }
 
@@ -80,7 +80,7 @@ impl LargeDatabase {
             conn.close().await?;
             fill(&options).await?;
         }
-        Ok(Self { options, place: Place::Kept(server) })
+        Ok(Self { options, place: Place::Kept(Box::new(server)) })
     }
 
     pub async fn close(self) -> anyhow::Result<()> {
