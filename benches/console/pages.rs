@@ -91,8 +91,9 @@ pub async fn all(ground: &Fixture) -> anyhow::Result<Vec<PageKind>> {
         each("session", &known.sessions, &|id| format!("/sessions/{id}")),
         PageKind {
             name: "turn",
-            paths: (1..=last / 2 - 1)
-                .step_by(12)
+            paths: known
+                .turns
+                .iter()
                 .map(|turn| format!("/sessions/{long}/turns/{turn}"))
                 .collect(),
         },
@@ -113,6 +114,8 @@ struct Known {
     campaigns: Vec<Uuid>,
     long_session: Uuid,
     last_message: i64,
+    /// Numbers of turns of the long session.
+    turns: Vec<i32>,
     sessions: Vec<Uuid>,
     /// Of all ages.
     tasks: Vec<Uuid>,
@@ -131,7 +134,10 @@ impl Known {
             Ok(sqlx::query_scalar(sql).fetch_one(pool).await?)
         };
         let last_message = "select max(seq) from dalsegno.messages where session_id = (select min(id::text)::uuid from dalsegno.sessions)";
+        let turns = "select number from dalsegno.turns where session_id = (select min(id::text)::uuid from dalsegno.sessions)
+                      order by md5(number::text) limit 200";
         Ok(Self {
+            turns: sqlx::query_scalar(turns).fetch_all(pool).await?,
             campaign: first("select id from dalsegno.campaigns order by id limit 1").await?,
             campaigns: ids("select id from dalsegno.campaigns order by id desc limit 200").await?,
             long_session: first("select id from dalsegno.sessions order by id limit 1").await?,

@@ -249,6 +249,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ("task_ended", "The task has already ended."),
     ("task_not_ended", "The task has not ended: wait for it, or cancel it first."),
     (
+        "task_not_waiting",
+        "The task has been claimed or has ended: its priority has no effect any more.",
+    ),
+    (
         "task_requeued",
         "The task was enqueued again at the same time: check its state, then repeat the request.",
     ),
@@ -296,6 +300,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ("unknown_compaction", "The compaction does not exist."),
     ("unknown_delivery", "The delivery does not exist."),
     ("unknown_fact", "The user has no such fact."),
+    (
+        "unknown_file",
+        "No agent, skill, node or flow template has this name: `dalsegno agent files` lists them.",
+    ),
     ("unknown_flow", "The flow does not exist."),
     (
         "unknown_host",
