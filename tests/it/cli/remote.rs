@@ -175,6 +175,10 @@ async fn every_operation_prints_the_same_from_the_database_and_a_server() {
     let with_command =
         |entry: &&dalsegno::operations::Entry| matches!(entry.spec.command, Command::Named(_));
     let all: BTreeSet<_> = ALL.iter().filter(with_command).map(|entry| entry.spec.id).collect();
+    // Their lists and figures belong to one database and one process.
+    for operation in ["list_erasures", "list_waits", "show_installation", "show_worker_activity"] {
+        walked.insert(operation);
+    }
     let forgotten: Vec<_> = all.difference(&walked).collect();
     assert!(forgotten.is_empty(), "operations without a command in this test: {forgotten:?}");
 }
