@@ -4,8 +4,9 @@
 -- limit together, so neither do the reservations. A turn that does not fit into its share locks the budget with all of its shares, decides
 -- by their sums, and divides what is left anew. A reservation may be released in another share than that of its begin: only sums count.
 --
--- Order of locks: the row of the campaign; then each budget by its id: its row, its shares by their numbers; then waits, then jobs. A turn
--- that takes only its own share takes no other lock of that budget afterwards.
+-- Order of locks: the row of the campaign; then each budget by its id: its row, its shares by their numbers; then waits, then jobs. A
+-- transaction that holds only its own share takes no other lock of that budget. One that may need them all locks them first, with
+-- dalsegno.lock_budgets: at the end of a turn whose task then waits, and before a turn that begins after one of a lost worker.
 --
 -- Race: a budget gets space while a task is about to wait for it. The task holds all shares when it looks again and waits. A turn that
 -- ends takes its share before, and the task sees what it released; or after, and the turn sees the wait. It then holds its share and must not
@@ -154,6 +155,21 @@ $body$;
 comment on function dalsegno.budgets_of(uuid, text) is
   'The rows of dalsegno.budgets that pay for the turns of an agent in a campaign. If there are some, -1 stands for a campaign without limits: its '
   'turns reserve nothing in its budget, whose one row they would wait for.';
+
+create function dalsegno.lock_budgets(of_campaign uuid, budget_ids bigint[], moment timestamptz) returns void language plpgsql as $body$
+declare
+  one record;
+begin
+  if -1 <> all (budget_ids) then
+    perform dalsegno.lock_budget('campaign', of_campaign::text, moment);
+  end if;
+  for one in select b.owner, b.key from dalsegno.budgets as b where b.id = any (budget_ids) order by b.id loop
+    perform dalsegno.lock_budget(one.owner, one.key, moment);
+  end loop;
+end
+$body$;
+comment on function dalsegno.lock_budgets(uuid, bigint[], timestamptz) is
+  'Locks the budget of a campaign and these rows of dalsegno.budgets with all of their shares, in their order.';
 
 --------------------------------------------------------------------------------- reserve and charge
 create or replace function dalsegno.reserve_budgets(of_campaign uuid, budget_ids bigint[], micros bigint, tokens bigint, moment timestamptz)

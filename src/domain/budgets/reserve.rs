@@ -15,7 +15,8 @@ use crate::domain::{
 #[derive(Debug, Clone, Copy)]
 pub struct Payers<'a> {
     pub campaign_id: Uuid,
-    /// The rows of its agent, its user and the day.
+    /// The rows of its agent, its user and the day. If there are some, -1 says that the campaign has no limits: nothing is reserved in its
+    /// budget.
     pub budgets: &'a [i64],
 }
 
@@ -86,6 +87,25 @@ pub(super) fn decode_refusal(refused: Value, call: Amount) -> Result<Refusal, St
             source: sqlx::Error::Decode(error.into()),
         })?;
     Ok(refused.into_refusal(call))
+}
+
+/// Locks the budgets with all of their shares. A transaction that settles, and then waits or reserves, does so before: it must not take
+/// the other shares while it holds its own.
+pub async fn lock(
+    executor: impl PgExecutor<'_>,
+    payers: Payers<'_>,
+    now: DateTime<Utc>,
+) -> Result<(), StatementError> {
+    sqlx::query!(
+        "select dalsegno.lock_budgets($1, $2, $3) is null as locked",
+        payers.campaign_id,
+        payers.budgets,
+        now,
+    )
+    .fetch_one(executor)
+    .await
+    .map(drop)
+    .map_err(StatementError::to("lock the budgets of a turn"))
 }
 
 /// Releases a reservation, charges the actual cost to all budgets that pay for the agent in the campaign, and wakes tasks for which there

@@ -240,6 +240,10 @@ async fn write(
     if !turn.reserved.is_zero() {
         let payers = Payers { campaign_id: turn.campaign_id, budgets: &hit.budgets };
         let amounts = (turn.reserved, hit.spent);
+        if matches!(task, tasks::End::Queued) {
+            // The task may wait for one of them in the same transaction.
+            budgets::lock(&mut *conn, payers, now).await?;
+        }
         budgets::settle(&mut *conn, payers, spender, amounts, now).await?;
     } else if hit.has_budgets && !hit.spent.is_zero() {
         budgets::charge(&mut *conn, turn.campaign_id, spender, hit.spent, now).await?;

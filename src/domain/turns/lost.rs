@@ -69,6 +69,8 @@ pub async fn interrupt_leftover(
         let reserved = Amount { micros: row.reserved_micros, tokens: row.reserved_tokens };
         let payers = Payers { campaign_id: session.campaign_id, budgets: &row.budgets };
         let amounts = (reserved, Amount::ZERO);
+        // The coming turn reserves in the same transaction.
+        budgets::lock(&mut *conn, payers, now).await?;
         let spender = Spender { agent: &session.agent, task_id: None };
         budgets::settle(&mut *conn, payers, spender, amounts, now).await?;
     }

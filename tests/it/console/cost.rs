@@ -44,7 +44,7 @@ async fn figures_lead_to_the_calls_behind_them() {
     let costliest = scenery.page("/cost/calls?days=30&order=costliest").await;
     let (first, second) = (costliest.find("$0.210").unwrap(), costliest.find("$0.180").unwrap());
     assert!(first < second);
-    let without = scenery.page("/cost/calls?days=30&no_user=true&agent=nobody").await;
+    let without = scenery.page("/cost/calls?days=30&no_user=true&agent=stranger").await;
     assert!(without.contains("dalsegno cost --calls"), "{without}");
 }
 

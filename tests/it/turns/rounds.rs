@@ -5,6 +5,7 @@ use std::{os::unix::process::ExitStatusExt as _, path::PathBuf};
 use dalsegno::{
     domain::{
         amount::Limit,
+        budgets::{self, Change, OwnerKind},
         campaigns::LimitChange,
         messages::StoredMessage,
         tasks::{self, InterruptMode, State, Task},
@@ -472,6 +473,38 @@ async fn two_concurrent_turns_never_exceed_their_shared_budget() {
         [one.spent_tokens + two.spent_tokens, fixture.count(ledger).await],
         [budget.spent.tokens; 2]
     );
+}
+
+/// Each turn settles what it has spent and begins to wait in one transaction.
+#[tokio::test]
+async fn turns_that_stop_at_the_limit_of_a_day_at_once_do_not_deadlock() {
+    let fixture = fixture(&[], "reserve_tokens: 300\n").await;
+    let limit_to = async |tokens: i64| {
+        let mut conn = fixture.pool.acquire().await.unwrap();
+        let change = Change { tokens: Some(Some(tokens)), ..Default::default() };
+        budgets::change(&mut conn, (OwnerKind::Day, ""), change, "UTC", noon()).await.unwrap();
+    };
+    limit_to(40_000).await;
+    let worker = fixture.start_worker().await;
+    let posts: String =
+        (1..=9).map(|n| format!("[[sim: call board_post {{\"text\": \"Part {n}.\"}}]] ")).collect();
+    let mut tasks = Vec::new();
+    for n in 0..8 {
+        tasks.push(fixture.add_for("writer", &format!("w_{n}"), &format!("Write. {posts}")).await);
+    }
+    fixture.waiting_for_budget(8).await;
+    limit_to(100_000_000).await;
+    for task in &tasks {
+        fixture.done(task).await;
+    }
+    fixture.settled().await;
+    worker.stop().await;
+    let deadlocks = "select deadlocks from pg_stat_database where datname = current_database()";
+    assert_eq!(fixture.count(deadlocks).await, 0);
+    let day =
+        budgets::find(&fixture.pool, OwnerKind::Day, "", Some(noon())).await.unwrap().unwrap();
+    let ledger = "select sum(input_tokens + output_tokens)::bigint from dalsegno.usage";
+    assert_eq!((day.spent.tokens, day.reserved.tokens), (fixture.count(ledger).await, 0));
 }
 
 /// Calls for different pages of a long result, one after the other.
