@@ -12,7 +12,7 @@ use super::{
     groups,
     layout::Content,
     page::{Page, PageResult},
-    parts::{Action, Confirmation, Tone, empty, id, next_page, section, wide},
+    parts::{Action, Confirmation, Tone, empty, id, next_page, optional, section, wide},
     secret,
 };
 use crate::{
@@ -60,13 +60,12 @@ pub(super) async fn create(page: Page, form: PageForm) -> Result<Response, Probl
     let chosen = |scope: Scope| {
         form.0.iter().any(|(field, value)| field == "scopes" && value == scope.as_str())
     };
-    let campaigns: Vec<Uuid> = form
-        .field("campaigns")
-        .unwrap_or_default()
-        .split([',', ' ', '\n'])
-        .filter_map(|id| id.trim().parse().ok())
-        .collect();
-    let days: Option<u32> = form.field("days").and_then(|days| days.parse().ok());
+    let campaigns = form.field("campaigns").unwrap_or_default().split([',', ' ', '\n']);
+    let campaigns = campaigns.map(|id| optional("the id of a campaign", id, |id| id.parse().ok()));
+    let campaigns: Vec<Option<Uuid>> = campaigns.collect::<Result<_, _>>()?;
+    let campaigns: Vec<Uuid> = campaigns.into_iter().flatten().collect();
+    let days = form.field("days").unwrap_or_default();
+    let days: Option<u32> = optional("a number of days", days, |days| days.parse().ok())?;
     let create = CreateKey {
         name: form.field("name").unwrap_or_default().trim().to_owned(),
         scopes: Scope::ALL.into_iter().filter(|scope| chosen(*scope)).collect(),

@@ -4,9 +4,27 @@ use maud::{Markup, html};
 
 use super::{View, icon};
 use crate::{
+    domain::class::Kind,
     http::pages::PageCaller,
-    operations::{Operation, Spec},
+    operations::{Operation, Refusal, Spec},
 };
+
+/// Reads a field that may be empty. A text that cannot be read is refused: without it, the form would reach more than it says.
+pub(in crate::console) fn optional<T>(
+    what: &str,
+    text: &str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Option<T>, Refusal> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let refuse = || {
+        let detail = format!("`{text}` is not {what}: correct it, or leave it empty");
+        Refusal::new(Kind::Invalid, "bad_field", detail)
+    };
+    read(text).map(Some).ok_or_else(refuse)
+}
 
 /// A button that runs an operation.
 pub(in crate::console) struct Action<'a> {

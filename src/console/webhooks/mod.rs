@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::{
     layout::Content,
     page::{Page, PageResult},
-    parts::{Tone, counted, empty, section, title, wide},
+    parts::{Tone, counted, empty, optional, section, title, wide},
     secret,
 };
 use crate::{
@@ -48,10 +48,11 @@ pub(super) async fn show(page: Page) -> PageResult {
 /// Adds a webhook, and shows its secret once.
 pub(super) async fn add(page: Page, form: PageForm) -> Result<Response, Problem> {
     let chosen = |name: &str| form.0.iter().any(|(field, value)| field == "kinds" && value == name);
+    let campaign = form.field("campaign_id").unwrap_or_default();
     let add = AddWebhook {
         url: form.field("url").unwrap_or_default().trim().to_owned(),
         kinds: KINDS.into_iter().filter(|(_, name)| chosen(name)).map(|(kind, _)| kind).collect(),
-        campaign_id: form.field("campaign_id").and_then(|id| id.trim().parse().ok()),
+        campaign_id: optional("the id of a campaign", campaign, |id| id.parse().ok())?,
     };
     let added = page.caller.run(add).await?;
     let target = format!("{HERE}/{}", added.webhook.id);

@@ -11,7 +11,7 @@ use crate::{
         layout::Content,
         lists::task_table,
         page::{Page, PageResult},
-        parts::{Tone, counted, duration, empty, next_page, section, wide},
+        parts::{Tone, counted, duration, empty, next_page, optional, section, wide},
     },
     domain::{
         bulk_actions::{Action, BulkAction, Preview, State},
@@ -53,16 +53,18 @@ impl PageQuery {
         }
     }
 
-    fn filter(&self, page: &Page) -> TaskFilter {
+    fn filter(&self, page: &Page) -> Result<TaskFilter, Refusal> {
         let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-        TaskFilter {
-            campaign_id: self.campaign_id.parse().ok(),
+        let moment = |text: &str| optional("a time", text, |text| page.view.moment(text));
+        let campaign = |id: &str| id.parse().ok();
+        Ok(TaskFilter {
+            campaign_id: optional("the id of a campaign", &self.campaign_id, campaign)?,
             agent: given(&self.agent),
             text: given(&self.text),
-            created_after: page.view.moment(&self.after),
-            created_before: page.view.moment(&self.before),
+            created_after: moment(&self.after)?,
+            created_before: moment(&self.before)?,
             ..TaskFilter::default()
-        }
+        })
     }
 }
 
@@ -107,12 +109,15 @@ pub(in crate::console) async fn run(
         cursor: None,
     };
     let Some(action) = query.action() else { return Ok(go_on(&headers, HERE)) };
+    let expected = optional("a number of tasks", &field("expected_count"), |n| n.parse().ok())?;
+    // Without a preview, there is nothing to confirm.
+    let Some(expected) = expected else { return Ok(go_on(&headers, HERE)) };
     let reason = Some(field("reason")).filter(|reason| !reason.trim().is_empty());
     let request = CreateBulkAction {
         action,
-        filter: query.filter(&page),
+        filter: query.filter(&page)?,
         reason: reason.unwrap_or_else(|| "by a person, in the console".to_owned()),
-        expected_count: field("expected_count").parse().ok(),
+        expected_count: Some(expected),
     };
     page.caller.run(request).await?;
     Ok(go_on(&headers, HERE))
@@ -136,7 +141,7 @@ fn form(query: &PageQuery, names: &Names) -> Markup {
 }
 
 async fn preview(page: &Page, query: &PageQuery, action: Action) -> Result<Markup, Refusal> {
-    let filter = query.filter(page);
+    let filter = query.filter(page)?;
     if filter == TaskFilter::default() {
         return Ok(
             html! { div.empty { "A bulk action needs a filter: choose a campaign, an agent, words or a time." } },

@@ -97,6 +97,25 @@ async fn pages_and_actions_need_their_scopes() {
     ];
     let fields = fields.each_ref().map(|(name, value)| (*name, value.as_str()));
     assert_eq!(post(&app, "/keys", admin, &fields, &[]).await.status, 200);
+    // A name in the place of an id must not give a key, a webhook or an action that reaches all campaigns.
+    let token = fields[0];
+    for (path, more) in [
+        ("/keys", [("name", "wide"), ("scopes", "read"), ("campaigns", "Harbour")]),
+        ("/keys", [("name", "wide"), ("scopes", "read"), ("days", "ninety")]),
+        (
+            "/webhooks",
+            [("url", "https://shop.example/x"), ("kinds", ""), ("campaign_id", "Harbour")],
+        ),
+        ("/work/bulk", [("action", "cancel"), ("expected_count", "0"), ("campaign_id", "Harbour")]),
+        ("/work/bulk", [("action", "cancel"), ("expected_count", "0"), ("after", "yesterday")]),
+    ] {
+        let form = [&[token][..], &more].concat();
+        let refused = post(&app, path, admin, &form, &[]).await;
+        assert!(refused.status == 422 && refused.body.contains("bad_field"), "{refused:?}");
+    }
+    let keys = "select count(*) from dalsegno.api_keys where name = 'wide'";
+    let keys: i64 = sqlx::query_scalar(keys).fetch_one(&app.pool).await.unwrap();
+    assert_eq!(keys, 0);
     let token = form_token(&open(&app, "/work", operate).await.body);
     let refused = post(
         &app,
