@@ -76,7 +76,7 @@ async fn a_long_conversation_is_compared_in_three_ways_and_nothing_changes() {
 
 #[tokio::test]
 async fn an_expired_session_is_not_resumed() {
-    let fixture = Fixture::new(&[]).await;
+    let fixture = Fixture::new(&[("sessions.ttl_days.sim", "7")]).await;
     let worker = fixture.start_worker().await;
     fixture.done(&fixture.add("Write part one.").await).await;
     worker.stop().await;

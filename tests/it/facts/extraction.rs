@@ -156,7 +156,7 @@ async fn compacted_messages_are_extracted_once() {
 /// Its messages are deleted by then; the prompts of its tasks are kept.
 #[tokio::test]
 async fn an_expired_session_is_extracted_after_its_removal() {
-    let fixture = fixture(&[]).await;
+    let fixture = fixture(&[("sessions.ttl_days.sim", "7")]).await;
     let worker = fixture.start_worker().await;
     let task = fixture.done(&fixture.add("My diet is vegan. Write.").await).await;
     fixture.settled().await;
