@@ -26,7 +26,7 @@ pub use self::{
         set_time_zone,
     },
     period::{BeginBudgetPeriod, period_end},
-    reserve::{Payers, ReserveError, Spender, charge, lock, reserve, settle},
+    reserve::{Payers, ReserveError, Spender, check_refusal, lock, reserve, settle},
     waits::{
         BudgetWait, count_waiting, list_awaited, wait, wait_of, wake, wake_of_campaign,
         wake_of_task,

@@ -75,8 +75,15 @@ pub async fn reserve(
     .fetch_one(conn)
     .await
     .map_err(StatementError::to("reserve a part of the budgets of a turn"))?;
-    let Some(refused) = refused else { return Ok(()) };
-    Err(decode_refusal(refused, needed)?.into())
+    check_refusal(refused, needed)
+}
+
+/// Returns the refusal of `dalsegno.reserve_budgets` for a call as an error.
+pub fn check_refusal(refused: Option<Value>, call: Amount) -> Result<(), ReserveError> {
+    match refused {
+        None => Ok(()),
+        Some(refused) => Err(decode_refusal(refused, call)?.into()),
+    }
 }
 
 /// Reads a refusal that the database returned for a call.
@@ -136,29 +143,6 @@ pub async fn settle(
     .await
     .map(drop)
     .map_err(StatementError::to("settle the budgets of a turn"))
-}
-
-/// Charges an amount to the budgets of the agent, the user and the day. The campaign is charged already.
-pub async fn charge(
-    executor: impl PgExecutor<'_>,
-    campaign_id: Uuid,
-    spender: Spender<'_>,
-    spent: Amount,
-    now: DateTime<Utc>,
-) -> Result<(), StatementError> {
-    sqlx::query!(
-        "select dalsegno.charge_budgets($1, $2, $3, '{}', 0, 0, $4, $5, $6) is null as charged",
-        campaign_id,
-        spender.agent,
-        spender.task_id,
-        spent.micros,
-        spent.tokens,
-        now,
-    )
-    .fetch_one(executor)
-    .await
-    .map(drop)
-    .map_err(StatementError::to("charge the budgets of an agent, a user and a day"))
 }
 
 impl RefusedAmount {

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
@@ -9,7 +10,7 @@ use super::Error;
 use crate::domain::{
     Amount, StatementError,
     amount::{Limit, Owner},
-    budgets::{self, Payers},
+    budgets,
     feed, json_rows,
     messages::{self, New},
     sessions::{self, ProviderSession, SessionRow},
@@ -77,14 +78,11 @@ pub async fn begin(conn: &mut PgConnection, begin: &Begin<'_>) -> Result<Started
     match insert_turn(&mut *conn, begin, turn).await? {
         EnterOutcome::Overtaken => return Err(sessions::Error::Overtaken(session.id).into()),
         EnterOutcome::TaskEnded => return Err(tasks::ended_error(conn, task_id).await.into()),
-        EnterOutcome::Started { limit, spent } => {
+        EnterOutcome::Started { limit, spent, refusal } => {
             let owner = Owner::Task(task_id);
             limit.check(owner, spent, Amount::ZERO, reserve).map_err(tasks::Error::from)?;
+            budgets::check_refusal(refusal, reserve)?;
         }
-    }
-    if !reserve.is_zero() {
-        let payers = Payers { campaign_id: session.campaign_id, budgets: begin.budgets };
-        budgets::reserve(&mut *conn, payers, reserve, begin.now).await?;
     }
     Ok(StartedTurn {
         session_id: session.id,
@@ -106,6 +104,8 @@ enum EnterOutcome {
     Started {
         limit: Limit,
         spent: Amount,
+        /// The answer of the first other budget without space.
+        refusal: Option<Value>,
     },
 }
 
@@ -129,6 +129,7 @@ async fn insert_turn(
         Some(row) => EnterOutcome::Started {
             limit: Limit { micros: row.budget_micros, tokens: row.budget_tokens },
             spent: Amount { micros: row.spent_micros, tokens: row.spent_tokens },
+            refusal: row.refusal,
         },
     })
 }
@@ -137,6 +138,7 @@ async fn insert_turn(
 #[derive(Debug, Serialize)]
 struct BeginRow<'a> {
     session_id: Uuid,
+    campaign_id: Uuid,
     number: i32,
     lease: i64,
     task_id: Uuid,
@@ -161,6 +163,7 @@ impl<'a> Begin<'a> {
         let n_messages = i64::try_from(self.messages.len()).unwrap_or(i64::MAX);
         BeginRow {
             session_id: session.id,
+            campaign_id: session.campaign_id,
             number,
             lease,
             task_id,
@@ -198,6 +201,7 @@ mod tests {
     fn insert_columns_match_begin_rows() {
         let row = BeginRow {
             session_id: Uuid::nil(),
+            campaign_id: Uuid::nil(),
             number: 1,
             lease: 1,
             task_id: Uuid::nil(),

@@ -1,12 +1,13 @@
--- Begins a turn: marks the session as running, appends the prompt to the transcript, starts the task. One statement saves round
--- trips, and no part is useful without the others.
+-- Begins a turn: marks the session as running, appends the prompt to the transcript, starts the task, reserves in the budgets. One
+-- statement saves round trips, and no part is useful without the others.
 -- $1 the turn (`BeginRow`) · $2 list of messages · $3 list of events
--- Result: no row if this lease may not enter the session; `started` is false if the task has ended.
+-- Result: no row if this lease may not enter the session; `started` is false if the task has ended; `refusal` of the first budget
+-- without space.
 --
 -- Every part reads `session`, so the session row is locked before any other.
 with turn as (
     select * from jsonb_to_record($1) as t (
-        session_id uuid, number integer, lease bigint, task_id uuid, attempt smallint, job_id bigint, now timestamptz,
+        session_id uuid, campaign_id uuid, number integer, lease bigint, task_id uuid, attempt smallint, job_id bigint, now timestamptz,
         reserved_micros bigint, reserved_tokens bigint, budgets bigint[], n_places bigint,
         -- Only for providers that store the conversation.
         external_session_id text, credential text)
@@ -55,5 +56,8 @@ with turn as (
      order by e.place
 )
 select task.spent_micros is not null as "started!", task.budget_micros as "budget_micros?", task.budget_tokens as "budget_tokens?",
-       coalesce(task.spent_micros, 0) as "spent_micros!", coalesce(task.spent_tokens, 0) as "spent_tokens!"
-  from session left join task on true
+       coalesce(task.spent_micros, 0) as "spent_micros!", coalesce(task.spent_tokens, 0) as "spent_tokens!",
+       case when task.spent_micros is not null and greatest(turn.reserved_micros, turn.reserved_tokens) > 0
+            then dalsegno.reserve_budgets(turn.campaign_id, turn.budgets, turn.reserved_micros, turn.reserved_tokens, turn.now)
+       end as "refusal?"
+  from turn, session left join task on true

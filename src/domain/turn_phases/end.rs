@@ -218,12 +218,10 @@ struct Hit {
     asked_in: Option<Uuid>,
     /// The budgets in which the turn has reserved.
     budgets: Vec<i64>,
-    /// True if any agent, user or day has a budget.
-    has_budgets: bool,
 }
 
-/// Writes the end in one statement, then the parts that few turns need: closing an ephemeral session, settling a reservation, and
-/// answering a post.
+/// Writes the end in one statement, then the parts that few turns need: closing an ephemeral session, settling the reservation of a task
+/// that runs again, and answering a post.
 async fn write(
     conn: &mut PgConnection,
     ending: &TurnEnd<'_>,
@@ -236,17 +234,12 @@ async fn write(
         sessions::close(&mut *conn, turn.session_id, Reason::Ended, None, now).await?;
         facts::request(&mut *conn, turn.campaign_id, turn.session_id).await?;
     }
-    let spender = Spender { agent: &hit.agent, task_id: Some(turn.task_id) };
-    if !turn.reserved.is_zero() {
+    if matches!(task, tasks::End::Queued) && !turn.reserved.is_zero() {
         let payers = Payers { campaign_id: turn.campaign_id, budgets: &hit.budgets };
-        let amounts = (turn.reserved, hit.spent);
-        if matches!(task, tasks::End::Queued) {
-            // The task may wait for one of them in the same transaction.
-            budgets::lock(&mut *conn, payers, now).await?;
-        }
-        budgets::settle(&mut *conn, payers, spender, amounts, now).await?;
-    } else if hit.has_budgets && !hit.spent.is_zero() {
-        budgets::charge(&mut *conn, turn.campaign_id, spender, hit.spent, now).await?;
+        let spender = Spender { agent: &hit.agent, task_id: Some(turn.task_id) };
+        // The task may wait for one of them in the same transaction, which locks them all before it changes a share.
+        budgets::lock(&mut *conn, payers, now).await?;
+        budgets::settle(&mut *conn, payers, spender, (turn.reserved, hit.spent), now).await?;
     }
     let (Some(asked_in), Some(task)) = (hit.asked_in, task.outcome()) else {
         return Ok(());
@@ -335,7 +328,6 @@ async fn write_end(
             instance: row.instance.unwrap_or_default(),
             asked_in: row.post_id,
             budgets: row.budgets,
-            has_budgets: row.has_budgets,
         }),
         row if row.held => Err(tasks::ended_error(conn, turn.task_id).await.into()),
         _ => Err(sessions::Error::Overtaken(turn.session_id).into()),

@@ -1,5 +1,5 @@
--- Ends a turn: session, transcript, ledger, turn, task, spending of the campaign, manifest and feed. One statement saves round
--- trips, and no part is useful without the others.
+-- Ends a turn: session, transcript, ledger, turn, task, budgets, manifest and feed. One statement saves round trips, and no part is
+-- useful without the others. The reservation of a task that runs again is settled by the caller, who locks all of its budgets before.
 -- $1 the turn (`EndRow`) · lists: $2 messages · $3 the entry of the shown posts · $4 calls · $5 the manifest · $6 events
 -- Result: `held` and `task_ended` tell whether this lease ended the turn and the task; the amount to charge; the post that created
 -- the task.
@@ -16,8 +16,7 @@ with turn as (
         -- The point at which a provider that stores the conversation continues, if it changed. NULL: the provider lost the conversation.
         moves_head boolean, head uuid, generation integer, meter jsonb,
         task_state text, task_result text, task_error text,
-        -- No amount was reserved: charged in `campaign_spending` instead of the row of the budget.
-        is_unreserved boolean)
+        reserved_micros bigint, reserved_tokens bigint)
 ), session as (
     update dalsegno.sessions as s
        set state = turn.session_state, running_turn = null, last_seq = s.last_seq + turn.n_messages, used_at = turn.now,
@@ -122,14 +121,24 @@ with turn as (
              place integer, campaign_id uuid, task_id uuid, session_id uuid, kind text, data jsonb)
      order by e.place
 ), spending as (
+    -- If no amount was reserved: instead of the row of the campaign's budget.
     insert into dalsegno.campaign_spending as s (campaign_id, shard, spent_micros, spent_tokens)
     select turn.campaign_id, (pg_backend_pid() & 63)::smallint, task.micros, task.tokens
       from turn, task
-     where turn.is_unreserved and (task.micros <> 0 or task.tokens <> 0)
+     where turn.reserved_micros = 0 and turn.reserved_tokens = 0 and (task.micros <> 0 or task.tokens <> 0)
         on conflict (campaign_id, shard) do update
        set spent_micros = s.spent_micros + excluded.spent_micros, spent_tokens = s.spent_tokens + excluded.spent_tokens
 )
-select exists (select from ended_turn) as "held!", exists (select from task) as "task_ended!",
-       coalesce((select micros from task), 0) as "micros!", coalesce((select tokens from task), 0) as "tokens!",
-       (select post_id from task) as "post_id?", (select agent from task) as "agent?", (select instance from task) as "instance?",
-       coalesce((select budgets from ended_turn), '{}') as "budgets!", exists (select from dalsegno.budgets) as "has_budgets!"
+select ended_turn.micros is not null as "held!", task.micros is not null as "task_ended!", coalesce(task.micros, 0) as "micros!",
+       coalesce(task.tokens, 0) as "tokens!", task.post_id as "post_id?", task.agent as "agent?", task.instance as "instance?",
+       coalesce(ended_turn.budgets, '{}') as "budgets!",
+       case when task.micros is null then null
+            when turn.reserved_micros = 0 and turn.reserved_tokens = 0 then
+              case when (task.micros <> 0 or task.tokens <> 0) and exists (select from dalsegno.budgets)
+                   then dalsegno.charge_budgets(turn.campaign_id, task.agent, turn.task_id, '{}', 0, 0, task.micros, task.tokens, turn.now)
+                        is null end
+            when turn.task_state <> 'queued' then
+              dalsegno.settle_budgets(turn.campaign_id, task.agent, turn.task_id, coalesce(ended_turn.budgets, '{}'), turn.reserved_micros,
+                turn.reserved_tokens, task.micros, task.tokens, turn.now) is null
+       end as "charged?"
+  from turn left join ended_turn on true left join task on true

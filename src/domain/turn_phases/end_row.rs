@@ -48,8 +48,9 @@ pub(super) struct EndRow<'a> {
     pub(super) task_state: tasks::State,
     pub(super) task_result: Option<&'a str>,
     pub(super) task_error: Option<&'a str>,
-    /// True if no budget was reserved.
-    pub(super) is_unreserved: bool,
+    /// The amount that the turn set aside in its budgets.
+    pub(super) reserved_micros: i64,
+    pub(super) reserved_tokens: i64,
 }
 
 /// The transcript entry of the posts that were shown.
@@ -102,7 +103,8 @@ impl<'a> EndRow<'a> {
             task_state,
             task_result,
             task_error,
-            is_unreserved: turn.reserved.is_zero(),
+            reserved_micros: turn.reserved.micros,
+            reserved_tokens: turn.reserved.tokens,
         }
     }
 }

@@ -188,10 +188,11 @@ fn limit(limit: i64) -> Change {
     Change { tokens: Some(Some(limit)), ..Default::default() }
 }
 
-/// Charges an amount to the agent, the user and the day.
+/// Charges an amount to the campaign, the agent, the user and the day.
 async fn charge(fixture: &Fixture, spent: i64) {
-    let (campaign, now) = (fixture.campaign.id, fixture.clock_now());
-    budgets::charge(&fixture.pool, campaign, SPENDER, tokens(spent), now).await.unwrap();
+    let (campaign, now) = (Payers::campaign(fixture.campaign.id), fixture.clock_now());
+    let amounts = (Amount::ZERO, tokens(spent));
+    budgets::settle(&fixture.pool, campaign, SPENDER, amounts, now).await.unwrap();
 }
 
 #[tokio::test]
