@@ -141,16 +141,24 @@ comment on function dalsegno.lock_budget(text, text, timestamptz) is
   'Locks a budget with its shares until the end of the transaction, begins the period of this moment, and returns its amounts. A budget that '
   'does not exist has no limits.';
 
-create or replace function dalsegno.budgets_of(of_campaign uuid, of_agent text) returns bigint[] language sql stable as $body$
-  select case when r.ids <> '{}'
-                   and not exists (select from dalsegno.campaign_budgets as c
-                                    where c.campaign_id = of_campaign
-                                      and coalesce(c.limit_micros, c.limit_tokens, c.soft_micros, c.soft_tokens) is not null)
-              then r.ids || -1::bigint else r.ids end
-    from (select coalesce(array_agg(b.id order by b.id), '{}') as ids
-            from dalsegno.budgets as b
-           where (b.owner = 'day' and b.key = '') or (b.owner = 'agent' and b.key = of_agent)
-              or (b.owner = 'user' and b.key = (select u.user_name from dalsegno.campaign_users as u where u.campaign_id = of_campaign))) as r
+create or replace function dalsegno.budgets_of(of_campaign uuid, of_agent text) returns bigint[] language plpgsql stable as $body$
+declare
+  ids bigint[];
+begin
+  select array_agg(b.id order by b.id) into ids
+    from dalsegno.budgets as b
+   where (b.owner = 'day' and b.key = '') or (b.owner = 'agent' and b.key = of_agent)
+      or (b.owner = 'user' and b.key = (select u.user_name from dalsegno.campaign_users as u where u.campaign_id = of_campaign));
+  if ids is null then
+    return '{}';
+  end if;
+  if not exists (select from dalsegno.campaign_budgets as c
+                  where c.campaign_id = of_campaign
+                    and coalesce(c.limit_micros, c.limit_tokens, c.soft_micros, c.soft_tokens) is not null) then
+    return ids || -1::bigint;
+  end if;
+  return ids;
+end
 $body$;
 comment on function dalsegno.budgets_of(uuid, text) is
   'The rows of dalsegno.budgets that pay for the turns of an agent in a campaign. If there are some, -1 stands for a campaign without limits: its '

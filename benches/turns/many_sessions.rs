@@ -59,12 +59,13 @@ async fn rate_in(ground: &Fixture, n_campaigns: usize) -> anyhow::Result<Value> 
 }
 
 /// Runs the same conversations without budgets and with one of the day, which all turns reserve in, alternately: so the load of the
-/// machine and the growth of the conversations concern both.
+/// machine and the growth of the conversations concern both. Each part begins with `vacuum analyze`, after which connections plan their
+/// statements anew; it is long enough for them to reuse plans, as they do in a service.
 async fn rate_with_budget(
     ground: &Fixture,
     conversations: &[Conversation],
 ) -> anyhow::Result<Value> {
-    let n_each = (n_measured() / N_ALTERNATIONS).max(1);
+    let n_each = n_measured();
     let n_turns = (conversations.len() * n_each) as f64;
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for _ in 0..N_ALTERNATIONS {
