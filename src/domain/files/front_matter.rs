@@ -23,6 +23,8 @@ pub(in crate::domain) struct FrontMatter {
     pub line: usize,
     /// Its items, if it is a list.
     pub items: Vec<ListItem>,
+    /// Its keys in their order in the file, if it is a map.
+    pub keys: Vec<String>,
     pub value: Value,
 }
 
@@ -111,9 +113,16 @@ fn keys(node: &MarkedYaml<'_>) -> Option<BTreeMap<String, FrontMatter>> {
     let YamlData::Mapping(mapping) = &node.data else { return None };
     let entry = |(key, value): (&MarkedYaml<'_>, &MarkedYaml<'_>)| {
         let line = line_in_file(key);
-        (plain(key), FrontMatter { line, items: items(value), value: json(value) })
+        (plain(key), FrontMatter { line, items: items(value), keys: key_names(value), value: json(value) })
     };
     Some(mapping.iter().map(entry).collect())
+}
+
+fn key_names(node: &MarkedYaml<'_>) -> Vec<String> {
+    match &node.data {
+        YamlData::Mapping(mapping) => mapping.iter().map(|(key, _)| plain(key)).collect(),
+        _ => Vec::new(),
+    }
 }
 
 fn items(node: &MarkedYaml<'_>) -> Vec<ListItem> {

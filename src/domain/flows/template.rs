@@ -1,7 +1,5 @@
 //! The template of a flow: its inputs and steps, from one file.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -190,13 +188,14 @@ fn report_headings(fields: &mut Fields<'_>, sections: &[Section], steps: &[&str]
 }
 
 fn inputs_of(found: Option<FrontMatter>) -> Vec<Input> {
-    let inputs: BTreeMap<String, Value> =
-        found.and_then(|found| serde_json::from_value(found.value).ok()).unwrap_or_default();
-    let input = |(name, about): (String, Value)| {
-        let about = about.as_str().unwrap_or_default().to_owned();
-        Input { name, about, is_list: false }
+    let Some(found) = found else { return Vec::new() };
+    let about = |name: &str| found.value.get(name).and_then(Value::as_str).unwrap_or_default();
+    let input = |name: &String| Input {
+        name: name.clone(),
+        about: about(name).to_owned(),
+        is_list: false,
     };
-    inputs.into_iter().map(input).collect()
+    found.keys.iter().map(input).collect()
 }
 
 /// The headings of the second level below the front matter, with the texts below them.
@@ -233,6 +232,16 @@ mod tests {
         let text = "Write {{ topic }} for {{who}}, {{ open";
         let found: Vec<_> = placeholders(text).collect();
         assert_eq!(found, [(6, "topic"), (22, "who")]);
+    }
+
+    #[test]
+    fn inputs_keep_their_order() {
+        let content = "---\ninputs:\n  topic: The subject\n  parts: The parts\n---\n";
+        let mut document = Document::parse("x.md", content).unwrap();
+        let inputs = inputs_of(document.values.remove("inputs"));
+        let names: Vec<_> =
+            inputs.iter().map(|it| (it.name.as_str(), it.about.as_str())).collect();
+        assert_eq!(names, [("topic", "The subject"), ("parts", "The parts")]);
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn a_flow_template_declares_inputs_and_steps() {
     let series = templates.get("series").unwrap();
     let inputs: Vec<_> =
         series.inputs.iter().map(|input| (input.name.as_str(), input.is_list)).collect();
-    assert_eq!(inputs, [("parts", true), ("topic", false)]);
+    assert_eq!(inputs, [("topic", false), ("parts", true)]);
     let steps: Vec<_> = series.steps.iter().map(|step| step.name.as_str()).collect();
     assert_eq!(steps, ["plan", "draft", "review", "finish"]);
     assert_eq!(series.steps[1].prompt, "Write {{number}}: {{item}}");
