@@ -1,8 +1,11 @@
 //! The pictures of README.md and docs/how-to/console.md, of a campaign that `dalsegno demo --open` has played.
 //!
-//! `scripts/pictures` makes them; without its variable, the test does nothing.
+//! `scripts/pictures` makes them, and a recording while it plays; without its variable, the test does nothing.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -18,6 +21,11 @@ use crate::{
 
 /// The folder of the pictures.
 const FOLDER: &str = "DALSEGNO_PICTURES";
+
+/// The size of the recording, and the number and time of its frames.
+const FRAME: (u32, u32) = (1024, 640);
+const N_FRAMES: usize = 24;
+const FRAME_TIME: Duration = Duration::from_millis(400);
 
 /// A page of the demo as a picture.
 struct Picture {
@@ -89,6 +97,20 @@ impl Demo {
     }
 }
 
+/// Records the campaign page while the demo plays, one file for each frame.
+async fn record(browser: &Browser, demo: &Demo, folder: &Path) {
+    std::fs::create_dir_all(folder).unwrap();
+    browser.resize(FRAME.0, FRAME.1).await;
+    browser.prefer("light").await;
+    browser.open(&format!("http://{}/campaigns/{}", demo.address, demo.campaign)).await;
+    browser.wait_until("document.documentElement.dataset.ready !== undefined").await;
+    let mut ticks = tokio::time::interval(FRAME_TIME);
+    for n in 0..N_FRAMES {
+        ticks.tick().await;
+        browser.save_view(&folder.join(format!("{n:02}.png"))).await;
+    }
+}
+
 async fn take(browser: &Browser, demo: &Demo, folder: &Path, picture: &Picture) {
     browser.resize(picture.width, picture.height).await;
     browser.prefer(picture.theme).await;
@@ -113,6 +135,7 @@ async fn pictures_of_the_documents_are_made_on_request() {
         .wait_until("[...document.querySelectorAll('.stream:not([hidden])')].some((it) => it.textContent.length > 60)")
         .await;
     browser.save_view(&folder.join("overview.png")).await;
+    record(&browser, &demo, &folder.join("frames")).await;
     demo.until_played().await;
     let campaign = format!("/campaigns/{}", demo.campaign);
     let tasks = demo.items(&format!("/v1/tasks?campaign_id={}", demo.campaign)).await;
