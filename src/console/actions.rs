@@ -4,11 +4,12 @@
 
 use axum::{
     extract::Path,
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header::SET_COOKIE},
     response::{IntoResponse as _, Response},
 };
 use serde_json::{Value, json};
 
+use super::page::DONE;
 use crate::{
     domain::{amount::parse_money, class::Kind},
     http::{
@@ -32,7 +33,10 @@ pub(super) async fn run(
     let fields = form.0.iter().filter(|(name, _)| !OWN_FIELDS.contains(&name.as_str()));
     let fields = fields.filter_map(|(name, text)| read(name, text).transpose());
     let output = caller.run_form(&operation, nested(fields.collect::<Result<_, _>>()?)).await?;
-    Ok(go_on(&headers, &filled(local_target(form.field("then")), &output)))
+    let response = go_on(&headers, &filled(local_target(form.field("then")), &output));
+    // The next page confirms the action, and removes the cookie.
+    let done = format!("{DONE}={operation}; Path=/; Max-Age=20; HttpOnly; SameSite=Strict");
+    Ok(([(SET_COOKIE, done)], response).into_response())
 }
 
 /// Goes on to another page, after a form with or without a script.
@@ -63,8 +67,8 @@ fn read(name: &str, text: &str) -> Result<Option<(String, Value)>, Refusal> {
         }
         ("number", number) => {
             let invalid =
-                || wrong(format!("`{number}` is not a whole number: use for example 250000"));
-            number.parse::<i64>().map_err(|_| invalid())?.into()
+                || wrong(format!("`{number}` is not a whole number: use for example 250000 or 250k"));
+            parse_number(number).ok_or_else(invalid)?.into()
         }
         ("text", _) => Value::String(text),
         _ => {
@@ -74,6 +78,20 @@ fn read(name: &str, text: &str) -> Result<Option<(String, Value)>, Refusal> {
         }
     };
     Ok(Some((name.to_owned(), value)))
+}
+
+/// Reads a whole number, also as the pages show it: `41.8k`, `1.2M`.
+fn parse_number(text: &str) -> Option<i64> {
+    let (digits, zeros) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 3),
+        None => text.strip_suffix(['m', 'M']).map_or((text, 0), |digits| (digits, 6)),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > zeros || !is_number(part) {
+        return None;
+    }
+    format!("{whole}{part}{}", "0".repeat(zeros - part.len())).parse().ok()
 }
 
 /// Puts fields with a dot in their name into objects: `inputs.topic` is the field `topic` of the object `inputs`.
@@ -123,6 +141,15 @@ mod tests {
             [("money:micros", "12.50 €"), ("number:tokens", "1e9"), ("other:x", "1")]
         {
             assert_eq!(read(name, text).unwrap_err().code, "bad_field", "{name}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_read_as_the_pages_show_them() {
+        let numbers = ["20k", "41.8k", "1.2M", "7", "0.5m"].map(parse_number);
+        assert_eq!(numbers, [20_000, 41_800, 1_200_000, 7, 500_000].map(Some));
+        for wrong in ["", "k", "-1", "1.5", "1.2345k", "1e9", "1k5", ".5k", "20 k", "+1"] {
+            assert_eq!(parse_number(wrong), None, "{wrong}");
         }
     }
 

@@ -14,6 +14,7 @@ use super::{
     page::{Page, PageResult},
     parts::{Action, Confirmation, Tone, empty, id, next_page, optional, section, wide},
     secret,
+    work::names::Names,
 };
 use crate::{
     domain::keys::{Key, Scope},
@@ -48,7 +49,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
                 }
                 (next_page(HERE, &[], listing.next.as_deref()))
             }
-            aside."stack side" { (section("Create a key", &html! {}, &form(&page))) }
+            aside."stack side" { (section("Create a key", &html! {}, &form(&page, &Names::load(&page).await?))) }
         }
     };
     let path = html! { span { "Access" } };
@@ -60,7 +61,7 @@ pub(super) async fn create(page: Page, form: PageForm) -> Result<Response, Probl
     let chosen = |scope: Scope| {
         form.0.iter().any(|(field, value)| field == "scopes" && value == scope.as_str())
     };
-    let campaigns = form.field("campaigns").unwrap_or_default().split([',', ' ', '\n']);
+    let campaigns = form.0.iter().filter(|(field, _)| field == "campaigns").map(|(_, id)| id);
     let campaigns = campaigns.map(|id| optional("the id of a campaign", id, |id| id.parse().ok()));
     let campaigns: Vec<Option<Uuid>> = campaigns.collect::<Result<_, _>>()?;
     let campaigns: Vec<Uuid> = campaigns.into_iter().flatten().collect();
@@ -90,7 +91,7 @@ pub(super) async fn rotate(
     secret::show(&page, &heading, words, &rotated.secret, HERE).await
 }
 
-fn form(page: &Page) -> Markup {
+fn form(page: &Page, names: &Names) -> Markup {
     html! {
         form method="post" action=(HERE) {
             (page.view.token())
@@ -100,7 +101,7 @@ fn form(page: &Page) -> Markup {
                 @for scope in Scope::ALL { label { input type="checkbox" name="scopes" value=(scope.as_str()); " " b { (scope.as_str()) } " " span.faint { (meaning(scope)) } } }
             }
             div.field { label for="days" { "Lifetime" } select #days name="days" { @for (value, words) in LIFETIMES { option value=(value) { (words) } } } }
-            div.field { label for="campaigns" { "Only of the campaigns with these ids" } input #campaigns name="campaigns" placeholder="all campaigns"; }
+            div.field { label for="campaigns" { "Only these campaigns; all, if none is chosen" } select #campaigns name="campaigns" multiple size="4" { (names.options("")) } }
             div."actions after" { button.btn.primary { "Create" } }
         }
     }
@@ -159,7 +160,7 @@ fn row(page: &Page, n: usize, key: &Key) -> Markup {
             td {
                 @if is_valid(page, key) {
                     div.actions {
-                        @if key.replaced_by.is_none() { form method="post" action={ (HERE) "/" (given) "/rotate" } { (page.view.token()) button."btn slim" { "Rotate" } } }
+                        @if key.replaced_by.is_none() { (secret::renewal(page, "Rotate", &format!("rotate-{n}"), &format!("{HERE}/{given}/rotate"), "btn slim", "A new key takes its place. The old one stays valid for 24 hours.")) }
                         (revoke.button(&page.view, &page.caller))
                     }
                 }

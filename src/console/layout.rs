@@ -1,14 +1,14 @@
 //! The frame of each page: rail, bar, path, and the sheets for keys and search.
 
 use axum::{
-    http::StatusCode,
+    http::{StatusCode, header::SET_COOKIE},
     response::{Html, IntoResponse as _, Response},
 };
 use maud::{DOCTYPE, Markup, html};
 
 use super::{
     assets,
-    page::{Page, Theme},
+    page::{DONE, Page, Theme},
     parts::{Tone, icon, title},
 };
 use crate::{
@@ -71,6 +71,7 @@ impl Page {
                 (self.rail(&campaigns))
                 main.main #main tabindex="-1" data-watch=(content.watch) data-feed=[self.caller.newest_event()] {
                     nav.crumbs aria-label="Path" { (content.path) }
+                    @if let Some(done) = self.done { p."notice done" role="status" { (icon("done")) "Done: " (done.replace('_', " ")) "." } }
                     div #banner role="status" {}
                     div.outcome #outcome role="alert" {}
                     (content.body)
@@ -80,7 +81,9 @@ impl Page {
             (find())
             (hatch())
         };
-        Ok(Html(document(content.title, self.theme, &body).into_string()).into_response())
+        let page = Html(document(content.title, self.theme, &body).into_string());
+        let forget = self.done.map(|_| [(SET_COOKIE, format!("{DONE}=; Path=/; Max-Age=0"))]);
+        Ok((forget, page).into_response())
     }
 
     fn rail(&self, campaigns: &[Campaign]) -> Markup {

@@ -6,13 +6,21 @@ use axum::{
 };
 
 use super::parts::View;
-use crate::http::{Problem, RouterState, pages::PageCaller};
+use crate::{
+    http::{Problem, RouterState, pages::PageCaller},
+    operations,
+};
+
+/// Cookie with the operation that a form has just run.
+pub(super) const DONE: &str = "done";
 
 /// A request for a page: its caller, and how to show times, amounts and forms.
 pub(super) struct Page {
     pub(super) caller: PageCaller,
     pub(super) view: View,
     pub(super) theme: Option<Theme>,
+    /// The operation that a form ran before it went on to this page.
+    pub(super) done: Option<&'static str>,
     /// Path and query.
     pub(super) target: String,
 }
@@ -32,21 +40,20 @@ impl FromRequestParts<RouterState> for Page {
     async fn from_request_parts(parts: &mut Parts, front: &RouterState) -> Result<Self, Problem> {
         let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
         let theme = Theme::of(&parts.headers);
+        let done = cookie(&parts.headers, DONE).and_then(known_operation);
         let caller = PageCaller::from_request_parts(parts, front).await?;
         let view = View::of(&caller);
-        Ok(Self { caller, view, theme, target })
+        Ok(Self { caller, view, theme, done, target })
     }
 }
 
 impl Theme {
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
-        let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
-        let mut pairs = lines.flat_map(|line| line.split(';')).map(str::trim);
-        pairs.find_map(|pair| match pair {
-            "theme=light" => Some(Self::Light),
-            "theme=dark" => Some(Self::Dark),
+        match cookie(headers, "theme")? {
+            "light" => Some(Self::Light),
+            "dark" => Some(Self::Dark),
             _ => None,
-        })
+        }
     }
 
     pub(super) fn as_str(self) -> &'static str {
@@ -55,4 +62,14 @@ impl Theme {
             Self::Dark => "dark",
         }
     }
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).map(str::trim);
+    pairs.find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+}
+
+fn known_operation(id: &str) -> Option<&'static str> {
+    operations::ALL.iter().map(|entry| entry.spec.id).find(|known| *known == id)
 }

@@ -1,7 +1,7 @@
 //! Errors as pages: what failed, why, and the next step.
 
 use axum::{
-    http::{HeaderName, HeaderValue, Method, StatusCode},
+    http::{HeaderName, HeaderValue, Method, StatusCode, header::REFERER},
     response::{Html, IntoResponse as _, Response},
 };
 use maud::{Markup, html};
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::http::{
     Problem,
-    pages::{FailedRequest, see_other},
+    pages::{FailedRequest, local_target, see_other},
 };
 
 const REDIRECT: HeaderName = HeaderName::from_static("hx-redirect");
@@ -42,14 +42,24 @@ fn respond(failed: &FailedRequest, problem: &Problem) -> Response {
         (_, false) => {
             let body = html! {
                 (block(problem))
+                @let back = came_from(failed);
                 div.actions {
-                    a.btn.primary href="/" { "Overview" }
+                    @if let Some(back) = &back { a.btn.primary href=(back) { "Back" } }
+                    a.btn.primary[back.is_none()] href="/" { "Overview" }
                     @if failed.method == Method::GET && problem.retryable { a.btn href=(failed.target) { (icon("retry")) "Try again" } }
                 }
             };
             layout::bare(problem.status, problem.title, theme, &body)
         }
     }
+}
+
+/// Returns the page with the form that was refused.
+fn came_from(failed: &FailedRequest) -> Option<String> {
+    let from = failed.headers.get(REFERER)?.to_str().ok()?;
+    let path = &from[from.find("://")? + 3..];
+    let target = &path[path.find('/')?..];
+    (failed.method == Method::POST && local_target(Some(target)) == target).then(|| target.to_owned())
 }
 
 /// Renders the failure and the next step.

@@ -1,7 +1,7 @@
 //! A new secret, which is shown once.
 
 use axum::response::Response;
-use maud::html;
+use maud::{Markup, html};
 
 use super::{layout::Content, page::Page};
 use crate::http::Problem;
@@ -22,4 +22,29 @@ pub(super) async fn show(
     };
     let path = html! { a href=(target) { "Back" } };
     Ok(page.respond(Content { title: heading, path, body, watch: String::new() }).await?)
+}
+
+/// Renders a button that asks before a secret is replaced.
+pub(super) fn renewal(
+    page: &Page,
+    words: &str,
+    sheet: &str,
+    target: &str,
+    class: &str,
+    consequence: &str,
+) -> Markup {
+    html! {
+        button class=(class) popovertarget=(sheet) { (words) "…" }
+        div.sheet id=(sheet) popover="auto" {
+            h2 { (words) }
+            p { (consequence) }
+            form method="post" action=(target) {
+                (page.view.token())
+                div.actions {
+                    button.btn.primary { (words) }
+                    button.btn.quiet type="button" popovertarget=(sheet) popovertargetaction="hide" { "Close" }
+                }
+            }
+        }
+    }
 }

@@ -28,6 +28,13 @@ function moveInResults(event) {
   (next ?? document.getElementById("q"))?.focus();
 }
 
+// To the page with the list that this one was opened from; otherwise to the last link of the path.
+function goBack() {
+  const from = document.referrer && new URL(document.referrer);
+  if (from && from.origin === location.origin && from.pathname !== location.pathname) location.href = from.href;
+  else open(".crumbs a:last-of-type");
+}
+
 function copyId() {
   const id = document.querySelector(".head [data-id]");
   if (id) navigator.clipboard.writeText(id.dataset.id);
@@ -52,7 +59,7 @@ export function listenToKeys({ switchTheme }) {
     y: copyId,
     "[": () => open("a[rel=prev]"),
     "]": () => open("a[rel=next]"),
-    u: () => open(".crumbs a:last-of-type"),
+    u: goBack,
   };
   document.getElementById("find")?.addEventListener("keydown", moveInResults);
   let prefix = "";

@@ -155,7 +155,7 @@ fn amount(currency: &str, id: &str, words: &str, name: &str, micros: Option<i64>
 }
 
 fn count(id: &str, words: &str, name: &str, n: Option<i64>) -> Markup {
-    html! { div.field { label for=(id) { (words) } input id=(id) name=(name) inputmode="numeric" pattern="[0-9]+" title="A whole number" placeholder="none" autocomplete="off" value=[n]; } }
+    html! { div.field { label for=(id) { (words) } input id=(id) name=(name) inputmode="numeric" pattern="[0-9.]+[kKmM]?" title="A whole number, also as 250k or 1.5M" placeholder="none" autocomplete="off" value=[n]; } }
 }
 
 fn end() -> Markup {

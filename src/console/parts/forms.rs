@@ -102,7 +102,7 @@ impl Confirmation<'_> {
             (self.consequences)
             (self.fields)
             div.actions {
-                button.btn.primary { (action.words) }
+                button.btn.primary { (self.heading) }
                 button.btn.quiet type="button" popovertarget=(self.id) popovertargetaction="hide" { "Close" }
             }
             pre."code wrap" { (self.command) }

@@ -252,8 +252,15 @@ fn compactions(page: &Page, detail: &Detail) -> Markup {
     let given = detail.session.id.to_string();
     let here = format!("/sessions/{given}");
     let fields = [("id", given.as_str())];
-    let undo = Action::of::<UncompactSession>("Undo the last one", "undo", &fields, &here)
-        .class("btn slim");
+    let undo = Confirmation {
+        action: Action::of::<UncompactSession>("Undo the last one", "undo", &fields, &here)
+            .class("btn slim"),
+        id: "confirm-undo",
+        heading: "Undo the last compaction",
+        consequences: html! { p { "The next call sends its messages again instead of the summary. A compaction that was prepared after it goes out of date." } },
+        fields: html! {},
+        command: format!("dalsegno session uncompact {given}"),
+    };
     let table = html! {
         table.folds {
             thead { tr { th { "Outcome" } th { "Messages" } th { "Made" } th.num { "Before" } th.num { "After" } } }

@@ -196,10 +196,9 @@ fn no_answer(detail: &Detail, attempt: Attempt) -> Markup {
         (true, ..) => "The task ended without a result.",
         (false, ..) => "No answer of this attempt is stored.",
     };
-    let command = match attempt.is_last() {
-        true => format!("dalsegno task show {} --wait 5m", task.id),
-        false => format!("dalsegno task show {}", task.id),
-    };
+    let is_open = attempt.is_last() && matches!(task.state, State::Queued | State::Running);
+    let wait = if is_open { " --wait 5m" } else { "" };
+    let command = format!("dalsegno task show {}{wait}", task.id);
     empty(words, &command)
 }
 

@@ -10,6 +10,7 @@ use super::{
     page::{Page, PageResult},
     parts::{Tone, counted, empty, optional, section, title, wide},
     secret,
+    work::names::Names,
 };
 use crate::{
     domain::webhooks::{Kind, Webhook},
@@ -38,7 +39,7 @@ pub(super) async fn show(page: Page) -> PageResult {
                     (section("Receivers", &html! { (counted(items.len(), "webhook", "webhooks")) }, &table(&page, &items)))
                 }
             }
-            aside."stack side" { (add_form(&page)) }
+            aside."stack side" { (add_form(&page, &Names::load(&page).await?)) }
         }
     };
     let path = html! { span { "Installation" } };
@@ -60,7 +61,7 @@ pub(super) async fn add(page: Page, form: PageForm) -> Result<Response, Problem>
     secret::show(&page, "The secret of the webhook", words, &added.secret, &target).await
 }
 
-fn add_form(page: &Page) -> Markup {
+fn add_form(page: &Page, names: &Names) -> Markup {
     if !page.caller.may(&AddWebhook::SPEC) {
         return html! {};
     }
@@ -72,7 +73,7 @@ fn add_form(page: &Page) -> Markup {
                 legend { "Events; all ends of tasks, if none is chosen" }
                 @for (_, name) in KINDS { label { input type="checkbox" name="kinds" value=(name); " " (name) } }
             }
-            div.field { label for="campaign" { "Only of the campaign with this id" } input #campaign name="campaign_id" placeholder="all campaigns"; }
+            div.field { label for="campaign" { "Only of this campaign" } select #campaign name="campaign_id" { option value="" { "all campaigns" } (names.options("")) } }
             div."actions after" { button.btn.primary { "Add" } }
         }
     };

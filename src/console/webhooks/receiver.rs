@@ -14,7 +14,7 @@ use crate::{
         layout::Content,
         page::{Page, PageResult},
         parts::{
-            Action, Confirmation, Tone, counted, empty, facts, icon, id, next_page, section, title,
+            Action, Confirmation, Tone, counted, empty, facts, icon, id, next_page, optional, section, title,
             wide,
         },
         secret,
@@ -67,7 +67,7 @@ pub(in crate::console) async fn show(
             section."explain paused" #explain tabindex="-1" { (icon("paused")) div { p.lede { "The webhook is disabled: its deliveries are held until it is enabled." } p.next dir="auto" { (reason) } } }
         } }
         @if let (true, Some(at)) = (webhook.enabled, webhook.failing_since) {
-            section."explain failed" #explain tabindex="-1" { (icon("failed")) div { p.lede { "The receiver has refused or missed each delivery since " (page.view.time(at)) "." } p.next { "Look at the error of the latest delivery, repair the receiver, then replay what it missed." } } }
+            section."explain failed" #explain tabindex="-1" { (icon("failed")) div { p.lede { "The receiver refuses or misses each delivery. It began " (page.view.time(at)) "." } p.next { "Look at the error of the latest delivery, repair the receiver, then replay what it missed." } } }
         }
         div.cols {
             div.stack {
@@ -114,7 +114,8 @@ pub(in crate::console) async fn replay_since(
     page: Page,
     form: PageForm,
 ) -> Result<Response, Problem> {
-    let since = page.view.moment(form.field("since").unwrap_or_default());
+    let given_since = form.field("since").unwrap_or_default();
+    let since = optional("a time", given_since, |text| page.view.moment(text))?;
     let since = since.unwrap_or_else(|| page.view.midnight());
     page.caller.run(ReplayWebhook { id: given, since }).await?;
     Ok(crate::http::pages::see_other(&format!("{HERE}/{given}")))
@@ -149,7 +150,7 @@ fn head(page: &Page, webhook: &Webhook, name: &str) -> Markup {
             div.actions {
                 @if webhook.enabled { (test.button(view, caller)) (disable.button(view, caller)) } @else { (enable.button(view, caller)) }
                 @if caller.may(&RotateWebhook::SPEC) {
-                    form method="post" action={ (here) "/rotate" } { (view.token()) button.btn { "New secret" } }
+                    (secret::renewal(page, "New secret", "confirm-secret", &format!("{here}/rotate"), "btn", "Deliveries are signed with both secrets for 24 hours, then with the new one only."))
                 }
                 (remove.button(view, caller))
             }
@@ -182,7 +183,7 @@ fn replay(page: &Page, given: Uuid) -> Markup {
             (page.view.token())
             div.field { label for="since" { "All since this time that were not delivered; since midnight, if it is empty" } input #since type="datetime-local" name="since"; }
             div."actions after" { button.btn { "Replay" } }
-            pre."code wrap after" { "dalsegno webhook replay " (given) " --since 1h" }
+            pre."code wrap after" { "dalsegno webhook replay " (given) " --since 24h" }
         }
     };
     section("Replay", &html! {}, &form)
@@ -210,13 +211,13 @@ fn table(page: &Page, items: &[Delivery], here: &str) -> Markup {
                     @if let Some(error) = &delivery.last_error { bdi { (title(error)) } }
                     @if let Some(at) = delivery.next_at { div."tiny faint" { "next attempt " (page.view.time(at)) } }
                 }
-                td.num { @if delivery.state != State::Waiting { (replay.button(&page.view, &page.caller)) } @else if let Some(job) = delivery.job_id { a href={ "/work/jobs/" (job) } { "why" } } }
+                td.num { @if delivery.state != State::Waiting { (replay.button(&page.view, &page.caller)) } @else if let Some(job) = delivery.job_id { a href={ "/work/jobs/" (job) } { "why it waits" } } }
             }
         }
     };
     let table = html! {
         table.folds {
-            thead { tr { th { "State" } th { "Event" } th { "Ended" } th.num { "Attempts" } th { "Answer" } th {} } }
+            thead { tr { th { "State" } th { "Event" } th { "Added" } th.num { "Attempts" } th { "Answer" } th {} } }
             tbody { @for delivery in items { (row(delivery)) } }
         }
     };

@@ -4,7 +4,7 @@ pub(super) mod bulk;
 pub(super) mod job;
 pub(super) mod jobs;
 pub(super) mod lanes;
-mod names;
+pub(super) mod names;
 mod waits;
 mod workers;
 

@@ -11,10 +11,10 @@ use crate::{
 };
 
 /// Names of the newest campaigns.
-pub(super) struct Names(BTreeMap<Uuid, String>);
+pub(in crate::console) struct Names(BTreeMap<Uuid, String>);
 
 impl Names {
-    pub(super) async fn load(page: &Page) -> Result<Self, Refusal> {
+    pub(in crate::console) async fn load(page: &Page) -> Result<Self, Refusal> {
         let list =
             ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
         let campaigns = page.caller.run_if_allowed(list).await?;
@@ -49,9 +49,14 @@ impl Names {
         html! {
             select name=(field) {
                 option value="" { "any" }
-                @for (id, name) in self.0.iter().rev() { option value=(id) selected[id.to_string() == chosen] { (name) } }
+                (self.options(chosen))
             }
         }
+    }
+
+    /// Renders the campaigns as options of a choice, the newest first.
+    pub(in crate::console) fn options(&self, chosen: &str) -> Markup {
+        html! { @for (id, name) in self.0.iter().rev() { option value=(id) selected[id.to_string() == chosen] { (name) } } }
     }
 }
 

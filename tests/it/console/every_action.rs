@@ -248,6 +248,12 @@ async fn every_action_is_offered_and_run_with_its_scope_alone() {
         let expected: &[u16] =
             if operation == "rerun_turn" { &[303, 404, 409, 422] } else { &[303] };
         assert!(expected.contains(&done.status), "{operation}: {done:?}");
+        if done.status == 303 {
+            let cookies = format!("{caller}; done={operation}");
+            let next = open(app, "/", &cookies).await;
+            let notice = format!("Done: {}.", operation.replace('_', " "));
+            assert!(next.body.contains(&notice), "{operation}: {next:?}");
+        }
     }
     let audit = scenery.get_json("/v1/audit?limit=200").await;
     let actions: BTreeSet<&str> =

@@ -113,6 +113,10 @@ async fn pages_and_actions_need_their_scopes() {
         let refused = post(&app, path, admin, &form, &[]).await;
         assert!(refused.status == 422 && refused.body.contains("bad_field"), "{refused:?}");
     }
+    let back = [("Referer", "http://127.0.0.1/keys?cursor=")];
+    let form = [token, ("name", "wide"), ("campaigns", "Harbour")];
+    let refused = post(&app, "/keys", admin, &form, &back).await;
+    assert!(refused.body.contains("href=\"/keys?cursor=\">Back"), "{refused:?}");
     let keys = "select count(*) from dalsegno.api_keys where name = 'wide'";
     let keys: i64 = sqlx::query_scalar(keys).fetch_one(&app.pool).await.unwrap();
     assert_eq!(keys, 0);
