@@ -30,8 +30,8 @@ pub async fn rate(ground: &Fixture) -> anyhow::Result<Value> {
     let in_one = rate_in(ground, 1).await?;
     let conversations = ground.conversations(n_sessions(), n_sessions() / 4).await?;
     ground.run(&conversations, n_warm_up()).await?;
-    let budgets = rate_with_budget(ground, &conversations).await?;
     let bare = bare::rate(ground, &conversations, n_measured()).await?;
+    let budgets = rate_with_budget(ground, &conversations).await?;
     let ratio = spread["turns_per_s"]
         .as_f64()
         .zip(bare["turns_per_s"].as_f64())
