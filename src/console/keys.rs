@@ -12,7 +12,9 @@ use super::{
     groups,
     layout::Content,
     page::{Page, PageResult},
-    parts::{Action, Confirmation, Tone, empty, id, next_page, optional, section, wide},
+    parts::{
+        Action, Confirmation, Tone, campaign_id, empty, id, next_page, optional, section, wide,
+    },
     secret,
 };
 use crate::{
@@ -61,7 +63,7 @@ pub(super) async fn create(page: Page, form: PageForm) -> Result<Response, Probl
         form.0.iter().any(|(field, value)| field == "scopes" && value == scope.as_str())
     };
     let campaigns = form.field("campaigns").unwrap_or_default().split([',', ' ', '\n']);
-    let campaigns = campaigns.map(|id| optional("the id of a campaign", id, |id| id.parse().ok()));
+    let campaigns = campaigns.map(campaign_id);
     let campaigns: Vec<Option<Uuid>> = campaigns.collect::<Result<_, _>>()?;
     let campaigns: Vec<Uuid> = campaigns.into_iter().flatten().collect();
     let days = form.field("days").unwrap_or_default();

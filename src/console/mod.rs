@@ -23,6 +23,7 @@ mod installation;
 mod keys;
 mod layout;
 mod lists;
+mod names;
 mod overview;
 mod page;
 mod parts;

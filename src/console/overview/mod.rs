@@ -34,7 +34,7 @@ pub(super) struct PageQuery {
 }
 
 pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
-    let range = TimeRange::of(&query.range).unwrap_or(TimeRange::Hour);
+    let range = TimeRange::read(&query.range)?.unwrap_or(TimeRange::Hour);
     let show = ShowOverview { hours: Some(range.hours()) };
     let overview = page.caller.run_if_allowed(show).await?;
     let queues = page.caller.run_if_allowed(ListQueues {}).await?;
