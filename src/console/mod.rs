@@ -30,6 +30,7 @@ mod parts;
 mod problem;
 mod range;
 mod schedules;
+mod search;
 mod secret;
 mod selection;
 mod session;
@@ -89,6 +90,7 @@ pub fn pages() -> Pages {
         .route("/keys/{id}/rotate", post(keys::rotate))
         .route("/audit", get(audit::show))
         .route("/find", get(find::show))
+        .route("/search", get(search::show))
         .route("/sign-ins", get(sign_ins::show))
         .route("/do/{operation}", post(actions::run));
     #[cfg(debug_assertions)]

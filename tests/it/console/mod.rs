@@ -17,6 +17,7 @@ mod overview;
 mod pages;
 mod pictures;
 mod scenery;
+mod search;
 mod selection;
 mod sign_in;
 mod task;
