@@ -52,6 +52,7 @@ use crate::http::{RouterState, pages::Pages};
 pub fn pages() -> Pages {
     let private = Router::new()
         .route("/", get(overview::show))
+        .route("/attention", get(overview::notices))
         .route("/campaigns", get(lists::campaigns))
         .route("/campaigns/{id}", get(campaign::show))
         .route("/tasks", get(lists::tasks))

@@ -1,13 +1,15 @@
 //! The overview: what needs a person, what runs now, the last hour, and the cost of today.
 
 mod attention;
+mod notices;
 
 use axum::extract::Query;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+pub(super) use self::notices::list as notices;
 use super::{
-    layout::Content,
+    layout::{Content, Favicon},
     page::{Page, PageResult},
     parts::{Share, agent, counted, duration, empty, section, share_bar, sparkline, title},
     range::{TimeRange, choice},
@@ -72,7 +74,9 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     };
     let path =
         html! { span { (page.view.today()) } span.end { a href="/campaigns" { "All campaigns" } } };
-    Ok(page.respond(Content { title: "Overview", path, body, watch: "all".to_owned() }).await?)
+    let favicon = if overview.attention.is_empty() { Favicon::Calm } else { Favicon::Attention };
+    let content = Content { title: "Overview", path, body, watch: "all".to_owned() };
+    Ok(page.respond_with(content, favicon).await?)
 }
 
 fn heading(overview: &Overview) -> String {

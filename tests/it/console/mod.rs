@@ -13,6 +13,7 @@ mod keyboard;
 mod live;
 mod long;
 mod looks;
+mod notices;
 mod overview;
 mod pages;
 mod pictures;
