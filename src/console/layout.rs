@@ -43,6 +43,14 @@ const KEYS: &[(&str, &str)] = &[
     ("Close", "Esc"),
 ];
 
+/// Target, icon and name of the most used pages.
+const THUMBS: &[(&str, &str, &str)] = &[
+    ("/", "overview", "Overview"),
+    ("/work", "work", "Work"),
+    ("/tasks", "task", "Tasks"),
+    ("/sessions", "talk", "Sessions"),
+];
+
 /// The content of a page.
 pub(super) struct Content<'a> {
     pub(super) title: &'a str,
@@ -90,6 +98,7 @@ impl Page {
             a.skip href="#main" { "Skip to the content" }
             header.bar {
                 (brand())
+                (self.thumbs())
                 button.btn.quiet popovertarget="find" { (icon("search")) span.sr { "Find" } }
                 button.btn.quiet popovertarget="rail" { (icon("menu")) span.sr { "Menu" } }
             }
@@ -107,6 +116,18 @@ impl Page {
             (hatch())
         };
         Ok(Html(document(content.title, self.theme, favicon, &body).into_string()).into_response())
+    }
+
+    /// Links to the most used pages, at the lower edge of phones.
+    fn thumbs(&self) -> Markup {
+        let path = self.target.split('?').next().unwrap_or_default();
+        html! {
+            nav.thumbs aria-label="Most used pages" {
+                @for (target, name, words) in THUMBS {
+                    a."btn quiet" href=(target) aria-current=[(path == *target).then_some("page")] { (icon(name)) (words) }
+                }
+            }
+        }
     }
 
     fn rail(&self, campaigns: &[Campaign]) -> Markup {

@@ -16,6 +16,7 @@ mod looks;
 mod notices;
 mod overview;
 mod pages;
+mod phone;
 mod pictures;
 mod scenery;
 mod search;
