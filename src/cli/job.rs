@@ -1,9 +1,11 @@
 //! `dalsegno job`: jobs, live and dead.
 
 use clap::{Args, Subcommand};
+use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
+    args::InCampaign,
     output::format_table,
     server::{Server, with_server},
     words::format_cancellation,
@@ -50,6 +52,8 @@ pub(super) struct Filter {
     /// Only jobs of this lane.
     #[arg(long)]
     lane: Option<String>,
+    #[command(flatten)]
+    campaign: InCampaign,
     /// Continues after this job: the last id of the previous page.
     #[arg(long)]
     after: Option<i64>,
@@ -87,8 +91,9 @@ async fn run_on_server(
     let output = context.output;
     match command {
         JobCommand::Ls(filter) => {
-            let jobs =
-                server.items(filter.limit, |cursor, limit| filter.page(cursor, limit)).await?;
+            let campaign_id = filter.campaign.id_if_given(context, server).await?;
+            let page = |cursor, limit| filter.page(campaign_id, cursor, limit);
+            let jobs = server.items(filter.limit, page).await?;
             output.print_data(&jobs, || format_jobs(jobs.iter().map(|listed| &listed.job)));
         }
         JobCommand::Show(Id { id }) => {
@@ -123,12 +128,13 @@ async fn run_on_server(
 }
 
 impl Filter {
-    fn page(&self, cursor: Option<String>, limit: i64) -> ListJobs {
+    fn page(&self, campaign_id: Option<Uuid>, cursor: Option<String>, limit: i64) -> ListJobs {
         ListJobs {
             queue: self.queue.clone(),
             kind: self.kind.clone(),
             state: self.state,
             lane: self.lane.clone(),
+            campaign_id,
             cursor: cursor.map_or(self.after, |cursor| cursor.parse().ok()),
             limit: Some(limit),
         }

@@ -42,6 +42,7 @@ mod reference;
 mod remote;
 mod remotes;
 mod schedule;
+mod search;
 mod sent_context;
 mod serve;
 mod server;
@@ -138,6 +139,8 @@ enum Command {
     Serve,
     /// Shows what waits for a person, what runs, and the last hour.
     Overview,
+    /// Searches tasks, posts, memory and transcripts of all campaigns, the newest first.
+    Search(search::Search),
     /// Shows version, settings, migrations and sizes of the installation.
     Installation,
     /// Creates, shows, edits, pauses and erases campaigns; sets their budgets.
@@ -324,6 +327,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Man(man) => manual::man(&man),
         Command::Agent(command) => block_on(agent::run(&command, context)),
         Command::Overview => block_on(overview::run(context)),
+        Command::Search(search) => block_on(search::run(&search, context)),
         Command::Installation => block_on(installation::run(context)),
         Command::Campaign(command) => block_on(campaign::run(&command, context)),
         Command::Task(command) => block_on(task::run(&command, context)),

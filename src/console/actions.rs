@@ -66,8 +66,9 @@ fn read(name: &str, text: &str) -> Result<Option<(String, Value)>, Refusal> {
             micros.map_err(|error| wrong(error.to_string()))?.into()
         }
         ("number", number) => {
-            let invalid =
-                || wrong(format!("`{number}` is not a whole number: use for example 250000 or 250k"));
+            let invalid = || {
+                wrong(format!("`{number}` is not a whole number: use for example 250000 or 250k"))
+            };
             parse_number(number).ok_or_else(invalid)?.into()
         }
         ("text", _) => Value::String(text),

@@ -12,10 +12,13 @@ use super::{
     layout::Content,
     page::{Page, PageResult},
     parts::{empty, id, title},
+    search,
 };
 use crate::{
     domain::class::Kind,
-    operations::{FindId, ListCampaigns, ListTasks, MAX_LIMIT, Noun, Refusal},
+    operations::{
+        FindId, ListCampaigns, ListTasks, MAX_LIMIT, Noun, Operation as _, Refusal, SearchTexts,
+    },
 };
 
 /// Most results of a kind.
@@ -36,6 +39,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("Campaigns", "/campaigns", "board budget pause"),
     ("Flows", "/flows", "steps template critical path"),
     ("Start a flow", "/flows/start", "template inputs"),
+    ("Search", "/search", "texts prompts results posts memory transcripts messages words"),
     ("Cost", "/cost", "money spending tokens report csv"),
     ("Calls", "/cost/calls", "ledger expensive"),
     ("Budgets", "/cost/budgets", "limit money spent reserved left"),
@@ -111,12 +115,24 @@ async fn find(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
         all.extend(campaigns(page, &needle).await?);
         all.extend(tasks(page, text).await?);
     }
+    all.extend(everywhere(page, text));
     all.extend(PAGES.iter().filter(is_page).map(|(name, target, _)| Found {
         target: (*target).to_owned(),
         name: html! { (name) },
         kind: "page",
     }));
     Ok(all)
+}
+
+/// Leads from the words to the search over all texts.
+fn everywhere(page: &Page, text: &str) -> Option<Found> {
+    let has_word = text.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
+    let found = || Found {
+        target: search::target(text),
+        name: html! { "Search for “" bdi { (title(text)) } "” everywhere" },
+        kind: "tasks, posts, memory, transcripts",
+    };
+    (has_word && page.caller.may(&SearchTexts::SPEC)).then(found)
 }
 
 fn is_id_like(text: &str) -> bool {

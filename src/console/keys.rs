@@ -11,10 +11,12 @@ use uuid::Uuid;
 use super::{
     groups,
     layout::Content,
+    names::Names,
     page::{Page, PageResult},
-    parts::{Action, Confirmation, Tone, empty, id, next_page, optional, section, wide},
+    parts::{
+        Action, Confirmation, Tone, campaign_id, empty, id, next_page, optional, section, wide,
+    },
     secret,
-    work::names::Names,
 };
 use crate::{
     domain::keys::{Key, Scope},
@@ -62,7 +64,7 @@ pub(super) async fn create(page: Page, form: PageForm) -> Result<Response, Probl
         form.0.iter().any(|(field, value)| field == "scopes" && value == scope.as_str())
     };
     let campaigns = form.0.iter().filter(|(field, _)| field == "campaigns").map(|(_, id)| id);
-    let campaigns = campaigns.map(|id| optional("the id of a campaign", id, |id| id.parse().ok()));
+    let campaigns = campaigns.map(|id| campaign_id(id));
     let campaigns: Vec<Option<Uuid>> = campaigns.collect::<Result<_, _>>()?;
     let campaigns: Vec<Uuid> = campaigns.into_iter().flatten().collect();
     let days = form.field("days").unwrap_or_default();

@@ -43,6 +43,14 @@ const KEYS: &[(&str, &str)] = &[
     ("Close", "Esc"),
 ];
 
+/// Target, icon and name of the most used pages.
+const THUMBS: &[(&str, &str, &str)] = &[
+    ("/", "overview", "Overview"),
+    ("/work", "work", "Work"),
+    ("/tasks", "task", "Tasks"),
+    ("/sessions", "talk", "Sessions"),
+];
+
 /// The content of a page.
 pub(super) struct Content<'a> {
     pub(super) title: &'a str,
@@ -53,9 +61,35 @@ pub(super) struct Content<'a> {
     pub(super) watch: String,
 }
 
+/// The icon of the tab. A script changes it while the page is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Favicon {
+    Calm,
+    /// Something needs a person.
+    Attention,
+}
+
+impl Favicon {
+    fn path(self) -> String {
+        assets::path(match self {
+            Self::Calm => "favicon.svg",
+            Self::Attention => "favicon-attention.svg",
+        })
+    }
+}
+
 impl Page {
     /// Renders the page with its frame.
     pub(super) async fn respond(&self, content: Content<'_>) -> Result<Response, Refusal> {
+        self.respond_with(content, Favicon::Calm).await
+    }
+
+    /// As [`Self::respond`], with an icon that is right before a script has asked.
+    pub(super) async fn respond_with(
+        &self,
+        content: Content<'_>,
+        favicon: Favicon,
+    ) -> Result<Response, Refusal> {
         let list =
             ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_CAMPAIGNS) };
         let campaigns = self.caller.run_if_allowed(list).await?;
@@ -64,6 +98,7 @@ impl Page {
             a.skip href="#main" { "Skip to the content" }
             header.bar {
                 (brand())
+                (self.thumbs())
                 button.btn.quiet popovertarget="find" { (icon("search")) span.sr { "Find" } }
                 button.btn.quiet popovertarget="rail" { (icon("menu")) span.sr { "Menu" } }
             }
@@ -81,9 +116,21 @@ impl Page {
             (find())
             (hatch())
         };
-        let page = Html(document(content.title, self.theme, &body).into_string());
+        let page = Html(document(content.title, self.theme, favicon, &body).into_string());
         let forget = self.done.map(|_| [(SET_COOKIE, format!("{DONE}=; Path=/; Max-Age=0"))]);
         Ok((forget, page).into_response())
+    }
+
+    /// Links to the most used pages, at the lower edge of phones.
+    fn thumbs(&self) -> Markup {
+        let path = self.target.split('?').next().unwrap_or_default();
+        html! {
+            nav.thumbs aria-label="Most used pages" {
+                @for (target, name, words) in THUMBS {
+                    a."btn quiet" href=(target) aria-current=[(path == *target).then_some("page")] { (icon(name)) (words) }
+                }
+            }
+        }
     }
 
     fn rail(&self, campaigns: &[Campaign]) -> Markup {
@@ -162,7 +209,12 @@ impl Page {
 }
 
 /// Renders a document around its body.
-pub(super) fn document(name: &str, theme: Option<Theme>, body: &Markup) -> Markup {
+pub(super) fn document(
+    name: &str,
+    theme: Option<Theme>,
+    favicon: Favicon,
+    body: &Markup,
+) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" data-theme=[theme.map(Theme::as_str)] {
@@ -171,7 +223,7 @@ pub(super) fn document(name: &str, theme: Option<Theme>, body: &Markup) -> Marku
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="htmx-config" content=(HTMX);
                 title { (title(name)) " · Dalsegno" }
-                link rel="icon" href=(assets::path("favicon.svg"));
+                link rel="icon" href=(favicon.path()) data-calm=(Favicon::Calm.path()) data-attention=(Favicon::Attention.path());
                 link rel="stylesheet" href=(assets::path("style.css"));
                 script defer src=(assets::path("htmx.min.js")) {}
                 script type="module" src=(assets::path("console.js")) {}
@@ -192,7 +244,7 @@ pub(super) fn bare(
     body: &Markup,
 ) -> Response {
     let body = html! { div.sign-in { main #main { (brand()) (body) } } };
-    (status, Html(document(name, theme, &body).into_string())).into_response()
+    (status, Html(document(name, theme, Favicon::Calm, &body).into_string())).into_response()
 }
 
 pub(super) fn campaign_tone(status: Status) -> Tone {

@@ -8,7 +8,10 @@ use uuid::Uuid;
 use super::{
     layout::{Content, campaign_tone, campaign_word},
     page::{Page, PageResult},
-    parts::{Tone, agent, counted, empty, id, next_page, section, title, tokens, url_text, wide},
+    parts::{
+        Tone, agent, campaign_id, counted, empty, id, next_page, optional, section, title, tokens,
+        url_text, wide,
+    },
     range::{TimeRange, choice},
     selection,
     task::tone,
@@ -97,13 +100,15 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
 }
 
 pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageResult {
-    let state = STATES.into_iter().find(|state| state.as_str() == asked.state);
+    let state = |text: &str| STATES.into_iter().find(|state| state.as_str() == text);
+    let state = optional("the state of a task", &asked.state, state)?;
+    let range = TimeRange::read(&asked.range)?;
     let list = ListTasks {
-        campaign_id: asked.campaign_id.parse().ok(),
+        campaign_id: campaign_id(&asked.campaign_id)?,
         agent: given(&asked.agent),
         instance: None,
         state,
-        created_after: TimeRange::of(&asked.range).map(|range| range.begin(page.view.now)),
+        created_after: range.map(|range| range.begin(page.view.now)),
         created_before: None,
         text: given(&asked.text),
         tags: None,
@@ -169,9 +174,9 @@ pub(super) fn task_table(page: &Page, tasks: &[ListedTask]) -> Markup {
 }
 
 pub(super) async fn sessions(Query(asked): Query<SessionsAsked>, page: Page) -> PageResult {
-    let range = TimeRange::of(&asked.range);
+    let range = TimeRange::read(&asked.range)?;
     let list = ListSessions {
-        campaign_id: asked.campaign_id.parse().ok(),
+        campaign_id: campaign_id(&asked.campaign_id)?,
         agent: None,
         open: asked.open == "true",
         created_after: range.map(|range| range.begin(page.view.now)),

@@ -23,12 +23,14 @@ mod installation;
 mod keys;
 mod layout;
 mod lists;
+mod names;
 mod overview;
 mod page;
 mod parts;
 mod problem;
 mod range;
 mod schedules;
+mod search;
 mod secret;
 mod selection;
 mod session;
@@ -50,6 +52,7 @@ use crate::http::{RouterState, pages::Pages};
 pub fn pages() -> Pages {
     let private = Router::new()
         .route("/", get(overview::show))
+        .route("/attention", get(overview::notices))
         .route("/campaigns", get(lists::campaigns))
         .route("/campaigns/{id}", get(campaign::show))
         .route("/tasks", get(lists::tasks))
@@ -88,6 +91,7 @@ pub fn pages() -> Pages {
         .route("/keys/{id}/rotate", post(keys::rotate))
         .route("/audit", get(audit::show))
         .route("/find", get(find::show))
+        .route("/search", get(search::show))
         .route("/sign-ins", get(sign_ins::show))
         .route("/do/{operation}", post(actions::run));
     #[cfg(debug_assertions)]

@@ -59,7 +59,8 @@ fn came_from(failed: &FailedRequest) -> Option<String> {
     let from = failed.headers.get(REFERER)?.to_str().ok()?;
     let path = &from[from.find("://")? + 3..];
     let target = &path[path.find('/')?..];
-    (failed.method == Method::POST && local_target(Some(target)) == target).then(|| target.to_owned())
+    (failed.method == Method::POST && local_target(Some(target)) == target)
+        .then(|| target.to_owned())
 }
 
 /// Renders the failure and the next step.

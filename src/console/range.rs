@@ -3,7 +3,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 
-use super::parts::url_text;
+use super::parts::{optional, url_text};
+use crate::operations::Refusal;
 
 /// The time before now that a page shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,8 +17,10 @@ pub(super) enum TimeRange {
 impl TimeRange {
     pub(super) const ALL: [Self; 3] = [Self::Hour, Self::Day, Self::Week];
 
-    pub(super) fn of(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|range| range.as_str() == text)
+    /// Reads a range of the URL; an empty text is none.
+    pub(super) fn read(text: &str) -> Result<Option<Self>, Refusal> {
+        let find = |text: &str| Self::ALL.into_iter().find(|range| range.as_str() == text);
+        optional("a time range (1h, 24h or 7d)", text, find)
     }
 
     pub(super) fn as_str(self) -> &'static str {
@@ -88,7 +91,9 @@ mod tests {
             links.contains("href=\"/tasks?agent=a%20b&amp;range=24h\" aria-current=\"page\""),
             "{links}"
         );
-        assert_eq!(TimeRange::of("7d"), Some(TimeRange::Week));
-        assert_eq!(TimeRange::of("2d"), None);
+        assert_eq!(TimeRange::read("7d").unwrap(), Some(TimeRange::Week));
+        assert_eq!(TimeRange::read("").unwrap(), None);
+        let refusal = TimeRange::read("2d").unwrap_err();
+        assert!(refusal.detail.contains("`2d` is not a time range"), "{refusal:?}");
     }
 }

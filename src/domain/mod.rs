@@ -64,6 +64,8 @@ pub mod statement_error;
 pub mod statuses;
 pub mod tasks;
 pub mod text;
+pub mod text_query;
+pub mod text_search;
 pub mod timestamp;
 pub mod tool_calls;
 pub mod transaction;

@@ -34,6 +34,8 @@ pub struct ListJobs {
     #[schema(inline)]
     pub state: Option<JobState>,
     pub lane: Option<String>,
+    /// Only jobs of this campaign.
+    pub campaign_id: Option<Uuid>,
     pub cursor: Option<i64>,
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<i64>,
@@ -131,6 +133,7 @@ impl Operation for ListJobs {
             kind: self.kind,
             state: self.state.map(|state| state.as_str().to_owned()),
             lane: self.lane,
+            group_key: self.campaign_id.map(|id| id.to_string()),
             after_id: self.cursor,
             limit: Some(limit + 1),
         };

@@ -68,6 +68,7 @@ mod sign_ins;
 mod spec;
 mod streams;
 mod tasks;
+mod text_search;
 mod transaction;
 mod turns;
 mod waits;
@@ -171,6 +172,7 @@ pub use self::{
     spec::{Command, MAX_BULK_BYTES, Method, Spec, Success},
     streams::{BEGIN, END, FollowFeed, FollowTask},
     tasks::{CancelTask, ChangeTaskPriority, ExplainTask, ListTasks, RetryTask, ShowTask},
+    text_search::SearchTexts,
     transaction::{
         Limits, OpenTransaction, SeveralTransactions, begin, begin_alongside, begin_read,
         begin_several,
@@ -325,6 +327,7 @@ pub const ALL: &[Entry] = &[
     entry::<ListPosts>(),
     entry::<ShowBoardArchive>(),
     entry::<AddPost>(),
+    entry::<SearchTexts>(),
     entry::<ListMemory>(),
     entry::<SearchMemory>(),
     entry::<ExportMemory>(),

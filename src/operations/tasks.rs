@@ -133,6 +133,7 @@ impl ListTasks {
     fn filter(self, call: &Call) -> Result<TaskFilter, Refusal> {
         let mut filter = TaskFilter {
             campaign_id: self.campaign_id,
+            except_campaign_id: None,
             agent: self.agent,
             instance: self.instance,
             state: self.state,

@@ -85,6 +85,7 @@ impl FilterFlags {
         let (tags, metadata) = self.labels.tags_and_metadata();
         TaskFilter {
             campaign_id,
+            except_campaign_id: None,
             agent: self.agent.clone(),
             instance: self.instance.clone(),
             state: self.state.map(State::from),

@@ -9,7 +9,8 @@ use crate::{
     domain::{
         agents::Catalogue,
         bulk_actions::{Action, Preview},
-        ids::PartialId,
+        ids::{GivenCampaign, PartialId},
+        tasks::TaskFilter,
         text::count,
     },
     operations::{CreateBulkAction, PreviewBulkAction},
@@ -22,6 +23,9 @@ pub(in crate::cli) struct Target {
     pub(super) id: Option<PartialId>,
     #[command(flatten)]
     filter: FilterFlags,
+    /// Only tasks of other campaigns than this one.
+    #[arg(long, value_name = "CAMPAIGN")]
+    except_campaign: Option<GivenCampaign>,
     /// Shows which tasks match, and changes nothing.
     #[arg(long)]
     dry_run: bool,
@@ -30,7 +34,7 @@ pub(in crate::cli) struct Target {
 impl Target {
     /// Returns the id of a single task, or `None` for many.
     pub(super) fn single_id(&self) -> Result<Option<&PartialId>, Failure> {
-        let words = match (&self.id, self.filter.is_empty()) {
+        let words = match (&self.id, self.filter.is_empty() && self.except_campaign.is_none()) {
             (Some(id), true) if !self.dry_run => return Ok(Some(id)),
             (None, false) => return Ok(None),
             (Some(_), _) => {
@@ -54,7 +58,11 @@ pub(super) async fn run(
 ) -> Result<Exit, Failure> {
     target.filter.check_times(context)?;
     let campaign_id = target.filter.campaign_id(context, server).await?;
-    let filter = target.filter.to_filter(campaign_id);
+    let except_campaign_id = match &target.except_campaign {
+        Some(given) => Some(server.campaign(given).await?),
+        None => None,
+    };
+    let filter = TaskFilter { except_campaign_id, ..target.filter.to_filter(campaign_id) };
     let output = context.output;
     // With an idempotency key, an earlier call may have left no task that matches: its result is shown again.
     if target.dry_run || context.idempotency_key.is_none() {

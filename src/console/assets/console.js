@@ -2,6 +2,7 @@
 import { offerActions } from "./actions.js";
 import { listenToKeys } from "./keys.js";
 import { followChanges } from "./live.js";
+import { offerNotifications } from "./notices.js";
 import { followSelection } from "./select.js";
 import { keepTimesFresh } from "./times.js";
 import { markVisits } from "./visits.js";
@@ -45,6 +46,7 @@ document.addEventListener("htmx:afterSwap", (event) => {
 keepTimesFresh();
 listenToKeys({ switchTheme });
 followChanges();
+offerNotifications();
 followSelection();
 offerActions();
 markVisits();

@@ -1,5 +1,7 @@
 // What happens, without moving what is being read: new things announce themselves, and the reader fetches them.
 // One stream per browser: a shared worker holds it for all tabs.
+import { showAttention } from "./notices.js";
+
 const PATIENCE = 5000;
 const STREAM_CHARS = 2000;
 const QUIET_KINDS = new Set(["turn.progress"]);
@@ -12,7 +14,14 @@ function connect(onMessage) {
     worker.port.start();
     addEventListener("pagehide", () => worker.port.postMessage("close"));
   } else {
-    import(script).then(({ follow }) => follow(onMessage));
+    Promise.all([import(script), import("./attention.js")]).then(([{ follow }, { AttentionWatch }]) => {
+      const watch = new AttentionWatch(onMessage);
+      watch.begin();
+      follow((message) => {
+        if (message.kind === "event") watch.seen(message.event);
+        onMessage(message);
+      });
+    });
   }
 }
 
@@ -91,8 +100,13 @@ function progress(event) {
 
 export function followChanges() {
   const main = document.getElementById("main");
-  const watched = (main?.dataset.watch ?? "").split(" ").filter(Boolean);
-  if (watched.length === 0) return;
+  // Pages without a rail have no caller.
+  if (!main || !document.getElementById("feed-line")) return;
+  const watched = (main.dataset.watch ?? "").split(" ").filter(Boolean);
+  if (watched.length === 0) {
+    connect((message) => { if (message.kind === "attention") showAttention(message.items); });
+    return;
+  }
   const connection = new Connection();
   const button = pill();
   // The stream may have begun before the page was read; without this mark, it begins now.
@@ -103,6 +117,7 @@ export function followChanges() {
   connect((message) => {
     if (message.kind === "open") connection.opened();
     else if (message.kind === "lost") connection.lost();
+    else if (message.kind === "attention") showAttention(message.items);
     else {
       const event = message.event;
       if (seen.has(event.id) || (message.isReplay && !(event.id > readUpTo))) return;

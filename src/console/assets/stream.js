@@ -1,5 +1,7 @@
 // The stream of events, as a shared worker for all tabs of a browser, or in a page that has none.
 // The browser reconnects with the id of the last event, so nothing is missing or repeated.
+import { AttentionWatch } from "./attention.js";
+
 export function follow(tell, after) {
   const source = new EventSource(after === undefined ? "/events" : `/events?after=${after}`);
   let last = after;
@@ -23,18 +25,29 @@ if (typeof SharedWorkerGlobalScope !== "undefined") {
   const recent = [];
   let state;
   let source;
+  let attention;
+  const tellAll = (message) => {
+    for (const port of ports) port.postMessage(message);
+  };
+  const watch = new AttentionWatch((message) => {
+    attention = message;
+    tellAll(message);
+  });
   const tell = (message) => {
     if (message.kind === "event") {
       recent.push(message.event);
       if (recent.length > 200) recent.shift();
+      watch.seen(message.event);
     } else state = message;
-    for (const port of ports) port.postMessage(message);
+    tellAll(message);
   };
   self.onconnect = ({ ports: [port] }) => {
     ports.add(port);
     port.onmessage = () => ports.delete(port);
     source ??= follow(tell);
+    watch.begin();
     if (state) port.postMessage(state);
+    if (attention) port.postMessage(attention);
     for (const event of recent) port.postMessage({ kind: "event", event, isReplay: true });
   };
 }

@@ -7,7 +7,7 @@ use super::PageQuery;
 use crate::{
     console::{
         page::Page,
-        parts::{empty, gauge, part_name, section, tokens, wide},
+        parts::{campaign_id, empty, gauge, part_name, section, tokens, wide},
     },
     domain::{
         campaigns::Status, context_previews::ContextPreview, files::SourceFile, manifests::Part,
@@ -24,7 +24,7 @@ pub(super) async fn show(
     let listing = page.caller.run_if_allowed(list).await?;
     let campaigns = listing.map(|listing| listing.items).unwrap_or_default();
     let open = || campaigns.iter().filter(|campaign| campaign.status != Status::Closed);
-    let named = query.campaign_id.parse::<Uuid>().ok();
+    let named = campaign_id(&query.campaign_id)?;
     let Some(campaign) = named.or_else(|| open().next().map(|campaign| campaign.id)) else {
         return Ok(empty(
             "The system prompt contains texts of a campaign, and no campaign is open.",

@@ -33,6 +33,7 @@ const FILTERS: [(&str, &str); 7] = [
 const COSTLIEST: &str = "costliest";
 
 pub(in crate::console) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResult {
+    query.check()?;
     let is_costliest = query.order == COSTLIEST;
     let list = ListCalls {
         order: if is_costliest { CallOrder::Costliest } else { CallOrder::Newest },

@@ -34,6 +34,7 @@ const TABS: [(&str, &str); 3] =
     [("/cost", "Spending"), ("/cost/calls", "Calls"), ("/cost/budgets", "Budgets")];
 
 pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResult {
+    query.check()?;
     let view = &page.view;
     let dimension = query.dimension();
     let and = Some(dimension).filter(|dimension| *dimension != Dimension::Day);
@@ -73,6 +74,7 @@ pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResu
 
 /// Serves the report of the page as comma-separated values.
 pub(super) async fn csv(Query(query): Query<CostQuery>, page: Page) -> PageResult {
+    query.check()?;
     let dimension = query.dimension();
     let and = Some(dimension).filter(|dimension| *dimension != Dimension::Day);
     let report = page.caller.run(query.report(&page.view, Dimension::Day, and)).await?;

@@ -4,9 +4,9 @@ use chrono::{DateTime, Days, NaiveDate, Utc};
 use serde::Deserialize;
 
 use crate::{
-    console::parts::{View, url_text},
+    console::parts::{View, campaign_id, optional, url_text},
     domain::{costs::Dimension, usage::Purpose},
-    operations::{ListCalls, ReportCosts},
+    operations::{ListCalls, Refusal, ReportCosts},
 };
 
 /// Choices of the period, in days up to today.
@@ -75,6 +75,16 @@ impl Period {
 }
 
 impl CostQuery {
+    /// Refuses fields that cannot be read: without them, the pages would show more than the URL says.
+    pub(super) fn check(&self) -> Result<(), Refusal> {
+        campaign_id(&self.campaign_id)?;
+        for day in [&self.from, &self.to] {
+            optional("a day, such as 2026-11-27", day, |day| day.parse::<NaiveDate>().ok())?;
+        }
+        optional("a number of days from 1 to 366", &self.days, read_days)?;
+        optional("a purpose of calls", &self.purpose, read_purpose).map(drop)
+    }
+
     /// Returns the dimension, by default agents.
     pub(super) fn dimension(&self) -> Dimension {
         let named = Dimension::ALL.into_iter().find(|dimension| dimension.as_str() == self.by);
@@ -85,7 +95,7 @@ impl CostQuery {
     pub(super) fn n_days(&self) -> Option<u64> {
         let is_dated =
             [&self.from, &self.to].into_iter().any(|day| day.parse::<NaiveDate>().is_ok());
-        let named = self.days.parse().ok().filter(|n| (1..=MAX_DAYS).contains(n));
+        let named = read_days(&self.days);
         (!is_dated).then_some(named.unwrap_or(DEFAULT_DAYS))
     }
 
@@ -117,7 +127,7 @@ impl CostQuery {
             true => Some(String::new()),
             false => given(&self.user),
         };
-        let purpose = serde_json::from_value::<Purpose>(self.purpose.as_str().into()).ok();
+        let purpose = read_purpose(&self.purpose);
         ListCalls {
             since: Some(period.since(view)),
             until: Some(period.until(view)),
@@ -191,6 +201,14 @@ impl CostQuery {
         }
         self.link("/cost/calls", &changes)
     }
+}
+
+fn read_days(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|n| (1..=MAX_DAYS).contains(n))
+}
+
+fn read_purpose(text: &str) -> Option<Purpose> {
+    serde_json::from_value(text.into()).ok()
 }
 
 #[cfg(test)]

@@ -60,7 +60,7 @@ pub(super) fn graph(label: &str, nodes: &[Node]) -> Markup {
         |(before, after): &(usize, usize)| nodes[*before].is_critical && nodes[*after].is_critical;
     let (critical, plain): (Vec<_>, Vec<_>) = edges.into_iter().partition(is_critical);
     let drawing = html! {
-        svg.graph width=(width) height=(height) role="group" aria-label=(label) {
+        svg.graph width=(width) height=(height) viewBox={ "0 0 " (width) " " (height) } role="group" aria-label=(label) {
             @for (before, after) in plain { path.edge d=(curve(cells[before], cells[after])) {} }
             @for (before, after) in critical { path."edge critical" d=(curve(cells[before], cells[after])) {} }
             @for (node, cell) in nodes.iter().zip(&cells) { (drawn(node, *cell)) }

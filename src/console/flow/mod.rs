@@ -21,8 +21,8 @@ use super::{
     layout::Content,
     page::{Page, PageResult},
     parts::{
-        Action, Confirmation, Tone, agent, agent_name, counted, duration, empty, facts, icon, id,
-        next_page, plain, section, wide,
+        Action, Confirmation, Tone, agent, agent_name, campaign_id, counted, duration, empty,
+        facts, icon, id, next_page, optional, plain, section, wide,
     },
     task::tone,
 };
@@ -56,9 +56,10 @@ pub(super) struct ListQuery {
 }
 
 pub(super) async fn list(Query(query): Query<ListQuery>, page: Page) -> PageResult {
-    let state = STATES.into_iter().find(|(_, word)| *word == query.state).map(|(state, _)| state);
+    let state = |text: &str| STATES.into_iter().find(|(_, word)| *word == text);
+    let state = optional("the state of a flow", &query.state, state)?.map(|(state, _)| state);
     let list = ListFlows {
-        campaign_id: query.campaign_id.parse().ok(),
+        campaign_id: campaign_id(&query.campaign_id)?,
         state,
         cursor: query.cursor,
         limit: None,

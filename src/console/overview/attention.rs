@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::{
     console::{
         page::Page,
-        parts::{Action, Tone, empty, section, title},
+        parts::{Action, Tone, empty, icon, section, title},
     },
     domain::attention::{Attention, Kind},
     operations::{
@@ -16,6 +16,7 @@ use crate::{
 
 pub(super) fn show(page: &Page, items: &[Attention]) -> Markup {
     let body = html! {
+        (opt_in())
         @if items.is_empty() {
             (empty("Nothing waits for a person: no failed task within a week, nothing held, paused or over its budget, and no warning.", "dalsegno doctor"))
         } @else {
@@ -24,6 +25,16 @@ pub(super) fn show(page: &Page, items: &[Attention]) -> Markup {
     };
     let end = html! { @if !items.is_empty() { (items.len()) " open, worst first" } };
     section("Needs attention", &end, &body)
+}
+
+/// The switch for notifications, which a script shows where the browser has them.
+fn opt_in() -> Markup {
+    html! {
+        p.notify data-notify hidden {
+            button."btn slim quiet" type="button" aria-pressed="false" { (icon("live")) span data-words { "Notify me in this browser" } }
+            span."small soft" data-note role="status" {}
+        }
+    }
 }
 
 fn entry(page: &Page, item: &Attention) -> Markup {
@@ -45,7 +56,7 @@ fn entry(page: &Page, item: &Attention) -> Markup {
     }
 }
 
-fn look(kind: Kind) -> (Tone, &'static str) {
+pub(super) fn look(kind: Kind) -> (Tone, &'static str) {
     match kind {
         Kind::FailedTask => (Tone::Failed, "failed"),
         Kind::HeldJobs => (Tone::Held, "held"),
@@ -85,10 +96,14 @@ fn fix(page: &Page, item: &Attention) -> Markup {
 }
 
 fn details(item: &Attention) -> Markup {
-    let target = match (item.kind, item.campaign_id) {
-        (Kind::FailedTask, _) => format!("/tasks/{}", item.subject),
-        (_, Some(campaign)) => format!("/campaigns/{campaign}"),
-        (_, None) => return html! {},
-    };
-    html! { a."btn slim quiet" href=(target) { "Details" } }
+    html! { @if let Some(target) = target(item) { a."btn slim quiet" href=(target) { "Details" } } }
+}
+
+/// Returns the page of the thing, if it has one.
+pub(super) fn target(item: &Attention) -> Option<String> {
+    match (item.kind, item.campaign_id) {
+        (Kind::FailedTask, _) => Some(format!("/tasks/{}", item.subject)),
+        (_, Some(campaign)) => Some(format!("/campaigns/{campaign}")),
+        (_, None) => None,
+    }
 }

@@ -1,13 +1,15 @@
 //! The overview: what needs a person, what runs now, the last hour, and the cost of today.
 
 mod attention;
+mod notices;
 
 use axum::extract::Query;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+pub(super) use self::notices::list as notices;
 use super::{
-    layout::Content,
+    layout::{Content, Favicon},
     page::{Page, PageResult},
     parts::{Share, agent, counted, duration, empty, section, share_bar, sparkline, title},
     range::{TimeRange, choice},
@@ -34,7 +36,7 @@ pub(super) struct PageQuery {
 }
 
 pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
-    let range = TimeRange::of(&query.range).unwrap_or(TimeRange::Hour);
+    let range = TimeRange::read(&query.range)?.unwrap_or(TimeRange::Hour);
     let show = ShowOverview { hours: Some(range.hours()) };
     let overview = page.caller.run_if_allowed(show).await?;
     let queues = page.caller.run_if_allowed(ListQueues {}).await?;
@@ -72,7 +74,9 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     };
     let path =
         html! { span { (page.view.today()) } span.end { a href="/campaigns" { "All campaigns" } } };
-    Ok(page.respond(Content { title: "Overview", path, body, watch: "all".to_owned() }).await?)
+    let favicon = if overview.attention.is_empty() { Favicon::Calm } else { Favicon::Attention };
+    let content = Content { title: "Overview", path, body, watch: "all".to_owned() };
+    Ok(page.respond_with(content, favicon).await?)
 }
 
 fn heading(overview: &Overview) -> String {

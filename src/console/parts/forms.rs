@@ -1,6 +1,7 @@
 //! Forms that run operations. Without a script they answer with a page; with one, an error is shown where the action was.
 
 use maud::{Markup, html};
+use uuid::Uuid;
 
 use super::{View, icon};
 use crate::{
@@ -24,6 +25,11 @@ pub(in crate::console) fn optional<T>(
         Refusal::new(Kind::Invalid, "bad_field", detail)
     };
     read(text).map(Some).ok_or_else(refuse)
+}
+
+/// Reads the id of a campaign, as [`optional`] does.
+pub(in crate::console) fn campaign_id(text: &str) -> Result<Option<Uuid>, Refusal> {
+    optional("the id of a campaign", text, |text| text.parse().ok())
 }
 
 /// A button that runs an operation.

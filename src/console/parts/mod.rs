@@ -7,6 +7,7 @@ mod forms;
 #[cfg(debug_assertions)]
 pub(super) mod gallery;
 mod markdown;
+mod tables;
 mod view;
 mod words;
 
@@ -19,8 +20,9 @@ pub(super) use self::{
     charts::{Share, share_bar, sparkline},
     context::{GROUPS, gauge, group_of, part_name},
     difference::word_diff,
-    forms::{Action, Confirmation, optional},
+    forms::{Action, Confirmation, campaign_id, optional},
     markdown::rendered,
+    tables::wide,
     view::{View, bytes, duration, tokens},
     words::sentence,
 };
@@ -162,11 +164,6 @@ pub(super) fn empty(words: &str, command: &str) -> Markup {
 /// A list of names and values.
 pub(super) fn facts(rows: &[(&str, Markup)]) -> Markup {
     html! { dl.facts { @for (name, value) in rows { @if !value.0.is_empty() { dt { (name) } dd { (value) } } } } }
-}
-
-/// A region that scrolls by itself, for wide tables.
-pub(super) fn wide(label: &str, body: &Markup) -> Markup {
-    html! { div.wide role="group" tabindex="0" aria-label=(label) { (body) } }
 }
 
 /// Wraps a text of a model or a person in paragraphs, as it is.

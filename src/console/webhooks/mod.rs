@@ -7,10 +7,10 @@ use maud::{Markup, html};
 
 use super::{
     layout::Content,
+    names::Names,
     page::{Page, PageResult},
-    parts::{Tone, counted, empty, optional, section, title, wide},
+    parts::{Tone, campaign_id, counted, empty, section, title, wide},
     secret,
-    work::names::Names,
 };
 use crate::{
     domain::webhooks::{Kind, Webhook},
@@ -53,7 +53,7 @@ pub(super) async fn add(page: Page, form: PageForm) -> Result<Response, Problem>
     let add = AddWebhook {
         url: form.field("url").unwrap_or_default().trim().to_owned(),
         kinds: KINDS.into_iter().filter(|(_, name)| chosen(name)).map(|(kind, _)| kind).collect(),
-        campaign_id: optional("the id of a campaign", campaign, |id| id.parse().ok())?,
+        campaign_id: campaign_id(campaign)?,
     };
     let added = page.caller.run(add).await?;
     let target = format!("{HERE}/{}", added.webhook.id);

@@ -14,8 +14,8 @@ use crate::{
         layout::Content,
         page::{Page, PageResult},
         parts::{
-            Action, Confirmation, Tone, counted, empty, facts, icon, id, next_page, optional, section, title,
-            wide,
+            Action, Confirmation, Tone, counted, empty, facts, icon, id, next_page, optional,
+            section, title, wide,
         },
         secret,
     },

@@ -4,14 +4,15 @@ use axum::{extract::Query, http::HeaderMap, response::Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{names::Names, tab_bar};
+use super::tab_bar;
 use crate::{
     console::{
         actions::go_on,
         layout::Content,
         lists::task_table,
+        names::Names,
         page::{Page, PageResult},
-        parts::{Tone, counted, duration, empty, next_page, optional, section, wide},
+        parts::{Tone, campaign_id, counted, duration, empty, next_page, optional, section, wide},
     },
     domain::{
         bulk_actions::{Action, BulkAction, Preview, State},
@@ -33,6 +34,8 @@ pub(in crate::console) struct PageQuery {
     action: String,
     #[serde(default)]
     campaign_id: String,
+    #[serde(default)]
+    except_campaign_id: String,
     #[serde(default)]
     agent: String,
     #[serde(default)]
@@ -56,9 +59,9 @@ impl PageQuery {
     fn filter(&self, page: &Page) -> Result<TaskFilter, Refusal> {
         let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let moment = |text: &str| optional("a time", text, |text| page.view.moment(text));
-        let campaign = |id: &str| id.parse().ok();
         Ok(TaskFilter {
-            campaign_id: optional("the id of a campaign", &self.campaign_id, campaign)?,
+            campaign_id: campaign_id(&self.campaign_id)?,
+            except_campaign_id: campaign_id(&self.except_campaign_id)?,
             agent: given(&self.agent),
             text: given(&self.text),
             created_after: moment(&self.after)?,
@@ -102,6 +105,7 @@ pub(in crate::console) async fn run(
     let query = PageQuery {
         action: field("action"),
         campaign_id: field("campaign_id"),
+        except_campaign_id: field("except_campaign_id"),
         agent: field("agent"),
         text: field("text"),
         after: field("after"),
@@ -131,6 +135,7 @@ fn form(query: &PageQuery, names: &Names) -> Markup {
                 option value="cancel" selected[query.action == "cancel"] { "cancel what waits or runs" }
             } }
             label { "Campaign" (names.select("campaign_id", &query.campaign_id)) }
+            label { "Except campaign" (names.select_except("except_campaign_id", &query.except_campaign_id)) }
             label { "Agent" input name="agent" value=(query.agent) placeholder="any" size="12"; }
             label { "Words of the prompt" input type="search" name="text" value=(query.text) placeholder="any" maxlength="200"; }
             label { "Added after" input type="datetime-local" name="after" value=(query.after); }
@@ -171,6 +176,7 @@ fn confirm(page: &Page, query: &PageQuery, preview: &Preview, verb: &str) -> Mar
     let fields = [
         ("action", query.action.as_str()),
         ("campaign_id", &query.campaign_id),
+        ("except_campaign_id", &query.except_campaign_id),
         ("agent", &query.agent),
         ("text", &query.text),
         ("after", &query.after),
@@ -230,6 +236,7 @@ fn filter(filter: &TaskFilter, page: &Page, names: &Names) -> Markup {
     html! {
         @if let Some(agent) = &filter.agent { "of " bdi { (agent) } " " }
         @if let Some(campaign) = filter.campaign_id { "in " (names.group(&campaign.to_string())) " " }
+        @if let Some(campaign) = filter.except_campaign_id { "except in " (names.group(&campaign.to_string())) " " }
         @if let Some(state) = filter.state { (state.as_str()) " " }
         @if let Some(text) = &filter.text { "with “" bdi { (text) } "” " }
         @if let Some(at) = filter.created_after { "after " (page.view.time(at)) " " }

@@ -3,10 +3,11 @@
 use axum::extract::Path;
 use maud::{Markup, html};
 
-use super::{jobs::state, names::Names};
+use super::jobs::state;
 use crate::{
     console::{
         layout::Content,
+        names::Names,
         page::{Page, PageResult},
         parts::{
             Action, Confirmation, Tone, counted, duration, empty, facts, icon, section, sentence,
@@ -70,6 +71,7 @@ async fn task_of(
         kind: None,
         state: summary.state.parse().ok(),
         lane: None,
+        campaign_id: None,
         cursor: Some(summary.id - 1),
         limit: Some(1),
     };

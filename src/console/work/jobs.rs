@@ -4,13 +4,15 @@ use axum::extract::Query;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{names::Names, tab_bar};
+use super::tab_bar;
 use crate::{
     console::{
         layout::Content,
+        names::Names,
         page::{Page, PageResult},
         parts::{
-            Action, Tone, counted, duration, empty, next_page, section, title, url_text, wide,
+            Action, Tone, campaign_id, counted, duration, empty, next_page, optional, section,
+            title, url_text, wide,
         },
     },
     operations::{JobState, ListJobs, ListedJob, RetryJob},
@@ -29,6 +31,8 @@ pub(in crate::console) struct PageQuery {
     state: String,
     #[serde(default)]
     lane: String,
+    #[serde(default)]
+    campaign_id: String,
     cursor: Option<i64>,
 }
 
@@ -37,8 +41,11 @@ pub(in crate::console) async fn show(Query(query): Query<PageQuery>, page: Page)
     let list = ListJobs {
         queue: given(&query.queue),
         kind: given(&query.kind),
-        state: query.state.parse::<JobState>().ok(),
+        state: optional("the state of a job", &query.state, |state| {
+            state.parse::<JobState>().ok()
+        })?,
         lane: given(&query.lane),
+        campaign_id: campaign_id(&query.campaign_id)?,
         cursor: query.cursor,
         limit: None,
     };
@@ -53,7 +60,7 @@ pub(in crate::console) async fn show(Query(query): Query<PageQuery>, page: Page)
     let body = html! {
         div.head { div { h1 { @if is_dead { "Dead letters" } @else { "Jobs" } } @if is_dead { div.meta { span { "Jobs that failed for good. A retry gives them fresh attempts." } } } } }
         (tab_bar(&page, here, &query.queue).await?)
-        (form(&query))
+        (form(&query, &names))
         @if listing.items.is_empty() {
             @if is_dead { (empty("No dead letters: nothing has failed for good.", "dalsegno job ls --state dead")) }
             @else if is_filtered { div.empty { "No job matches these filters. " a href="/work/jobs" { "Show all jobs" } } }
@@ -69,8 +76,14 @@ pub(in crate::console) async fn show(Query(query): Query<PageQuery>, page: Page)
 }
 
 impl PageQuery {
-    fn filters(&self) -> [(&'static str, &str); 4] {
-        [("queue", &self.queue), ("state", &self.state), ("kind", &self.kind), ("lane", &self.lane)]
+    fn filters(&self) -> [(&'static str, &str); 5] {
+        [
+            ("queue", &self.queue),
+            ("state", &self.state),
+            ("kind", &self.kind),
+            ("lane", &self.lane),
+            ("campaign_id", &self.campaign_id),
+        ]
     }
 }
 
@@ -84,7 +97,7 @@ fn target(filters: &[(&str, &str)]) -> String {
     }
 }
 
-fn form(query: &PageQuery) -> Markup {
+fn form(query: &PageQuery, names: &Names) -> Markup {
     let is_filtered = query.filters().iter().any(|(_, value)| !value.is_empty());
     html! {
         form.filters action="/work/jobs" role="search" {
@@ -92,6 +105,7 @@ fn form(query: &PageQuery) -> Markup {
                 option value="" { "any" }
                 @for state in STATES { option value=(state) selected[state == query.state] { (if state == "dead" { "dead letter" } else { state }) } }
             } }
+            label { "Campaign" (names.select("campaign_id", &query.campaign_id)) }
             label { "Queue" input name="queue" value=(query.queue) placeholder="any" size="10"; }
             label { "Kind" input name="kind" value=(query.kind) placeholder="any" size="12"; }
             label { "Lane" input type="search" name="lane" value=(query.lane) placeholder="any" size="18"; }

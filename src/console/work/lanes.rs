@@ -5,10 +5,11 @@ use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{jobs::state, names::Names, tab_bar};
+use super::{jobs::state, tab_bar};
 use crate::{
     console::{
         layout::Content,
+        names::Names,
         page::{Page, PageResult},
         parts::{Action, Confirmation, Tone, counted, empty, next_page, section, url_text, wide},
     },

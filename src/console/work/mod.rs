@@ -4,7 +4,6 @@ pub(super) mod bulk;
 pub(super) mod job;
 pub(super) mod jobs;
 pub(super) mod lanes;
-pub(super) mod names;
 mod waits;
 mod workers;
 
@@ -14,6 +13,7 @@ use serde::Deserialize;
 
 use super::{
     layout::Content,
+    names::Names,
     page::{Page, PageResult},
     parts::{Action, Confirmation, Tab, counted, duration, empty, section, tabs, url_text, wide},
 };
@@ -37,7 +37,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let activity = page.caller.run(ShowWorkerActivity { minutes: None }).await?;
     let name = if query.queue.is_empty() { TURNS } else { query.queue.as_str() };
     let queue = queues.iter().find(|queue| queue.queue == name);
-    let names = names::Names::load(&page).await?;
+    let names = Names::load(&page).await?;
     let body = html! {
         (head(&page, name, queue))
         (tab_bar(&page, "/work", name).await?)

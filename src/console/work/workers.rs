@@ -3,9 +3,9 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 
-use super::names::Names;
 use crate::{
     console::{
+        names::Names,
         page::Page,
         parts::{Tone, duration, empty, section, wide},
     },

@@ -113,7 +113,10 @@ fn keys(node: &MarkedYaml<'_>) -> Option<BTreeMap<String, FrontMatter>> {
     let YamlData::Mapping(mapping) = &node.data else { return None };
     let entry = |(key, value): (&MarkedYaml<'_>, &MarkedYaml<'_>)| {
         let line = line_in_file(key);
-        (plain(key), FrontMatter { line, items: items(value), keys: key_names(value), value: json(value) })
+        (
+            plain(key),
+            FrontMatter { line, items: items(value), keys: key_names(value), value: json(value) },
+        )
     };
     Some(mapping.iter().map(entry).collect())
 }

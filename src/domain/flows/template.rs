@@ -190,11 +190,8 @@ fn report_headings(fields: &mut Fields<'_>, sections: &[Section], steps: &[&str]
 fn inputs_of(found: Option<FrontMatter>) -> Vec<Input> {
     let Some(found) = found else { return Vec::new() };
     let about = |name: &str| found.value.get(name).and_then(Value::as_str).unwrap_or_default();
-    let input = |name: &String| Input {
-        name: name.clone(),
-        about: about(name).to_owned(),
-        is_list: false,
-    };
+    let input =
+        |name: &String| Input { name: name.clone(), about: about(name).to_owned(), is_list: false };
     found.keys.iter().map(input).collect()
 }
 
@@ -239,8 +236,7 @@ mod tests {
         let content = "---\ninputs:\n  topic: The subject\n  parts: The parts\n---\n";
         let mut document = Document::parse("x.md", content).unwrap();
         let inputs = inputs_of(document.values.remove("inputs"));
-        let names: Vec<_> =
-            inputs.iter().map(|it| (it.name.as_str(), it.about.as_str())).collect();
+        let names: Vec<_> = inputs.iter().map(|it| (it.name.as_str(), it.about.as_str())).collect();
         assert_eq!(names, [("topic", "The subject"), ("parts", "The parts")]);
     }
 

@@ -22,6 +22,7 @@ mod remove;
 mod revoke;
 mod search;
 mod size_limits;
+mod texts;
 mod vectors;
 
 use chrono::{DateTime, Utc};
@@ -41,6 +42,7 @@ pub use self::{
     remove::{count_ended, remove_ended, remove_some},
     revoke::revoke,
     search::{Hit, search},
+    texts::find_texts,
     vectors::{keep_vectors, list_without_vector, request_embeddings},
 };
 

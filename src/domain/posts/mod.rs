@@ -23,6 +23,7 @@ mod error;
 mod key;
 mod read;
 mod remove;
+mod texts;
 
 use std::borrow::Cow;
 
@@ -46,6 +47,7 @@ pub use self::{
     key::{Key, KeyedPost, find_by_key, keep_key, lock_key},
     read::{ListDirection, find, list_before, list_page},
     remove::remove_some,
+    texts::find_texts,
 };
 use super::agents::{Catalogue, MAIN};
 pub use super::agents::{OPERATOR, SYSTEM};

@@ -23,7 +23,7 @@ mod words;
 use sqlx::PgConnection;
 
 use self::fuse::fuse;
-pub(super) use self::{meaning::NearQuery, words::by_words};
+pub(super) use self::{meaning::NearQuery, question::is_plain, words::by_words};
 pub use self::{
     meaning::{QueryEmbedding, is_comparable},
     metrics::{SEARCHES, SearchResult, count, describe},

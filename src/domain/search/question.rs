@@ -58,7 +58,7 @@ fn asks_for_a_word(question: &str) -> bool {
 }
 
 /// Returns true for a question without operators. Then any of its words, and rows of similar meaning, count as hits.
-fn is_plain(question: &str) -> bool {
+pub(in crate::domain) fn is_plain(question: &str) -> bool {
     let is_operator =
         |word: &str| word.starts_with('-') || word.contains('"') || word.eq_ignore_ascii_case("or");
     !question.split_whitespace().any(is_operator)

@@ -26,6 +26,9 @@ const ID_LEAD: TimeDelta = TimeDelta::days(1);
 pub struct TaskFilter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub campaign_id: Option<Uuid>,
+    /// All campaigns but this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub except_campaign_id: Option<Uuid>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +60,7 @@ pub struct TaskFilter {
     pub metadata: Map<String, Value>,
 }
 
-/// Selects from the tasks `t` that fulfil the conditions of a filter, all but its text, which is `$11`. The arguments begin at `$12`.
+/// Selects from the tasks `t` that fulfil the conditions of a filter, all but its text, which is `$11`. The arguments begin at `$13`.
 ///
 /// Few tasks may have the tags and metadata of a filter, and these have an index: a filter with some starts from there. Without any, ids
 /// bound the scan, as times have no index. Beside labels they would not help: Postgres takes a range of ids for a small one, and would
@@ -70,7 +73,8 @@ macro_rules! select_tasks {
         sqlx::$query!(
             $($row,)?
             "select " + $select + " from " + $from + "
-                and ($1::uuid is null or t.campaign_id = $1) and ($2::text is null or t.agent = $2)
+                and ($1::uuid is null or t.campaign_id = $1) and ($12::uuid is null or t.campaign_id <> $12)
+                and ($2::text is null or t.agent = $2)
                 and ($3::text is null or t.instance = $3) and ($4::text is null or t.state = $4)
                 and ($5::timestamptz is null or t.created_at < $5) and ($6::timestamptz is null or t.created_at >= $6) " + $rest,
             $filter.campaign_id,
@@ -84,6 +88,7 @@ macro_rules! select_tasks {
             &$filter.tags[..],
             sqlx::types::Json(&$filter.metadata) as _,
             $filter.text,
+            $filter.except_campaign_id,
             $($argument,)*
         )
         .$fetch($executor)
@@ -120,7 +125,7 @@ pub async fn count_matching(
         query_scalar,
         fetch_one(executor),
         r#"count(*) as "count!""#,
-        "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($12) and t.created_at <= $13",
+        "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($13) and t.created_at <= $14",
         &names(states) as &[&str],
         until,
     )
@@ -141,8 +146,8 @@ pub async fn list_matching(
         query_scalar,
         fetch_all(executor),
         "t.id",
-        "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($12) and t.created_at <= $13
-         and t.id > coalesce($14, '00000000-0000-0000-0000-000000000000'::uuid) order by t.id limit $15",
+        "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($13) and t.created_at <= $14
+         and t.id > coalesce($15, '00000000-0000-0000-0000-000000000000'::uuid) order by t.id limit $16",
         &names(states) as &[&str],
         until,
         after,

@@ -40,6 +40,7 @@ mod search;
 mod state;
 mod store;
 mod task;
+mod texts;
 mod waits;
 
 use self::state::end_without_turn;
@@ -84,6 +85,7 @@ pub use self::{
     },
     store::{add, add_together},
     task::{State, Task},
+    texts::{find_ended_texts, find_open_texts},
     waits::{
         Predecessor, TaskWaits, WaitRange, WaitedFor, end_wait, find_lost_signals, predecessors,
         wait_for_flow, waits_of,

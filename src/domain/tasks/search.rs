@@ -91,8 +91,8 @@ async fn labelled(
         query_as<Hit>,
         fetch_all(conn),
         r#"t.id, ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) as "is_hit!""#,
-        "and ($12::uuid[] is null or t.campaign_id = any($12))
-         and t.id < coalesce($13, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) order by t.id desc limit $14",
+        "and ($13::uuid[] is null or t.campaign_id = any($13))
+         and t.id < coalesce($14, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) order by t.id desc limit $15",
         within,
         page.after,
         n_rows,
@@ -137,7 +137,7 @@ fn has_checks(filter: &TaskFilter) -> bool {
 /// Selects the candidates of a filter, the newest first: the tasks of its campaign and times, in its state unless that is `done`. All of
 /// these have an index. The other conditions are checked on each task that is read.
 ///
-/// The plan depends on the values: see [`crate::domain::transaction::begin_search`]. The arguments of `$rest` begin at `$8`.
+/// The plan depends on the values: see [`crate::domain::transaction::begin_search`]. The arguments of `$rest` begin at `$9`.
 macro_rules! select_candidates {
     ($filter:expr, $within:expr, $page:expr, $max_read:expr, $select:literal, $rest:literal, $($argument:expr),* $(,)?) => {{
         let filter: &TaskFilter = $filter;
@@ -145,6 +145,7 @@ macro_rules! select_candidates {
             $select + " from dalsegno.tasks as t
               where t.id between $3 and $4 and t.id < coalesce($6, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
                 and ($1::uuid is null or t.campaign_id = $1) and ($5::uuid[] is null or t.campaign_id = any ($5))
+                and ($8::uuid is null or t.campaign_id <> $8)
                 and ($2::text is null or $2 = 'done' or t.state = $2)
                 and ($2::text is null or $2 not in ('queued', 'running') or t.ended_at is null)
               order by t.id desc " + $rest,
@@ -155,6 +156,7 @@ macro_rules! select_candidates {
             $within as Option<&[Uuid]>,
             $page.after,
             $max_read as Option<i64>,
+            filter.except_campaign_id,
             $($argument,)*
         )
     }};
@@ -174,10 +176,10 @@ async fn matches(
         page,
         max_read,
         r#"select r.id as "id!" from (
-             select t.id, ($2::text is null or t.state = $2) and ($8::text is null or t.agent = $8) and ($9::text is null or t.instance = $9)
-                      and ($10::timestamptz is null or t.created_at < $10) and ($11::timestamptz is null or t.created_at >= $11)
-                      and ($12::text is null or strpos(lower(t.prompt), lower($12)) > 0) as is_hit"#,
-        "limit $7) as r where r.is_hit order by r.id desc limit $13",
+             select t.id, ($2::text is null or t.state = $2) and ($9::text is null or t.agent = $9) and ($10::text is null or t.instance = $10)
+                      and ($11::timestamptz is null or t.created_at < $11) and ($12::timestamptz is null or t.created_at >= $12)
+                      and ($13::text is null or strpos(lower(t.prompt), lower($13)) > 0) as is_hit"#,
+        "limit $7) as r where r.is_hit order by r.id desc limit $14",
         filter.agent,
         filter.instance,
         filter.created_before,

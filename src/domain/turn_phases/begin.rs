@@ -10,8 +10,7 @@ use super::Error;
 use crate::domain::{
     Amount, StatementError,
     amount::{Limit, Owner},
-    budgets,
-    feed, json_rows,
+    budgets, feed, json_rows,
     messages::{self, New},
     sessions::{self, ProviderSession, SessionRow},
     tasks,

@@ -266,6 +266,10 @@ fn tasks() -> Vec<Step> {
         ),
         ("preview_bulk_action", vec!["task", "retry", "--text", "nothing says this"]),
         (
+            "preview_bulk_action",
+            vec!["task", "cancel", "--except-campaign", "Harbour", "--dry-run"],
+        ),
+        (
             "create_bulk_action",
             vec!["task", "retry", "--text", "nothing says this", "--idempotency-key", "again"],
         ),

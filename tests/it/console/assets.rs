@@ -26,6 +26,7 @@ async fn every_route_of_the_console_is_among_the_tested_pages() {
     let others = [
         "/tasks/{id}/{text}",
         "/assets/{version}/{name}",
+        "/attention",
         "/cost/report.csv",
         "/erasures/{id}/receipt.json",
         "/sign-in",

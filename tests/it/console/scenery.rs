@@ -178,6 +178,8 @@ impl Scenery {
             ),
             ("selection", format!("/tasks/selected?action=cancel&id={waiting}&id={hostile}")),
             ("find", "/find?q=script".to_owned()),
+            ("search", "/search?q=harbour+or+part".to_owned()),
+            ("search-empty", "/search".to_owned()),
             ("campaign-item", format!("/campaigns/{campaign}?part=memory&item={item}")),
             ("campaign-blackboard", format!("/campaigns/{campaign}?part=blackboard")),
             ("work", "/work".to_owned()),

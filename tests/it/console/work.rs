@@ -57,6 +57,7 @@ async fn empty_pages_name_a_command() {
         ("/work", "dalsegno worker turns"),
         ("/work/jobs", "dalsegno task add"),
         ("/work/jobs?state=dead", "dalsegno job ls --state dead"),
+        ("/work/jobs?campaign_id=019aa2f4-0000-7000-8000-00000000dead", "Show all jobs"),
         ("/work/lanes", "dalsegno task add"),
         ("/work/lanes?held=true", "dalsegno lane hold"),
         ("/work/bulk", "dalsegno task retry"),
@@ -114,5 +115,34 @@ async fn a_lane_is_held_and_released_on_its_page() {
     assert!(browser.text("#explain").await.contains("legal reads it first"));
     browser.click("form[action='/do/release_lane'] button").await;
     browser.wait_until("!document.querySelector('.explain.held')").await;
+    assert!(browser.complaints().await.is_empty());
+}
+
+#[tokio::test]
+async fn jobs_and_bulk_actions_are_narrowed_by_a_campaign() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    let (own, hostile) = (scenery.world.campaign.id, scenery.hostile_campaign);
+    let other = format!("/v1/campaigns/{hostile}/tasks");
+    let task = serde_json::json!({ "agent": "copywriter", "prompt": "Part 1: Another quay." });
+    scenery.send("POST", &other, &task).await;
+    let page = scenery.page(&format!("/work/jobs?campaign_id={hostile}")).await;
+    assert!(page.contains("Another quay") && !page.contains("Part 10: The quay."), "{page}");
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url("/work/bulk")).await;
+    browser.write("input[name=text]", "quay").await;
+    let choose = format!(
+        "document.querySelector('select[name=action]').value = 'cancel'; document.querySelector('select[name=except_campaign_id]').value = '{own}'"
+    );
+    browser.run(&choose).await;
+    browser.click(".filters button").await;
+    browser.wait_until("document.querySelector('[name=expected_count]')").await;
+    let main = browser.text("main").await;
+    assert!(main.contains("Cancel 1 task?") && main.contains("Another quay"), "{main}");
+    browser.click("form.after .primary").await;
+    browser
+        .wait_until("document.querySelector('main table')?.textContent.includes('except in')")
+        .await;
+    browser.save_in_all_looks("bulk-except").await;
     assert!(browser.complaints().await.is_empty());
 }

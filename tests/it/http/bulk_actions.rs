@@ -244,3 +244,29 @@ async fn a_preview_lists_the_tasks_of_an_action_and_changes_nothing() {
         0
     );
 }
+
+#[tokio::test]
+async fn the_tasks_of_one_campaign_are_left_out() {
+    let fixture = Fixture::new().await;
+    let other = World::over(fixture.world.pool.clone(), Default::default()).await;
+    let (kept, cancelled) = (fixture.world.add("Part one.").await, other.add("Part two.").await);
+    let filter = json!({ "except_campaign_id": fixture.world.campaign.id });
+    let ask = json!({ "action": "cancel", "filter": filter });
+    let preview = fixture.post("/v1/bulk-actions/preview", &ask).await.expect(200);
+    assert_eq!(
+        (&preview["matched"], &preview["tasks"][0]["id"]),
+        (&json!(1), &json!(cancelled.id))
+    );
+    let asked = fixture.post(PATH, &ask).await.expect(202);
+    assert_eq!((&asked["matched"], &asked["filter"]), (&json!(1), &filter));
+    let pool = &fixture.world.pool;
+    let action =
+        bulk_actions::get(pool, asked["id"].as_str().unwrap().parse().unwrap()).await.unwrap();
+    let left = bulk_actions::list_remaining_tasks(pool, &action, 10).await.unwrap();
+    assert_eq!(left, [cancelled.id]);
+    let both = json!({ "except_campaign_id": kept.campaign_id, "campaign_id": kept.campaign_id });
+    let ask = json!({ "action": "cancel", "filter": both });
+    assert_eq!(fixture.post("/v1/bulk-actions/preview", &ask).await.expect(200)["matched"], 0);
+    let ask = json!({ "action": "cancel", "filter": { "except_campaign_id": "x" } });
+    fixture.post(PATH, &ask).await.problem(422, "bad_field");
+}

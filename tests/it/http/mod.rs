@@ -36,6 +36,7 @@ mod reach;
 mod request_ids;
 mod routes;
 mod scopes;
+mod search;
 mod sessions;
 mod slow_clients;
 mod strict_input;

@@ -216,6 +216,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "objects",
             "parameters",
             "text",
+            "text_query",
             "timestamp",
             "transaction",
         ],
@@ -263,6 +264,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "schedules",
             "statuses",
             "tasks",
+            "text_search",
         ],
     ),
     ("phases", &["context_previews", "estimates", "turn_phases"]),
@@ -505,11 +507,12 @@ fn tables_are_named_only_in_their_own_module() {
         {
             continue;
         }
-        // So do the statements for session summaries and reports. Texts of contexts are stored under the lease of a turn, and while
+        // So do the statements for session summaries, reports and the search in transcripts. Texts of contexts are stored under the lease of a turn, and while
         // their facts exist.
         let is_of_several = path.starts_with("src/domain/session_summaries")
             || path.starts_with("src/domain/fidelity")
             || path.starts_with("src/domain/costs")
+            || path.starts_with("src/domain/text_search")
             || path.starts_with("src/domain/context_texts.sql");
         if is_of_several && path.extension().is_some_and(|it| it == "sql") {
             continue;

@@ -19,6 +19,8 @@ pub struct JobFilter {
     pub state: Option<String>,
     /// Only this lane.
     pub lane: Option<String>,
+    /// Only this group.
+    pub group_key: Option<String>,
     /// Only ids after this one: the last id of the page before.
     pub after_id: Option<i64>,
     /// Largest number of jobs; 50 if unset.
@@ -149,6 +151,7 @@ pub async fn list_jobs(
         filter.lane,
         filter.after_id.unwrap_or(0),
         filter.limit.unwrap_or(50),
+        filter.group_key,
     )
     .fetch_all(executor)
     .await

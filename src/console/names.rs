@@ -23,7 +23,7 @@ impl Names {
     }
 
     /// Names a lane: `copywriter · Harbour series`, or as it is.
-    pub(super) fn lane(&self, lane: &str) -> String {
+    pub(in crate::console) fn lane(&self, lane: &str) -> String {
         match conversation(lane) {
             Some((campaign, agent, instance)) => match self.0.get(&campaign) {
                 Some(name) => format!("{} · {name}", agent_name(agent, instance)),
@@ -34,7 +34,7 @@ impl Names {
     }
 
     /// Names the campaign of a group, or the group.
-    pub(super) fn group(&self, group: &str) -> Markup {
+    pub(in crate::console) fn group(&self, group: &str) -> Markup {
         let id: Option<Uuid> = group.parse().ok();
         html! {
             @match id.and_then(|id| self.0.get(&id).map(|name| (id, name))) {
@@ -45,10 +45,23 @@ impl Names {
     }
 
     /// Renders a choice of a campaign.
-    pub(super) fn select(&self, field: &str, chosen: &str) -> Markup {
+    pub(in crate::console) fn select(&self, field: &str, chosen: &str) -> Markup {
+        self.choice(field, chosen, "any")
+    }
+
+    /// Renders a choice of a campaign that is left out.
+    pub(in crate::console) fn select_except(&self, field: &str, chosen: &str) -> Markup {
+        self.choice(field, chosen, "none")
+    }
+
+    fn choice(&self, field: &str, chosen: &str, empty: &str) -> Markup {
+        let id: Option<Uuid> = chosen.parse().ok();
+        let is_other = id.is_some_and(|id| !self.0.contains_key(&id));
         html! {
             select name=(field) {
-                option value="" { "any" }
+                option value="" { (empty) }
+                // The URL may name one that is older than these.
+                @if is_other { option value=(chosen) selected { (chosen) } }
                 (self.options(chosen))
             }
         }

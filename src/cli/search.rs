@@ -1,0 +1,100 @@
+//! `dalsegno search`: search over the texts of all campaigns.
+
+use clap::{Args, ValueEnum};
+
+use super::{
+    Context, Exit, Failure,
+    args::InCampaign,
+    output::format_table,
+    server::with_server,
+    words::{Moment, first_line, parse_moment, time},
+};
+use crate::{
+    domain::{
+        ids::short,
+        text_query::{TextHit, TextKind},
+    },
+    operations::SearchTexts,
+};
+
+const SNIPPET_CHARS: usize = 100;
+
+#[derive(Debug, Args)]
+pub(super) struct Search {
+    /// Words to search: "exact phrase", or, and -without are supported.
+    words: String,
+    #[command(flatten)]
+    campaign: InCampaign,
+    /// Only texts of this agent. curator_2 is instance 2 of curator.
+    #[arg(long)]
+    agent: Option<String>,
+    /// Only texts of this kind.
+    #[arg(long)]
+    kind: Option<KindName>,
+    /// Only texts since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    since: Option<Moment>,
+    /// Only texts before then: 2026-11-23T08:00:00Z, or 24h for a day ago.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    until: Option<Moment>,
+    /// Maximum number of texts, up to 1000.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=1000))]
+    limit: i64,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum KindName {
+    Task,
+    Post,
+    Memory,
+    Message,
+}
+
+impl From<KindName> for TextKind {
+    fn from(name: KindName) -> Self {
+        match name {
+            KindName::Task => Self::Task,
+            KindName::Post => Self::Post,
+            KindName::Memory => Self::Memory,
+            KindName::Message => Self::Message,
+        }
+    }
+}
+
+pub(super) async fn run(search: &Search, context: &Context) -> Result<Exit, Failure> {
+    with_server(context, async |server| {
+        let campaign_id = search.campaign.id_if_given(context, server).await?;
+        let page = |cursor, limit| SearchTexts {
+            q: search.words.clone(),
+            campaign_id,
+            agent: search.agent.clone(),
+            kind: search.kind.map(TextKind::from),
+            created_after: search.since.map(|it| it.at),
+            created_before: search.until.map(|it| it.at),
+            cursor,
+            limit: Some(limit),
+        };
+        let hits = server.items(search.limit, page).await?;
+        context.output.print_data(&hits, || format_hits(&hits));
+        Ok(Exit::Ok)
+    })
+    .await
+}
+
+fn format_hits(hits: &[TextHit]) -> String {
+    if hits.is_empty() {
+        return "no text matches".to_owned();
+    }
+    let row = |hit: &TextHit| {
+        let snippet: String = hit.snippet.iter().map(|part| part.text.as_str()).collect();
+        [
+            time(hit.at),
+            hit.kind.as_str().to_owned(),
+            hit.session_id.filter(|_| hit.kind == TextKind::Message).map_or(short(hit.id), short),
+            hit.author.clone(),
+            first_line(&snippet.replace('\n', " "), SNIPPET_CHARS),
+        ]
+    };
+    let head = ["WRITTEN (UTC)", "KIND", "ID", "AUTHOR", "TEXT"];
+    format_table(&head, hits.iter().map(row))
+}

@@ -1,0 +1,77 @@
+//! Phones: each page without sideways scrolling, tables as lists, actions within reach of a thumb.
+
+use super::{browser::Browser, scenery::Scenery};
+
+/// Lists what scrolls sideways or sticks out of the window.
+const SIDEWAYS: &str = "return [...document.querySelectorAll('html, body *')].filter((e) => {
+    if (!e.checkVisibility() || e.closest('svg, .sr, .skip, .clip')) return false;
+    const style = getComputedStyle(e);
+    const scrolls = e.scrollWidth > e.clientWidth + 1 && ['auto', 'scroll'].includes(style.overflowX);
+    return scrolls || e.getBoundingClientRect().right > innerWidth + 1;
+  }).slice(0, 3).map((e) => e.outerHTML.slice(0, 160))";
+
+#[tokio::test]
+async fn no_page_scrolls_sideways_on_a_phone() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(360, 740).await;
+    let mut findings = Vec::new();
+    for (name, path) in scenery.pages() {
+        browser.open(&scenery.url(&path)).await;
+        browser.wait_until("document.readyState === 'complete'").await;
+        let found = browser.run(SIDEWAYS).await;
+        if found.as_array().is_none_or(|found| !found.is_empty()) {
+            findings.push(format!("{name}: {found}"));
+        }
+    }
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
+
+#[tokio::test]
+async fn navigation_and_actions_are_within_reach_of_a_thumb() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(360, 740).await;
+    browser.open(&scenery.url("/tasks")).await;
+    browser.wait_until("document.documentElement.dataset.ready !== undefined").await;
+    let small = "return [...document.querySelectorAll('.bar a, .bar button, .main .btn, .main select')]
+        .filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 39).map((e) => e.outerHTML.slice(0, 120))";
+    assert_eq!(browser.run(small).await, serde_json::json!([]));
+    let at_the_edge =
+        "return innerHeight - document.querySelector('.bar').getBoundingClientRect().bottom";
+    assert_eq!(browser.run(at_the_edge).await, 0);
+    // Cells have the headings of their columns.
+    let label = "return getComputedStyle(document.querySelector('td[data-label=Added]'), '::before').content";
+    assert_eq!(browser.run(label).await, "\"Added\"");
+    browser.click(".bar [popovertarget=rail]").await;
+    browser.wait_until("document.querySelector('#rail:popover-open')").await;
+    browser
+        .save_view(std::path::Path::new(&format!(
+            "{}/console/phone-menu.png",
+            env!("CARGO_TARGET_TMPDIR")
+        )))
+        .await;
+    browser.click("#rail a[href='/schedules']").await;
+    browser.wait_until("location.pathname === '/schedules'").await;
+    browser.click(".thumbs a[href='/work']").await;
+    browser.wait_until("location.pathname === '/work'").await;
+    browser.open(&scenery.url(&format!("/tasks/{}", scenery.waiting))).await;
+    browser.wait_until("document.documentElement.dataset.ready !== undefined").await;
+    browser.click("[popovertarget=confirm-cancel]").await;
+    browser.wait_until("document.querySelector('#confirm-cancel:popover-open')").await;
+    let bottom = "return innerHeight - document.querySelector('#confirm-cancel').getBoundingClientRect().bottom";
+    assert_eq!(browser.run(bottom).await, 0);
+    assert!(browser.complaints().await.is_empty());
+}
+
+#[tokio::test]
+async fn the_end_of_a_page_is_not_behind_the_navigation() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(360, 740).await;
+    browser.open(&scenery.url("/campaigns")).await;
+    let script = "scrollTo(0, document.documentElement.scrollHeight);
+        const last = [...document.querySelectorAll('.main *')].filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect().bottom);
+        return Math.max(...last) <= document.querySelector('.bar').getBoundingClientRect().top";
+    assert_eq!(browser.run(script).await, true);
+}
