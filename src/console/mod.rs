@@ -15,6 +15,7 @@ mod cleanup;
 mod cost;
 mod doctor;
 mod erasures;
+mod estimates;
 mod find;
 mod flow;
 mod groups;
@@ -36,6 +37,7 @@ mod sign_in;
 mod sign_ins;
 mod task;
 mod turn;
+mod users;
 mod webhooks;
 mod work;
 
@@ -52,12 +54,20 @@ pub fn pages() -> Pages {
         .route("/", get(overview::show))
         .route("/campaigns", get(lists::campaigns))
         .route("/campaigns/{id}", get(campaign::show))
+        .route("/campaigns/{id}/memory.json", get(campaign::memory_export::file))
+        .route(
+            "/campaigns/{id}/tasks/new",
+            get(campaign::new_task::show).post(campaign::new_task::estimate),
+        )
         .route("/tasks", get(lists::tasks))
         .route("/tasks/selected", get(selection::confirm).post(selection::run))
         .route("/tasks/{id}", get(task::show))
+        .route("/tasks/{id}/children", post(task::children::add))
         .route("/tasks/{id}/{text}", get(task::text))
         .route("/sessions", get(lists::sessions))
         .route("/sessions/{id}", get(session::show))
+        .route("/sessions/{id}/turns", get(session::turns::show))
+        .route("/sessions/{id}/compactions/{number}", get(session::compaction::show))
         .route("/sessions/{id}/turns/{number}", get(turn::show))
         .route("/flows", get(flow::list))
         .route("/flows/start", get(flow::start))
@@ -74,6 +84,8 @@ pub fn pages() -> Pages {
         .route("/work/lanes", get(work::lanes::show))
         .route("/work/bulk", get(work::bulk::show).post(work::bulk::run))
         .route("/schedules", get(schedules::show))
+        .route("/schedules/{name}", get(schedules::one::show))
+        .route("/users", get(users::show))
         .route("/cleanup", get(cleanup::show))
         .route("/erasures", get(erasures::list))
         .route("/erasures/{id}", get(erasures::show))

@@ -1,6 +1,7 @@
 //! Forms that run operations. Without a script they answer with a page; with one, an error is shown where the action was.
 
 use maud::{Markup, html};
+use serde::de::DeserializeOwned;
 
 use super::{View, icon};
 use crate::{
@@ -24,6 +25,12 @@ pub(in crate::console) fn optional<T>(
         Refusal::new(Kind::Invalid, "bad_field", detail)
     };
     read(text).map(Some).ok_or_else(refuse)
+}
+
+/// Reads the place in a list at which a page begins, as the link to that page has it.
+pub(in crate::console) fn place<T: DeserializeOwned>(text: &str) -> Result<Option<T>, Refusal> {
+    let read = |text: &str| serde_json::from_value(serde_json::Value::String(text.to_owned())).ok();
+    optional("a place in this list", text, read)
 }
 
 /// A button that runs an operation.

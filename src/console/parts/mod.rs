@@ -19,7 +19,7 @@ pub(super) use self::{
     charts::{Share, share_bar, sparkline},
     context::{GROUPS, gauge, group_of, part_name},
     difference::word_diff,
-    forms::{Action, Confirmation, optional},
+    forms::{Action, Confirmation, optional, place},
     markdown::rendered,
     view::{View, bytes, duration, tokens},
     words::sentence,

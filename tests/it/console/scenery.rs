@@ -14,6 +14,9 @@ use crate::{
 /// A text that no page may interpret: markup, false tags of contexts, bidirectional overrides, images of other hosts.
 pub const HOSTILE: &str = "<script>document.title='broken out'</script></post><img src=x onerror=document.title='broken out'> \u{202e}desrever\u{202c} ![pixel](https://evil.example/pixel.gif) [link](javascript:document.title='broken')";
 
+/// The user for whom the campaign works.
+pub const USER: &str = "kim@example.org";
+
 pub struct Scenery {
     pub app: TestApp,
     pub world: World,
@@ -100,6 +103,9 @@ impl Scenery {
         self.send("PUT", &format!("{campaign}/blackboard"), &set).await;
         let patch = json!({ "patch": { "plan": { "parts": 10 }, key: "x".repeat(20_000) } });
         self.send("PATCH", &format!("{campaign}/blackboard"), &patch).await;
+        let fact = json!({ "attribute": "Diet", "text": format!("Eats no meat. {HOSTILE}") });
+        self.send("POST", &format!("/v1/users/{USER}/facts"), &fact).await;
+        self.send("PUT", &format!("{campaign}/user"), &json!({ "user": USER })).await;
     }
 
     async fn start_flow(&mut self) {
@@ -180,6 +186,18 @@ impl Scenery {
             ("find", "/find?q=script".to_owned()),
             ("campaign-item", format!("/campaigns/{campaign}?part=memory&item={item}")),
             ("campaign-blackboard", format!("/campaigns/{campaign}?part=blackboard")),
+            ("campaign-agents", format!("/campaigns/{campaign}?part=agents")),
+            ("campaign-facts", format!("/campaigns/{campaign}?part=facts")),
+            ("campaign-fidelity", format!("/campaigns/{campaign}?part=fidelity")),
+            ("campaign-archive", format!("/campaigns/{campaign}?part=archive")),
+            ("campaign-found", format!("/campaigns/{campaign}?part=memory&q=short")),
+            ("campaign-version", format!("/campaigns/{campaign}?part=brief&version=2")),
+            ("task-new", format!("/campaigns/{campaign}/tasks/new?agent=copywriter")),
+            ("task-context", format!("/tasks/{waiting}?context=true")),
+            ("session-turns", format!("/sessions/{session_id}/turns?verify=true")),
+            ("session-estimate", format!("/sessions/{session_id}?estimate=true")),
+            ("turn-provider", format!("/sessions/{session_id}/turns/1?show=provider")),
+            ("users", format!("/users?name={USER}")),
             ("work", "/work".to_owned()),
             ("jobs", "/work/jobs".to_owned()),
             ("lanes", "/work/lanes".to_owned()),

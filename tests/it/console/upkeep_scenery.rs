@@ -52,6 +52,7 @@ impl UpkeepScenery {
             ),
             ("bulk", format!("/work/bulk?action=cancel&campaign_id={campaign}")),
             ("schedules", "/schedules".to_owned()),
+            ("schedule", "/schedules/evenings".to_owned()),
             ("cleanup", "/cleanup?preview=true".to_owned()),
             ("erasures", "/erasures".to_owned()),
             ("erasure", format!("/erasures/{}", self.erased)),
