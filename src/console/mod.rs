@@ -76,6 +76,8 @@ pub fn pages() -> Pages {
         .route("/cost/report.csv", get(cost::csv))
         .route("/cost/calls", get(cost::calls))
         .route("/cost/budgets", get(cost::budgets))
+        .route("/cost/evals", get(cost::evals::show))
+        .route("/cost/evals/{campaign}/{run}", get(cost::evals::one))
         .route("/catalogue", get(catalogue::list))
         .route("/catalogue/{kind}/{name}", get(catalogue::show))
         .route("/work", get(work::show))

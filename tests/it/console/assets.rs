@@ -36,6 +36,7 @@ async fn every_route_of_the_console_is_among_the_tested_pages() {
         "/campaigns/{id}/memory.json",
         "/sessions/{id}/compactions/{number}",
         "/schedules/{name}",
+        "/cost/evals/{campaign}/{run}",
     ];
     for (route, _) in routes.filter(|(route, _)| !others.contains(route)) {
         let parts: Vec<&str> = route.split('/').collect();

@@ -5,6 +5,7 @@ mod assets;
 pub mod browser;
 mod catalogue;
 mod cost;
+mod evals;
 mod every_action;
 mod find;
 mod flow;

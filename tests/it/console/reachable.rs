@@ -11,6 +11,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("follow_task", "pages follow one stream of all events, which they share between tabs"),
     ("follow_feed", "pages follow one stream of all events, which they share between tabs"),
     ("add_many_tasks", "for lists that programs make; a person adds one task, or starts a flow"),
+    (
+        "record_eval_run",
+        "`eval run` records the results: the checks are in the eval file, which the service does not have",
+    ),
     ("find_memory", "finds an item by its name for programs; pages link items by their ids"),
     (
         "view_session",
