@@ -108,6 +108,7 @@ pub const INTERNAL: &[&str] = &[
     "api_keys_pkey",
     "api_keys_sha256_length",
     "api_keys_successor",
+    "table_sizes_pkey",
     "tool_calls_digest_length",
     "tool_calls_occurrence_not_negative",
     "tool_calls_pkey",
