@@ -20,7 +20,7 @@ pub(super) fn show(page: &Page, campaign: Uuid, agents: &[AgentOverview]) -> Mar
     let table = html! {
         table.folds {
             thead { tr { th { "State" } th { "Agent" } th { "Conversation" } th.num { "Waiting" } th {} } }
-            tbody { @for (n, it) in agents.iter().enumerate() { (row(page, campaign, n, it, is_working(agents, it))) } }
+            tbody { @for (n, it) in agents.iter().enumerate() { (row(page, campaign, n, it, is_busy(agents, it))) } }
         }
     };
     html! {
@@ -30,13 +30,13 @@ pub(super) fn show(page: &Page, campaign: Uuid, agents: &[AgentOverview]) -> Mar
     }
 }
 
-/// Returns true if a turn of any instance of the agent runs.
-fn is_working(agents: &[AgentOverview], it: &AgentOverview) -> bool {
+/// Returns true if any instance of the agent works or waits.
+fn is_busy(agents: &[AgentOverview], it: &AgentOverview) -> bool {
     let is_own = |other: &&AgentOverview| other.status.agent == it.status.agent;
-    agents.iter().filter(is_own).any(|other| other.status.state == State::Working)
+    agents.iter().filter(is_own).any(|other| other.status.state != State::Idle)
 }
 
-fn row(page: &Page, campaign: Uuid, n: usize, it: &AgentOverview, is_working: bool) -> Markup {
+fn row(page: &Page, campaign: Uuid, n: usize, it: &AgentOverview, is_busy: bool) -> Markup {
     let (tone, word) = card_state(it);
     let status = &it.status;
     html! {
@@ -45,12 +45,12 @@ fn row(page: &Page, campaign: Uuid, n: usize, it: &AgentOverview, is_working: bo
             td { (agent(&status.agent, &status.instance)) }
             td { @if let Some(session) = status.session_id { a href={ "/sessions/" (session) } { "open" } } @else { span.faint { "none" } } }
             td.num { (status.waiting) }
-            td { @if status.instance == "main" { (actions(page, campaign, n, it, is_working)) } }
+            td { @if status.instance == "main" { (actions(page, campaign, n, it, is_busy)) } }
         }
     }
 }
 
-fn actions(page: &Page, campaign: Uuid, n: usize, it: &AgentOverview, is_working: bool) -> Markup {
+fn actions(page: &Page, campaign: Uuid, n: usize, it: &AgentOverview, is_busy: bool) -> Markup {
     let (given, name) = (campaign.to_string(), it.status.agent.as_str());
     let here = format!("/campaigns/{given}?part=agents");
     let fields = [("id", given.as_str()), ("name", name)];
@@ -88,8 +88,12 @@ fn actions(page: &Page, campaign: Uuid, n: usize, it: &AgentOverview, is_working
     let (view, caller) = (&page.view, &page.caller);
     html! {
         div.actions {
-            @if it.pause.is_some() { (resume.button(view, caller)) } @else { (pause.button(view, caller)) }
-            @if is_working { (interrupt.button(view, caller)) }
+            @match &it.pause {
+                None => (pause.button(view, caller)),
+                Some(pause) if pause.campaign_id.is_some() => (resume.button(view, caller)),
+                Some(_) => a."btn quiet slim" href={ "/catalogue/agent/" (name) } { "Paused everywhere" },
+            }
+            @if is_busy { (interrupt.button(view, caller)) }
             (reset.button(view, caller))
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn show(page: &Page, campaign: Uuid, document: &str, version: i64) ->
     let body = html! {
         details { summary { "Change some keys" } (patch.form(&page.view, &parts)) }
         @if document.len() <= MAX_BYTES { details.after { summary { "Set the whole document" } (set.form(&page.view, &whole)) } }
-        p."small soft after" { "A change is refused if another one comes first. The same in a terminal: " code { "dalsegno blackboard patch --campaign " (given) } }
+        p."small soft after" { "A change is refused if another one comes first. The same in a terminal: " code { "dalsegno blackboard patch " (given) " '{\"parts\": 9}'" } }
     };
     section("Edit", &html! {}, &body)
 }

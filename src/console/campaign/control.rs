@@ -40,7 +40,7 @@ pub(super) fn show(page: &Page, campaign: Uuid, status: Status) -> Markup {
         heading: "Erase this campaign",
         consequences: html! { p { "A worker deletes its conversations, prompts, results, board, memory and brief for good. Its costs and a signed receipt stay. It cannot be undone." } },
         fields: html! { div.field { label for="erase-reason" { "Reason; it stays in the receipt, so it must not name what is erased" } input #erase-reason name="reason" required maxlength="300"; } },
-        command: format!("dalsegno campaign erase {given}"),
+        command: format!("dalsegno campaign erase {given} --yes"),
     };
     let (view, caller) = (&page.view, &page.caller);
     html! {

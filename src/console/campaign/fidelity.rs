@@ -48,7 +48,7 @@ pub(super) async fn show(
             (section("Estimates and summaries", &html! {}, &figures(&report)))
             @if !report.rejected.is_empty() { (section("Rejected summaries", &html! { (report.rejected.len()) }, &rejected(page, &report.rejected))) }
             div {
-                p.filters {
+                div.filters {
                     nav.choice aria-label="Proof" {
                         a href={ (here) "?part=fidelity" } aria-current=[check.is_none().then_some("page")] { "all" }
                         @for (word, _) in CHECKS { a href={ (here) "?part=fidelity&check=" (word) } aria-current=[(word == query.check).then_some("page")] { (word.replace('_', " ")) } }

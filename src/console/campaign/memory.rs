@@ -67,7 +67,7 @@ async fn list(page: &Page, campaign: Uuid, query: &PageQuery) -> Result<Markup, 
     let ended = if is_all { "&ended=true" } else { "" };
     Ok(html! {
         (memory_forms::search_field(campaign, ""))
-        p.filters {
+        div.filters {
             nav.choice aria-label="Items" {
                 a href=(here(campaign)) aria-current=[(!is_all).then_some("page")] { "Valid" }
                 a href={ (here(campaign)) "&ended=true" } aria-current=[is_all.then_some("page")] { "With revoked and expired ones" }
@@ -76,7 +76,7 @@ async fn list(page: &Page, campaign: Uuid, query: &PageQuery) -> Result<Markup, 
         @if listing.items.is_empty() { (empty("Nothing is remembered yet: no edict, record or journal entry.", &format!("dalsegno memory publish --campaign {campaign} edict NAME --title \"…\" \"…\""))) }
         @else { (section("Memory", &html! { (listing.items.len()) }, &wide("Memory", &table))) }
         (next_page(&format!("/campaigns/{campaign}"), &[("part", "memory"), ("ended", ended.trim_start_matches("&ended="))], listing.next.as_deref()))
-        div.after { (memory_forms::new(page, campaign, &here(campaign))) }
+        div.apart { (memory_forms::new(page, campaign, &here(campaign))) }
     })
 }
 

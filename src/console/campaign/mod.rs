@@ -208,7 +208,7 @@ async fn tasks(
     let here = format!("/campaigns/{given}");
     let filter = html! { a href={ "/tasks?campaign_id=" (given) } { "filter" } };
     Ok(html! {
-        @if page.caller.may(&AddTask::SPEC) { p.filters { a."btn primary" href={ (here) "/tasks/new" } { "Add a task" } } }
+        @if page.caller.may(&AddTask::SPEC) { div.filters { a."btn primary" href={ (here) "/tasks/new" } { "Add a task" } } }
         @if listing.items.is_empty() {
             (empty("The campaign has no task yet.", &format!("dalsegno task add --campaign {given} --agent AGENT \"Write part one.\"")))
         } @else { (section("Tasks, newest first", &filter, &task_table(page, &listing.items))) }

@@ -102,7 +102,7 @@ async fn respond(
         agents.iter().flat_map(|all| &all.nodes).map(|node| node.name.as_str()).collect();
     let body = html! {
         div.head { div { h1 { "Add a task" } div.meta { span { "to " bdi { (campaign.name) } } } } }
-        div.stack {
+        div.stack.narrow {
             (form(page, &campaign, draft, &names, &nodes))
             div #estimate aria-live="polite" { @if let Some(estimate) = estimate { (estimate) } }
         }
@@ -144,7 +144,7 @@ fn form(
             datalist #agents { @for name in agents { option value=(name) {} } }
         }
         div.field { label for="prompt" { "Prompt" } textarea #prompt name="prompt" rows="8" required dir="auto" { "\n" (draft.prompt) } }
-        details {
+        details.after {
             summary { "More" }
             div.field { label for="node" { "Node" } select #node name="node" { option value="" { "the current one of the conversation" } @for node in nodes { option value=(node) selected[*node == draft.node] { (node) } } } }
             div.field { label for="session" { "Conversation" } select #session name="session" { option value="" { "as the agent's file says" } @for (word, mode) in MODES { option value=(word) selected[word == draft.session] { (meaning(mode)) } } } }

@@ -48,6 +48,7 @@ pub(super) fn show(page: &Page, choices: &Choices, schedule: Option<&Schedule>) 
     let zone = schedule.map_or(zone, |it| it.time_zone.as_str());
     let catch_up = schedule.map_or(3_600, |it| it.catch_up_secs);
     let form = html! {
+        input type="hidden" name="task.instance" value=(if text("instance").is_empty() { "main".to_owned() } else { text("instance") });
         @match schedule {
             Some(it) => input type="hidden" name="name" value=(it.name);,
             None => div.field { label for="schedule-name" { "Name; an existing one is changed" } input #schedule-name name="name" required maxlength="64" placeholder="weekly" autocomplete="off"; },
@@ -61,7 +62,6 @@ pub(super) fn show(page: &Page, choices: &Choices, schedule: Option<&Schedule>) 
             input #schedule-agent name="task.agent" list="schedule-agents" required maxlength="130" autocomplete="off" value=(text("agent"));
             datalist #schedule-agents { @for name in &choices.agents { option value=(name) {} } }
         }
-        input type="hidden" name="task.instance" value=(if text("instance").is_empty() { "main".to_owned() } else { text("instance") });
         div.field { label for="schedule-prompt" { "Prompt" } textarea #schedule-prompt name="task.prompt" rows="4" required dir="auto" { "\n" (text("prompt")) } }
         div."actions after" { button."btn primary" { "Save" } }
     };

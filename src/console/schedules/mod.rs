@@ -43,9 +43,9 @@ pub(super) async fn show(page: Page) -> PageResult {
                 (section("The next seven days", &html! { "times of " (page.caller.time_zone()) }, &week(&page, &items)))
                 (section("Schedules", &html! { (counted(items.len(), "schedule", "schedules")) }, &table(&page, &items)))
                 @if !has_own { (empty("No task recurs yet.", ADD)) }
-                (form::show(&page, &choices, None))
             }
         }
+        div.apart.narrow { (form::show(&page, &choices, None)) }
     };
     let path = html! { span { "Schedules" } };
     Ok(page.respond(Content { title: "Schedules", path, body, watch: String::new() }).await?)

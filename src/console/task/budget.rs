@@ -24,7 +24,7 @@ pub(super) fn form(page: &Page, task: &Task) -> Markup {
         div.field { label for="task-limit" { "Limit in " (page.view.currency()) } input #task-limit name="money:micros" inputmode="decimal" pattern="[0-9]+([.,][0-9]{1,6})?" title="An amount such as 12.50" placeholder="none" autocomplete="off" value=[value]; }
         p."small soft after" { "An empty field removes the limit. A task that waits for its budget goes on." }
         div."actions after" { button.btn { "Set" } }
-        pre."code wrap after" { "dalsegno task budget " (given) }
+        pre."code wrap after" { "dalsegno task budget " (given) " --money 2.50" }
     };
     html! { details.after { summary { "Change the budget of the task" } (change.form(&page.view, &form)) } }
 }

@@ -41,7 +41,7 @@ pub(super) async fn form(page: &Page, detail: &Detail) -> Result<Markup, Refusal
             }
             div.field { label for="continuation" { "Prompt for this agent, when all children have ended" } textarea #continuation name="continuation" rows="2" required dir="auto" {} }
             div."actions after" { button.btn { "Add children" } }
-            pre."code wrap after" { "dalsegno task children " (given) " children.json" }
+            pre."code wrap after" { "dalsegno task children " (given) " --file children.json \"Put the parts together.\"" }
         }
     };
     Ok(section("Child tasks", &html! {}, &html! { details { summary { "Add children" } (form) } }))

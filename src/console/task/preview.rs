@@ -17,7 +17,7 @@ pub(super) async fn show(page: &Page, task: &Task, is_shown: bool) -> Result<Mar
     if !is_shown {
         return Ok(section("Context", &html! {}, &offer));
     }
-    let command = format!("dalsegno context preview --task {}", task.id);
+    let command = format!("dalsegno context preview {}", task.id);
     let shown = match page.caller.run(PreviewTaskContext { id: task.id }).await {
         Ok(preview) => prompt::sections(&preview, &command),
         // The agent or its flow is paused, or its turn runs: the reason is the answer.

@@ -16,7 +16,7 @@ use crate::{
 /// Shows the transcript that the provider keeps itself, compared with the stored messages.
 pub(super) async fn transcript(page: &Page, id: Uuid, number: i32) -> Result<Markup, Refusal> {
     let ask = ShowProviderTranscript { id, turn: Some(number) };
-    let command = format!("dalsegno context show {id} --turn {number} --provider");
+    let command = format!("dalsegno context show {id} --turn {number} --transcript");
     let framed = |end: &Markup, body: &Markup| html! { div #provider { (section("The provider's own transcript", end, body)) } };
     let own = match page.caller.run(ask).await {
         Ok(own) => own,

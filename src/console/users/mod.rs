@@ -42,12 +42,13 @@ pub(super) struct PageQuery {
 
 pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
     let name = query.name.trim();
+    let fact = optional("the id of a fact", &query.fact, |id| id.parse().ok())?;
     let shown = match name.is_empty() {
         true => empty(
             "Write the name of a user. The page of a campaign names its user below Facts.",
             "dalsegno memory facts ls ann@example.org",
         ),
-        false => match facts(&page, name, &query).await {
+        false => match facts(&page, name, &query, fact).await {
             Ok(shown) => shown,
             Err(refusal) if refusal.kind == Kind::Invalid => empty(&refusal.detail, ""),
             Err(refusal) => return Err(refusal.into()),
@@ -75,8 +76,13 @@ fn here(name: &str) -> String {
     format!("{HERE}?name={}", url_text(name))
 }
 
-async fn facts(page: &Page, name: &str, query: &PageQuery) -> Result<Markup, Refusal> {
-    let one = match optional("the id of a fact", &query.fact, |id| id.parse().ok())? {
+async fn facts(
+    page: &Page,
+    name: &str,
+    query: &PageQuery,
+    fact: Option<Uuid>,
+) -> Result<Markup, Refusal> {
+    let one = match fact {
         Some(fact) => page.caller.run(ShowFact { name: name.to_owned(), fact }).await.map(Some)?,
         None => None,
     };
@@ -103,7 +109,7 @@ async fn list(page: &Page, name: &str, query: &PageQuery) -> Result<Markup, Refu
     let ended = if is_all { "true" } else { "" };
     Ok(html! {
         div {
-            p.filters {
+            div.filters {
                 nav.choice aria-label="Facts" {
                     a href=(here(name)) aria-current=[(!is_all).then_some("page")] { "Valid" }
                     a href={ (here(name)) "&ended=true" } aria-current=[is_all.then_some("page")] { "With ended ones" }

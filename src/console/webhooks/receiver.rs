@@ -80,7 +80,7 @@ pub(in crate::console) async fn show(
             div.stack {
                 @if let Some(delivery) = &chosen { (one(&page, delivery, &here)) }
                 div {
-                    p.filters {
+                    div.filters {
                         nav.choice aria-label="State" {
                             a href=(here) aria-current=[state.is_none().then_some("page")] { "all" }
                             @for (word, _) in STATES { a href={ (here) "?state=" (word) } aria-current=[(word == query.state).then_some("page")] { (word) } }

@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use chrono::TimeDelta;
 use dalsegno::{
     domain::{
-        compactions::{self, AcceptedSummary, Cause},
         credentials::{self, PausedCredential},
         keys::Scope,
-        sessions, tasks,
+        tasks,
     },
     operations::{self, Spec},
 };
@@ -214,34 +213,8 @@ impl More {
         let new = tasks::New { instance: "third", ..world.ask("Part 13.") };
         let task = world.add_new(&new).await.unwrap().task;
         world.begin(&task, world.lease(), TurnSettings::default()).await;
+        scenery.compact().await;
         let mut tx = world.pool.begin().await.unwrap();
-        let session_id = scenery.session_id;
-        let generation = sessions::next_generation(&mut *tx, session_id).await.unwrap();
-        let (pins, refusals) = (json!([]), json!([{ "rung": "first", "refusals": [] }]));
-        let accepted = AcceptedSummary {
-            summary: "One part.",
-            pins: &pins,
-            rung: "retry",
-            tokens_after: 9,
-            flow: None,
-            prompts: None,
-        };
-        let new = compactions::New {
-            session_id,
-            generation,
-            parent: 0,
-            from_seq: 1,
-            to_seq: 2,
-            cause: Cause::Auto,
-            turn: 1,
-            model: Some("sim-1"),
-            tokens_before: 100,
-            refusals: &refusals,
-            node: None,
-            accepted: Some(accepted),
-        };
-        compactions::insert(&mut *tx, &new, noon()).await.unwrap();
-        compactions::apply(&mut tx, session_id, generation, noon()).await.unwrap();
         let paused = PausedCredential {
             name: "spare".to_owned(),
             until: noon() + TimeDelta::hours(1),
@@ -257,7 +230,8 @@ impl More {
         let webhook = id_of(&webhook);
         write_rows(scenery, webhook).await;
         let spare = scenery.send("POST", "/v1/campaigns", &json!({ "name": "Spare" })).await;
-        let job = world.add_later("Part 15: The fog horn.").await.job_id;
+        let new = tasks::New { instance: "fourth", ..world.ask("Part 15: The fog horn.") };
+        let job = world.add_new(&new).await.unwrap().task.job_id;
         Self {
             running: begun.session_id,
             spare: id_of(&spare),

@@ -1,6 +1,10 @@
 //! A seeded campaign: tasks in several states, a conversation, a board, and texts that try to break out of the page.
 
-use dalsegno::domain::amount::Limit;
+use dalsegno::domain::{
+    amount::Limit,
+    compactions::{self, AcceptedSummary, Cause},
+    sessions,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -108,6 +112,40 @@ impl Scenery {
         self.send("PUT", &format!("{campaign}/user"), &json!({ "user": USER })).await;
     }
 
+    /// Compacts the first messages of the conversation, and returns the number of the compaction.
+    pub async fn compact(&self) -> i32 {
+        let mut tx = self.world.pool.begin().await.unwrap();
+        let session_id = self.session_id;
+        let generation = sessions::next_generation(&mut *tx, session_id).await.unwrap();
+        let (pins, refusals) = (json!([]), json!([{ "rung": "first", "refusals": [] }]));
+        let accepted = AcceptedSummary {
+            summary: "One part.",
+            pins: &pins,
+            rung: "retry",
+            tokens_after: 9,
+            flow: None,
+            prompts: None,
+        };
+        let new = compactions::New {
+            session_id,
+            generation,
+            parent: 0,
+            from_seq: 1,
+            to_seq: 2,
+            cause: Cause::Auto,
+            turn: 1,
+            model: Some("sim-1"),
+            tokens_before: 100,
+            refusals: &refusals,
+            node: None,
+            accepted: Some(accepted),
+        };
+        compactions::insert(&mut *tx, &new, noon()).await.unwrap();
+        compactions::apply(&mut tx, session_id, generation, noon()).await.unwrap();
+        tx.commit().await.unwrap();
+        generation
+    }
+
     async fn start_flow(&mut self) {
         let campaign = format!("/v1/campaigns/{}", self.world.campaign.id);
         let flow = json!({ "template": "reviewed-text", "inputs": { "task": format!("Write about the harbour. {HOSTILE}") } });
@@ -170,6 +208,7 @@ impl Scenery {
             ("cost", "/cost".to_owned()),
             ("cost-calls", "/cost/calls".to_owned()),
             ("cost-budgets", "/cost/budgets".to_owned()),
+            ("cost-evals", "/cost/evals".to_owned()),
             ("catalogue", "/catalogue".to_owned()),
             ("catalogue-agent", "/catalogue/agent/copywriter".to_owned()),
             ("catalogue-prompt", "/catalogue/agent/copywriter?part=prompt".to_owned()),
