@@ -9,7 +9,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use super::page::DONE;
+use super::{page::DONE, parts::View};
 use crate::{
     domain::{amount::parse_money, class::Kind},
     http::{
@@ -31,7 +31,8 @@ pub(super) async fn run(
     form: PageForm,
 ) -> Result<Response, Problem> {
     let fields = form.0.iter().filter(|(name, _)| !OWN_FIELDS.contains(&name.as_str()));
-    let fields = fields.filter_map(|(name, text)| read(name, text).transpose());
+    let view = View::of(&caller);
+    let fields = fields.filter_map(|(name, text)| read(&view, name, text).transpose());
     let output = caller.run_form(&operation, nested(fields.collect::<Result<_, _>>()?)).await?;
     let response = go_on(&headers, &filled(local_target(form.field("then")), &output));
     // The next page confirms the action, and removes the cookie.
@@ -49,7 +50,7 @@ pub(super) fn go_on(headers: &HeaderMap, target: &str) -> Response {
 }
 
 /// Reads a field of a form.
-fn read(name: &str, text: &str) -> Result<Option<(String, Value)>, Refusal> {
+fn read(view: &View, name: &str, text: &str) -> Result<Option<(String, Value)>, Refusal> {
     // Browsers send line ends as CR LF.
     let text = text.replace("\r\n", "\n");
     let (way, name) = match name.split_once(':') {
@@ -72,6 +73,21 @@ fn read(name: &str, text: &str) -> Result<Option<(String, Value)>, Refusal> {
             parse_number(number).ok_or_else(invalid)?.into()
         }
         ("text", _) => Value::String(text),
+        ("flag", text) => Value::Bool(text == "true"),
+        ("words", words) => {
+            let words = words.split([',', ' ', '\n']).map(str::trim);
+            words.filter(|word| !word.is_empty()).collect()
+        }
+        ("json", json) => serde_json::from_str(json).map_err(|error| {
+            wrong(format!(
+                "`{name}` is not valid JSON: {error}: write for example {{\"parts\": 9}}"
+            ))
+        })?,
+        ("time", moment) => {
+            let invalid =
+                || wrong(format!("`{moment}` is not a time: use for example 2026-11-27T09:00"));
+            view.moment(moment).ok_or_else(invalid)?.to_rfc3339().into()
+        }
         _ => {
             return Err(wrong(format!(
                 "the form has an unknown field `{way}:{name}`: reload the page"
@@ -125,11 +141,14 @@ fn filled(path: &str, output: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use chrono::DateTime;
+
     use super::*;
 
     #[test]
     fn fields_are_read_in_the_way_that_their_name_says() {
-        let value = |name, text| read(name, text).unwrap().map(|(_, value)| value);
+        let view = View::at(DateTime::UNIX_EPOCH);
+        let value = |name, text| read(&view, name, text).unwrap().map(|(_, value)| value);
         assert_eq!(value("money:micros", " 12.50 "), Some(json!(12_500_000)));
         assert_eq!(value("money:micros", "12,5"), Some(json!(12_500_000)));
         assert_eq!(value("money:micros", ""), Some(Value::Null));
@@ -138,10 +157,21 @@ mod tests {
         assert_eq!(value("text:client_context", ""), Some(Value::Null));
         assert_eq!(value("reason", ""), None);
         assert_eq!(value("reason", "late"), Some(json!("late")));
-        for (name, text) in
-            [("money:micros", "12.50 €"), ("number:tokens", "1e9"), ("other:x", "1")]
-        {
-            assert_eq!(read(name, text).unwrap_err().code, "bad_field", "{name}");
+        assert_eq!(value("flag:fresh", "true"), Some(json!(true)));
+        assert_eq!(value("words:tags", "press, autumn\r\n"), Some(json!(["press", "autumn"])));
+        assert_eq!(value("json:patch", "{\"a\": null}"), Some(json!({ "a": null })));
+        assert_eq!(
+            value("time:run_at", "2026-11-27T09:00"),
+            Some(json!("2026-11-27T09:00:00+00:00"))
+        );
+        for (name, text) in [
+            ("money:micros", "12.50 €"),
+            ("number:tokens", "1e9"),
+            ("json:patch", "{"),
+            ("time:run_at", "tomorrow"),
+            ("other:x", "1"),
+        ] {
+            assert_eq!(read(&view, name, text).unwrap_err().code, "bad_field", "{name}");
         }
     }
 
@@ -156,8 +186,9 @@ mod tests {
 
     #[test]
     fn names_with_a_dot_are_fields_of_an_object() {
-        let lines = read("lines:inputs.parts", "One\r\n\n Two ").unwrap().unwrap();
-        let topic = read("inputs.topic", "The harbour").unwrap().unwrap();
+        let view = View::at(DateTime::UNIX_EPOCH);
+        let lines = read(&view, "lines:inputs.parts", "One\r\n\n Two ").unwrap().unwrap();
+        let topic = read(&view, "inputs.topic", "The harbour").unwrap().unwrap();
         let template = ("template".to_owned(), json!("series"));
         assert_eq!(
             nested(vec![topic, template.clone(), lines]),

@@ -6,7 +6,8 @@ use super::parts::{Tab, tabs};
 
 const ACCESS: &[(&str, &str)] =
     &[("API keys", "/keys"), ("Sign-ins", "/sign-ins"), ("Audit log", "/audit")];
-const DATA: &[(&str, &str)] = &[("Cleanup", "/cleanup"), ("Erasures", "/erasures")];
+const DATA: &[(&str, &str)] =
+    &[("Cleanup", "/cleanup"), ("Erasures", "/erasures"), ("Users", "/users")];
 const HEALTH: &[(&str, &str)] = &[("Doctor", "/doctor"), ("Installation", "/installation")];
 
 /// Links between keys, sign-ins and the audit log.
@@ -14,7 +15,7 @@ pub(super) fn access(here: &str) -> Markup {
     group("Access", here, ACCESS)
 }
 
-/// Links between cleanups and erasures.
+/// Links between cleanups, erasures and users.
 pub(super) fn data(here: &str) -> Markup {
     group("Data", here, DATA)
 }

@@ -1,6 +1,9 @@
 //! The installation: version, database, sizes and growth, settings with their origin, migrations.
 
+use std::collections::BTreeMap;
+
 use axum::extract::Query;
+use chrono::NaiveDate;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -8,10 +11,10 @@ use super::{
     groups,
     layout::Content,
     page::{Page, PageResult},
-    parts::{Share, bytes, counted, facts, section, share_bar, wide},
+    parts::{Share, bytes, counted, facts, section, share_bar, sparkline, wide},
 };
 use crate::{
-    domain::installation::{AppliedMigration, Setting, TableSize},
+    domain::installation::{AppliedMigration, DaySize, Setting, TableSize},
     operations::{InstallationView, ShowInstallation},
 };
 
@@ -122,6 +125,7 @@ fn tables(page: &Page, installation: &InstallationView) -> Markup {
     let since = installation.database.statistics_since.unwrap_or(installation.created_at);
     let body = html! {
         (share_bar("Size by table", &shares, whole as f64, None))
+        (growth_by_day(tables))
         (wide("Tables", &table_rows(&tables[..tables.len().min(FIRST)])))
         @if tables.len() > FIRST { details.after { summary { (tables.len() - FIRST) " smaller tables" } (wide("Smaller tables", &table_rows(&tables[FIRST..]))) } }
         p."tiny faint after" { "Rows are estimates of the server. Growth: rows added less rows removed since " (page.view.time(since)) "." }
@@ -132,17 +136,61 @@ fn tables(page: &Page, installation: &InstallationView) -> Markup {
 fn table_rows(tables: &[TableSize]) -> Markup {
     html! {
         table.folds {
-            thead { tr { th { "Table" } th.num { "Size" } th.num { "Of it indexes" } th.num { "Rows" } th.num { "Added" } th.num { "Removed" } th.num { "Growth" } } }
+            thead { tr { th { "Table" } th.num { "Size" } th.num { "Of it indexes" } th.num { "Rows" } th.num { "Added" } th.num { "Removed" } th.num { "Growth" } th.trend { "Size, 30 days" } } }
             tbody {
                 @for table in tables {
                     tr {
                         td { (table.table) } td.num { (bytes(table.bytes)) } td.num { (bytes(table.index_bytes)) }
                         td.num { (table.rows) } td.num { (table.added) } td.num { (table.removed) } td.num { (growth(table)) }
+                        td.trend.narrow-off { @if table.days.len() > 1 { (trend(&table.table, &table.days)) } }
                     }
                 }
             }
         }
     }
+}
+
+/// Sums the sizes of all tables by day, from the first day on which the cleanup has stored them.
+fn days(tables: &[TableSize]) -> Vec<DaySize> {
+    let mut all: BTreeMap<NaiveDate, i64> = BTreeMap::new();
+    for size in tables.iter().flat_map(|table| table.days.iter()) {
+        *all.entry(size.day).or_default() += size.bytes;
+    }
+    all.into_iter().map(|(day, bytes)| DaySize { day, bytes }).collect()
+}
+
+fn trend(name: &str, days: &[DaySize]) -> Markup {
+    let values: Vec<f64> = days.iter().map(|size| size.bytes as f64).collect();
+    sparkline(&format!("Size of {name} by day"), &values)
+}
+
+/// The growth over the stored days, with the size of each.
+fn growth_by_day(tables: &[TableSize]) -> Markup {
+    let days = days(tables);
+    let (Some(first), Some(last)) = (days.first(), days.last()) else {
+        return html! { p."small soft after" { "The nightly cleanup stores the sizes of a day. It has not run yet." } };
+    };
+    let grown = last.bytes - first.bytes;
+    let words = match days.len() {
+        1 => format!(
+            "{} on {}. Growth is shown from the second cleanup on.",
+            bytes(last.bytes),
+            day(first)
+        ),
+        _ if grown < 0 => format!("{} less than on {}.", bytes(-grown), day(first)),
+        _ => format!("{} more than on {}.", bytes(grown), day(first)),
+    };
+    html! {
+        @if days.len() > 1 { div.after { (trend("all tables", &days)) } }
+        p."small soft" { (words) }
+        @if days.len() > 1 {
+            details { summary { "Sizes by day" } table.sums { tbody { @for size in days.iter().rev() { tr { td { (day(size)) } td.num { (bytes(size.bytes)) } } } } } }
+        }
+    }
+}
+
+fn day(size: &DaySize) -> String {
+    size.day.format("%-d %B").to_string()
 }
 
 fn growth(table: &TableSize) -> String {

@@ -183,7 +183,7 @@ impl Page {
                     h2 { "Installation" }
                     ul {
                         @if self.caller.may(&ListWebhooks::SPEC) { (link("/webhooks", "webhook", "Webhooks")) }
-                        (group("/cleanup", "archive", "Data", &["/cleanup", "/erasures"]))
+                        (group("/cleanup", "archive", "Data", &["/cleanup", "/erasures", "/users"]))
                         @if self.caller.has_scope(Scope::Admin) {
                             (group("/keys", "key", "Access", &["/keys", "/sign-ins", "/audit"]))
                             (group("/doctor", "doctor", "Health", &["/doctor", "/installation"]))

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
+    campaign::create,
     layout::{Content, campaign_tone, campaign_word},
     page::{Page, PageResult},
     parts::{
@@ -82,11 +83,16 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
     };
     let body = html! {
         div.head { div { h1 { "Campaigns" } } }
-        @if listing.items.is_empty() {
-            (empty("No campaign exists yet. A campaign holds tasks, conversations, a board, memory and a budget.", "dalsegno campaign create \"Harbour series\""))
-        } @else {
-            (section("All campaigns", &total(listing.items.len(), listing.next.is_some()), &wide("Campaigns", &table)))
-            (next_page("/campaigns", &[], listing.next.as_deref()))
+        div.cols {
+            div {
+                @if listing.items.is_empty() {
+                    (empty("No campaign exists yet. A campaign holds tasks, conversations, a board, memory and a budget.", "dalsegno campaign create \"Harbour series\""))
+                } @else {
+                    (section("All campaigns", &total(listing.items.len(), listing.next.is_some()), &wide("Campaigns", &table)))
+                    (next_page("/campaigns", &[], listing.next.as_deref()))
+                }
+            }
+            aside."stack side" { (create::form(&page)) }
         }
     };
     Ok(page

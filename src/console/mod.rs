@@ -15,6 +15,7 @@ mod cleanup;
 mod cost;
 mod doctor;
 mod erasures;
+mod estimates;
 mod find;
 mod flow;
 mod groups;
@@ -38,6 +39,7 @@ mod sign_in;
 mod sign_ins;
 mod task;
 mod turn;
+mod users;
 mod webhooks;
 mod work;
 
@@ -55,12 +57,20 @@ pub fn pages() -> Pages {
         .route("/attention", get(overview::notices))
         .route("/campaigns", get(lists::campaigns))
         .route("/campaigns/{id}", get(campaign::show))
+        .route("/campaigns/{id}/memory.json", get(campaign::memory_export::file))
+        .route(
+            "/campaigns/{id}/tasks/new",
+            get(campaign::new_task::show).post(campaign::new_task::estimate),
+        )
         .route("/tasks", get(lists::tasks))
         .route("/tasks/selected", get(selection::confirm).post(selection::run))
         .route("/tasks/{id}", get(task::show))
+        .route("/tasks/{id}/children", post(task::children::add))
         .route("/tasks/{id}/{text}", get(task::text))
         .route("/sessions", get(lists::sessions))
         .route("/sessions/{id}", get(session::show))
+        .route("/sessions/{id}/turns", get(session::turns::show))
+        .route("/sessions/{id}/compactions/{number}", get(session::compaction::show))
         .route("/sessions/{id}/turns/{number}", get(turn::show))
         .route("/flows", get(flow::list))
         .route("/flows/start", get(flow::start))
@@ -69,6 +79,8 @@ pub fn pages() -> Pages {
         .route("/cost/report.csv", get(cost::csv))
         .route("/cost/calls", get(cost::calls))
         .route("/cost/budgets", get(cost::budgets))
+        .route("/cost/evals", get(cost::evals::show))
+        .route("/cost/evals/{campaign}/{run}", get(cost::evals::one))
         .route("/catalogue", get(catalogue::list))
         .route("/catalogue/{kind}/{name}", get(catalogue::show))
         .route("/work", get(work::show))
@@ -77,6 +89,8 @@ pub fn pages() -> Pages {
         .route("/work/lanes", get(work::lanes::show))
         .route("/work/bulk", get(work::bulk::show).post(work::bulk::run))
         .route("/schedules", get(schedules::show))
+        .route("/schedules/{name}", get(schedules::one::show))
+        .route("/users", get(users::show))
         .route("/cleanup", get(cleanup::show))
         .route("/erasures", get(erasures::list))
         .route("/erasures/{id}", get(erasures::show))

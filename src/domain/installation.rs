@@ -1,9 +1,9 @@
 //! The installation: the identity of the service that this database belongs to, its settings, its schema and its size.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Days, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sqlx::{PgConnection, PgExecutor};
+use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 use super::StatementError;
@@ -41,7 +41,23 @@ pub struct TableSize {
     pub added: i64,
     /// Rows that were removed since then.
     pub removed: i64,
+    /// Its sizes on days of the last month on which a cleanup ran, the earliest first.
+    #[serde(default)]
+    #[schema(value_type = Vec<DaySize>)]
+    pub days: Json<Vec<DaySize>>,
 }
+
+/// The size of a table on a day, with indexes and long texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct DaySize {
+    pub day: NaiveDate,
+    pub bytes: i64,
+}
+
+/// Days of sizes that are shown.
+const SHOWN_DAYS: Days = Days::new(30);
+/// Days of sizes that are kept.
+const KEPT_DAYS: Days = Days::new(400);
 
 /// The database as its server sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -66,15 +82,15 @@ pub struct Report {
 }
 
 /// Reads the installation, the sizes of its tables and its migrations.
-pub async fn report(conn: &mut PgConnection) -> Result<Report, StatementError> {
-    read_report(conn).await.map_err(StatementError::to("read the installation"))
+pub async fn report(conn: &mut PgConnection, today: NaiveDate) -> Result<Report, StatementError> {
+    read_report(conn, today).await.map_err(StatementError::to("read the installation"))
 }
 
-async fn read_report(conn: &mut PgConnection) -> sqlx::Result<Report> {
+async fn read_report(conn: &mut PgConnection, today: NaiveDate) -> sqlx::Result<Report> {
     Ok(Report {
         installation: get(&mut *conn).await?,
         database: database_size(&mut *conn).await?,
-        tables: table_sizes(&mut *conn).await?,
+        tables: table_sizes(&mut *conn, today).await?,
         migrations: db::history(&mut *conn).await?,
     })
 }
@@ -91,19 +107,44 @@ async fn database_size(executor: impl PgExecutor<'_>) -> sqlx::Result<DatabaseSi
 }
 
 /// Lists the tables of the service, the largest first.
-async fn table_sizes(executor: impl PgExecutor<'_>) -> sqlx::Result<Vec<TableSize>> {
+async fn table_sizes(
+    executor: impl PgExecutor<'_>,
+    today: NaiveDate,
+) -> sqlx::Result<Vec<TableSize>> {
     sqlx::query_as!(
         TableSize,
         r#"select c.relname as "table!", pg_total_relation_size(c.oid) as "bytes!", pg_indexes_size(c.oid) as "index_bytes!",
-                  coalesce(s.n_live_tup, 0) as "rows!", coalesce(s.n_tup_ins, 0) as "added!", coalesce(s.n_tup_del, 0) as "removed!"
+                  coalesce(s.n_live_tup, 0) as "rows!", coalesce(s.n_tup_ins, 0) as "added!", coalesce(s.n_tup_del, 0) as "removed!",
+                  coalesce((select jsonb_agg(jsonb_build_object('day', d.day, 'bytes', d.bytes) order by d.day)
+                              from dalsegno.table_sizes as d where d.table_name = c.relname and d.day > $1), '[]') as "days!: Json<Vec<DaySize>>"
              from pg_class as c
              join pg_namespace as n on n.oid = c.relnamespace
              left join pg_stat_user_tables as s on s.relid = c.oid
             where n.nspname = 'dalsegno' and c.relkind in ('r', 'p')
-            order by 2 desc, 1"#
+            order by 2 desc, 1"#,
+        today.checked_sub_days(SHOWN_DAYS).unwrap_or(today),
     )
     .fetch_all(executor)
     .await
+}
+
+/// Stores the size of each table on a day, and removes sizes that are old.
+pub async fn record_sizes(conn: &mut PgConnection, today: NaiveDate) -> Result<(), StatementError> {
+    let stored = sqlx::query!(
+        "insert into dalsegno.table_sizes (table_name, day, bytes)
+         select c.relname, $1, pg_total_relation_size(c.oid)
+           from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
+          where n.nspname = 'dalsegno' and c.relkind in ('r', 'p')
+             on conflict (table_name, day) do update set bytes = excluded.bytes",
+        today,
+    );
+    stored.execute(&mut *conn).await.map_err(StatementError::to("store the sizes of tables"))?;
+    let before = today.checked_sub_days(KEPT_DAYS).unwrap_or(today);
+    sqlx::query!("delete from dalsegno.table_sizes where day < $1", before)
+        .execute(conn)
+        .await
+        .map(drop)
+        .map_err(StatementError::to("remove old sizes of tables"))
 }
 
 /// Reads the only installation, which the first migration makes.

@@ -66,7 +66,7 @@ impl Operation for ShowInstallation {
 
     async fn run(self, call: &Call) -> Result<InstallationView, Refusal> {
         let mut transaction = call.begin_read().await?;
-        let report = installation::report(&mut transaction).await?;
+        let report = installation::report(&mut transaction, call.now.date_naive()).await?;
         Ok(InstallationView {
             id: report.installation.id,
             created_at: report.installation.created_at,

@@ -35,6 +35,7 @@ mod costs;
 mod credentials;
 mod deliveries;
 mod estimates;
+mod evals;
 mod event_stream;
 mod facts;
 mod fidelity;
@@ -116,6 +117,7 @@ pub use self::{
     credentials::{ListCredentials, ResumeCredential},
     deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
     estimates::{EstimateSession, EstimateTask},
+    evals::{EvalAnswers, ListEvalRuns, RecordEvalRun, ShowEvalRun},
     event_stream::{EventStream, Events, StreamEvent},
     facts::{
         EditFact, ForgetUser, ListExtractions, ListFacts, RevokeFact, SearchFacts, ShowFact,
@@ -272,6 +274,9 @@ pub const ALL: &[Entry] = &[
     entry::<ViewSession>(),
     entry::<ListArchives>(),
     entry::<ReadArchive>(),
+    entry::<RecordEvalRun>(),
+    entry::<ListEvalRuns>(),
+    entry::<ShowEvalRun>(),
     entry::<ReportCosts>(),
     entry::<ListCalls>(),
     entry::<ListFiles>(),

@@ -113,6 +113,10 @@ async fn print_report(
         None => Vec::new(),
     };
     let report = run.report(eval, &before);
+    if let Err(failure) = run.record(eval, &report, server).await {
+        let note = format!("the results are not stored for the console: {:#}", failure.error);
+        output.print_note(&note);
+    }
     output.print_data(&report, || show::format_report(&report));
     Ok(match (report.failures.is_empty(), report.unfinished) {
         (false, _) => Exit::ProblemsFound,

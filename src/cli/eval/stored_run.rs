@@ -10,11 +10,11 @@ use uuid::Uuid;
 use crate::{
     cli::{Failure, server::Server},
     domain::{
-        evals::{Answer, Eval, Place, ReportedRun, RerunCase, RunReport},
+        evals::{Answer, Eval, Place, ReportedRun, RerunCase, RunReport, VariantReport},
         reruns::Rerun,
         tasks::ListedTask,
     },
-    operations::{ListReruns, ListTasks},
+    operations::{ListReruns, ListTasks, RecordEvalRun},
 };
 
 /// Maximum number of tasks that are read to find the runs.
@@ -122,6 +122,30 @@ impl StoredRun {
             is_current: self.is_of(eval),
         };
         RunReport::of(eval, reported, before)
+    }
+
+    /// Stores the results of the run, so that they can be read without the file.
+    pub(super) async fn record(
+        &self,
+        eval: &Eval,
+        report: &RunReport,
+        server: &Server,
+    ) -> Result<(), Failure> {
+        let Some(began_at) = self.begun() else { return Ok(()) };
+        let answers = self.answers.iter();
+        let answers =
+            answers.filter_map(|answer| Some(answer.result(eval.case(&answer.place)?))).collect();
+        let record = RecordEvalRun {
+            id: self.campaign_id,
+            eval: report.eval.clone(),
+            run: self.id.clone(),
+            began_at,
+            unfinished: i32::try_from(report.unfinished).unwrap_or(i32::MAX),
+            judge_micros: report.judge_micros,
+            variants: report.variants.iter().map(VariantReport::result).collect(),
+            answers,
+        };
+        server.call(record).await.map(drop)
     }
 
     pub(super) fn begun(&self) -> Option<DateTime<Utc>> {

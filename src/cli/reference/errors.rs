@@ -52,6 +52,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("bad_blackboard_key", "A key of the blackboard is empty or too long."),
     ("bad_body", "The body cannot be read, or the operation takes none."),
     ("bad_budget_key", "The key of the budget is missing, or a day has one."),
+    ("bad_eval_name", "A name of an eval run is not a name: use small letters, digits, - and _."),
     ("bad_fact", "The attribute or the text of the fact is invalid."),
     (
         "bad_field",
@@ -261,6 +262,7 @@ const MEANINGS: &[(&str, &str)] = &[
         "timeout",
         "The request took longer than `http.request_timeout_secs`, and may or may not have taken effect.",
     ),
+    ("too_many_answers", "An eval run has more than 2000 answers: split the eval file."),
     ("too_many_bad_keys", "Too many requests with invalid API keys came from this address: wait."),
     ("too_many_edicts", "The campaign has the maximum number of edicts: revoke one first."),
     (
@@ -299,6 +301,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ("unknown_campaign", "The campaign does not exist."),
     ("unknown_compaction", "The compaction does not exist."),
     ("unknown_delivery", "The delivery does not exist."),
+    (
+        "unknown_eval_run",
+        "No such eval run is recorded in the campaign: `dalsegno eval run` records one.",
+    ),
     ("unknown_fact", "The user has no such fact."),
     (
         "unknown_file",

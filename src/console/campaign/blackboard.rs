@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use uuid::Uuid;
 
-use super::PageQuery;
+use super::{PageQuery, blackboard_forms};
 use crate::{
     console::{
         page::Page,
@@ -24,11 +24,12 @@ pub(super) async fn show(
     query: &PageQuery,
 ) -> Result<Markup, Refusal> {
     let current = page.caller.run(ShowBlackboard { id: campaign, version: None }).await?;
+    let document = pretty(&current);
+    let forms = blackboard_forms::show(page, campaign, &document, current.version);
     if current.version == 0 {
-        return Ok(empty(
-            "The blackboard is empty.",
-            &format!("dalsegno blackboard set --campaign {campaign} '{{\"status\": \"draft\"}}'"),
-        ));
+        let command =
+            format!("dalsegno blackboard set --campaign {campaign} '{{\"status\": \"draft\"}}'");
+        return Ok(html! { div.stack { (empty("The blackboard is empty.", &command)) (forms) } });
     }
     let list = ListBlackboardChanges {
         id: campaign,
@@ -37,7 +38,6 @@ pub(super) async fn show(
     };
     let changes = page.caller.run(list).await?;
     let version = query.version.filter(|version| *version > 0).unwrap_or(current.version);
-    let document = pretty(&current);
     let whole = format!("/campaigns/{campaign}?part=blackboard&whole=true");
     let shown = match query.whole.as_str() {
         "true" => code(&document),
@@ -46,6 +46,7 @@ pub(super) async fn show(
     Ok(html! {
         div.stack {
             (section("Blackboard", &html! { "version " (current.version) }, &shown))
+            (forms)
             (difference(page, campaign, version).await?)
             (section("Changes", &html! { "newest first" }, &html! {
                 (wide("Changes", &table(page, campaign, version, &changes.items)))

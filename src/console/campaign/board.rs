@@ -40,6 +40,7 @@ pub(super) async fn show(
             @if listing.items.is_empty() {
                 (empty("The board is empty. A post that mentions an agent as @name gives it a task.", &format!("dalsegno board post --campaign {campaign} \"@planner Plan the parts.\"")))
             }
+            @if listing.next.is_some() || !cursor.is_empty() { p.small { a href={ (here) "?part=archive" } { "Archive of the board" } } }
             @if let Some(cursor) = &listing.next { (earlier(&format!("{here}?cursor={}", url_text(cursor)))) }
             @for post in listing.items.iter().rev() { (entry(page, post)) }
             @if status != Status::Closed && cursor.is_empty() { (compose(page, campaign, &here)) }

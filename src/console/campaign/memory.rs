@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use uuid::Uuid;
 
-use super::PageQuery;
+use super::{PageQuery, memory_forms};
 use crate::{
     console::{
         page::Page,
@@ -32,6 +32,11 @@ fn here(campaign: Uuid) -> String {
 }
 
 async fn list(page: &Page, campaign: Uuid, query: &PageQuery) -> Result<Markup, Refusal> {
+    let words = query.q.trim();
+    if !words.is_empty() {
+        let hits = memory_forms::hits(page, campaign, &here(campaign), words).await?;
+        return Ok(html! { (memory_forms::search_field(campaign, words)) (hits) });
+    }
     let is_all = query.ended == "true";
     let list = ListMemory {
         id: campaign,
@@ -61,7 +66,8 @@ async fn list(page: &Page, campaign: Uuid, query: &PageQuery) -> Result<Markup, 
     };
     let ended = if is_all { "&ended=true" } else { "" };
     Ok(html! {
-        p.filters {
+        (memory_forms::search_field(campaign, ""))
+        div.filters {
             nav.choice aria-label="Items" {
                 a href=(here(campaign)) aria-current=[(!is_all).then_some("page")] { "Valid" }
                 a href={ (here(campaign)) "&ended=true" } aria-current=[is_all.then_some("page")] { "With revoked and expired ones" }
@@ -70,6 +76,7 @@ async fn list(page: &Page, campaign: Uuid, query: &PageQuery) -> Result<Markup, 
         @if listing.items.is_empty() { (empty("Nothing is remembered yet: no edict, record or journal entry.", &format!("dalsegno memory publish --campaign {campaign} edict NAME --title \"…\" \"…\""))) }
         @else { (section("Memory", &html! { (listing.items.len()) }, &wide("Memory", &table))) }
         (next_page(&format!("/campaigns/{campaign}"), &[("part", "memory"), ("ended", ended.trim_start_matches("&ended="))], listing.next.as_deref()))
+        div.apart { (memory_forms::new(page, campaign, &here(campaign))) }
     })
 }
 
@@ -102,6 +109,7 @@ async fn one(
         div.stack {
             (section(&title(&shown.title), &end, &html! { (item_facts(page, &shown)) div.after { (rendered(body)) } }))
             @if let Some(before) = &before { (difference(before, &shown)) }
+            @if versions.len() == usize::try_from(shown.version).unwrap_or(0) { (memory_forms::change(page, &shown, &here(campaign))) }
             (history(page, campaign, &shown, &versions))
         }
     })

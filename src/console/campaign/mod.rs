@@ -1,10 +1,20 @@
 //! The page of a campaign: its agents, its board, and what belongs to it.
 
+mod agents;
+mod archive;
 mod blackboard;
+mod blackboard_forms;
 mod board;
 mod budget;
+mod control;
+pub(super) mod create;
+mod fidelity;
 mod flows;
 mod memory;
+pub(super) mod memory_export;
+mod memory_forms;
+pub(super) mod new_task;
+mod people;
 mod texts;
 
 use axum::extract::{Path, Query};
@@ -16,26 +26,28 @@ use super::{
     layout::{Content, campaign_tone, campaign_word},
     lists::{session_table, task_table},
     page::{Page, PageResult},
-    parts::{Action, Confirmation, Tone, agent, counted, empty, id, next_page, section},
+    parts::{Tone, agent, counted, empty, id, next_page, section},
 };
 use crate::{
     domain::{
         campaign_overview::Overview,
-        campaigns::Status,
         statuses::{AgentOverview, State},
     },
     operations::{
-        ListAgentStatuses, ListSessions, ListTasks, PauseCampaign, ResumeCampaign, ShowCampaign,
+        AddTask, ListAgentStatuses, ListSessions, ListTasks, Operation as _, ShowCampaign,
     },
 };
 
-const TABS: [(&str, &str); 6] = [
+const TABS: [(&str, &str); 9] = [
     ("", "Board"),
     ("tasks", "Tasks"),
     ("conversations", "Conversations"),
+    ("agents", "Agents"),
     ("brief", "Brief"),
     ("memory", "Memory"),
+    ("facts", "Facts"),
     ("blackboard", "Blackboard"),
+    ("fidelity", "Fidelity"),
 ];
 
 #[derive(Debug, Deserialize)]
@@ -56,6 +68,12 @@ pub(super) struct PageQuery {
     /// `true` lists revoked and expired items of the memory, too.
     #[serde(default)]
     ended: String,
+    /// Words to search the memory for.
+    #[serde(default)]
+    q: String,
+    /// The proof by which turns are filtered.
+    #[serde(default)]
+    check: String,
 }
 
 pub(super) async fn show(
@@ -68,6 +86,10 @@ pub(super) async fn show(
     let agents = agents.map(|statuses| statuses.items).unwrap_or_default();
     let part = match query.part.as_str() {
         "tasks" => tasks(&page, given, &query.cursor).await?,
+        "agents" => agents::show(&page, given, &agents),
+        "facts" => people::show(&page, given, &query.cursor).await?,
+        "fidelity" => fidelity::show(&page, given, &query).await?,
+        "archive" => archive::show(&page, given).await?,
         "conversations" => conversations(&page, given, &query.cursor).await?,
         "brief" => texts::show(&page, &overview.campaign, &query).await?,
         "memory" => memory::show(&page, given, &query).await?,
@@ -109,18 +131,6 @@ fn tab(campaign: Uuid, part: &str) -> String {
 fn head(page: &Page, overview: &Overview, agents: &[AgentOverview]) -> Markup {
     let campaign = &overview.campaign;
     let n_open = agents.iter().filter(|it| it.status.session_id.is_some()).count();
-    let given = campaign.id.to_string();
-    let here = format!("/campaigns/{given}");
-    let fields = [("id", given.as_str())];
-    let resume = Action::of::<ResumeCampaign>("Resume", "running", &fields, &here);
-    let pause = Confirmation {
-        action: Action::of::<PauseCampaign>("Pause", "paused", &fields, &here),
-        id: "confirm-pause",
-        heading: "Pause this campaign",
-        consequences: html! { p { "No further turn starts. Turns that run go on to their end; tasks can still be added." } },
-        fields: html! { div.field { label for="pause-reason" { "Reason, shown with each waiting task" } input #pause-reason name="reason" maxlength="300"; } },
-        command: format!("dalsegno campaign pause {given}"),
-    };
     html! {
         div.head {
             div {
@@ -132,14 +142,20 @@ fn head(page: &Page, overview: &Overview, agents: &[AgentOverview]) -> Markup {
                     (id("campaign", campaign.id))
                 }
             }
-            div.actions {
-                @match campaign.status {
-                    Status::Active => (pause.button(&page.view, &page.caller)),
-                    Status::Paused => (resume.button(&page.view, &page.caller)),
-                    Status::Closed => {},
-                }
-            }
+            (control::show(page, campaign.id, campaign.status))
         }
+    }
+}
+
+/// Returns the state of an agent as it is shown.
+fn card_state(it: &AgentOverview) -> (Tone, &'static str) {
+    match (&it.pause, it.status.state) {
+        (Some(_), _) => (Tone::Paused, "paused"),
+        (None, State::Working) => (Tone::Running, "running"),
+        (None, State::Waiting) => (Tone::Queued, "waiting"),
+        (None, State::Limited) => (Tone::Waiting, "limited"),
+        (None, State::Error) => (Tone::Failed, "failed"),
+        (None, State::Idle) => (Tone::Done, "idle"),
     }
 }
 
@@ -150,14 +166,7 @@ fn cards(agents: &[AgentOverview]) -> Markup {
     let used: Vec<_> = agents.iter().filter(is_used).collect();
     let card = |it: &AgentOverview| {
         let status = &it.status;
-        let (tone, word) = match (&it.pause, status.state) {
-            (Some(_), _) => (Tone::Paused, "paused"),
-            (None, State::Working) => (Tone::Running, "running"),
-            (None, State::Waiting) => (Tone::Queued, "waiting"),
-            (None, State::Limited) => (Tone::Waiting, "limited"),
-            (None, State::Error) => (Tone::Failed, "failed"),
-            (None, State::Idle) => (Tone::Done, "idle"),
-        };
+        let (tone, word) = card_state(it);
         html! {
             article.card {
                 header { (agent(&status.agent, &status.instance)) (tone.badge(word, None)) }
@@ -199,6 +208,7 @@ async fn tasks(
     let here = format!("/campaigns/{given}");
     let filter = html! { a href={ "/tasks?campaign_id=" (given) } { "filter" } };
     Ok(html! {
+        @if page.caller.may(&AddTask::SPEC) { div.filters { a."btn primary" href={ (here) "/tasks/new" } { "Add a task" } } }
         @if listing.items.is_empty() {
             (empty("The campaign has no task yet.", &format!("dalsegno task add --campaign {given} --agent AGENT \"Write part one.\"")))
         } @else { (section("Tasks, newest first", &filter, &task_table(page, &listing.items))) }

@@ -15,6 +15,7 @@ use crate::{
     },
     operations::{
         CampaignDiff, CompareCampaignVersions, EditCampaign, ListCampaignVersions, Refusal,
+        ShowCampaignVersion,
     },
 };
 
@@ -96,7 +97,7 @@ fn history(page: &Page, campaign: &Campaign, versions: &[VersionSummary]) -> Mar
     let row = |version: &VersionSummary| {
         html! {
             tr {
-                td.num { (version.version) }
+                td.num { a href={ (here(campaign.id)) "&version=" (version.version) } { (version.version) } }
                 td { (page.view.time(version.changed_at)) }
                 td.text { @if let Some(by) = &version.changed_by { bdi { (by) } } @else { span.soft { "unknown" } } }
                 td.num { (version.brief_bytes) }
@@ -126,8 +127,10 @@ fn history(page: &Page, campaign: &Campaign, versions: &[VersionSummary]) -> Mar
 /// Two versions of the texts, if the query names them.
 async fn compared(page: &Page, campaign: &Campaign, query: &PageQuery) -> Result<Markup, Refusal> {
     let number = |n: Option<i64>| n.and_then(|n| i32::try_from(n).ok());
-    let (Some(from), Some(to)) = (number(query.from), number(query.version)) else {
-        return Ok(html! {});
+    let (from, to) = match (number(query.from), number(query.version)) {
+        (Some(from), Some(to)) => (from, to),
+        (None, Some(version)) => return version_of(page, campaign, version).await,
+        (_, None) => return Ok(html! {}),
     };
     let ask = CompareCampaignVersions { id: campaign.id, from, to: Some(to) };
     let diff = match page.caller.run_if_allowed(ask).await {
@@ -138,6 +141,25 @@ async fn compared(page: &Page, campaign: &Campaign, query: &PageQuery) -> Result
     };
     let end = html! { "version " (from) " → " (to) " · " a href=(here(campaign.id)) { "close" } };
     Ok(html! { div #compared { (section("Changes", &end, &changes(&diff))) } })
+}
+
+/// Shows the texts of a version as they were.
+async fn version_of(page: &Page, campaign: &Campaign, version: i32) -> Result<Markup, Refusal> {
+    let shown =
+        match page.caller.run(ShowCampaignVersion { id: campaign.id, number: version }).await {
+            Ok(shown) => shown,
+            Err(refusal) if refusal.kind == Kind::NotFound => {
+                return Ok(empty(&refusal.detail, ""));
+            }
+            Err(refusal) => return Err(refusal),
+        };
+    let end = html! { a href=(here(campaign.id)) { "close" } };
+    let context = shown.client_context.as_deref().unwrap_or_default();
+    let body = html! {
+        pre."code wrap" tabindex="0" dir="auto" { (shown.brief) }
+        @if !context.is_empty() { h3.after { "Client context" } pre."code wrap" tabindex="0" dir="auto" { (context) } }
+    };
+    Ok(html! { div #compared { (section(&format!("Version {version}"), &end, &body)) } })
 }
 
 fn changes(diff: &CampaignDiff) -> Markup {

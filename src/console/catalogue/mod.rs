@@ -1,6 +1,6 @@
 //! The pages of the files of an installation: agents, skills, nodes and flow templates.
 
-mod prompt;
+pub(super) mod prompt;
 mod source;
 mod uses;
 mod versions;

@@ -1,7 +1,6 @@
 //! The system prompt that results from an agent's file, and the context that a task would get now.
 
 use maud::{Markup, html};
-use uuid::Uuid;
 
 use super::PageQuery;
 use crate::{
@@ -47,7 +46,11 @@ pub(super) async fn show(
         prompt: Some(query.prompt.clone()).filter(|prompt| !prompt.trim().is_empty()),
     };
     let shown = match page.caller.run(ask).await {
-        Ok(preview) => sections(&preview, &file.name, campaign),
+        Ok(preview) => {
+            let command =
+                format!("dalsegno context preview --agent {} --campaign {campaign}", file.name);
+            sections(&preview, &command)
+        }
         // The agent is paused, its turn runs, or its file has problems: the reason is the answer.
         Err(refusal) => {
             html! { div.error { h2 { "No turn could begin now" } p { bdi { (refusal.detail) } } } }
@@ -56,8 +59,8 @@ pub(super) async fn show(
     Ok(html! { (form) (shown) })
 }
 
-fn sections(preview: &ContextPreview, agent: &str, campaign: Uuid) -> Markup {
-    let command = format!("dalsegno context preview --agent {agent} --campaign {campaign}");
+/// Renders a context that would be sent. `command` prints the same in a terminal.
+pub(in crate::console) fn sections(preview: &ContextPreview, command: &str) -> Markup {
     let end = html! { (preview.model) " on " (preview.provider) };
     let sent: Vec<&Part> = preview.parts.iter().filter(|part| part.sent).collect();
     html! {

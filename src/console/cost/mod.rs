@@ -3,6 +3,7 @@
 mod budgets;
 mod calls;
 mod chart;
+pub(super) mod evals;
 mod query;
 
 use axum::{
@@ -30,8 +31,12 @@ use crate::{
     operations::{ListCampaigns, MAX_LIMIT, Refusal},
 };
 
-const TABS: [(&str, &str); 3] =
-    [("/cost", "Spending"), ("/cost/calls", "Calls"), ("/cost/budgets", "Budgets")];
+const TABS: [(&str, &str); 4] = [
+    ("/cost", "Spending"),
+    ("/cost/calls", "Calls"),
+    ("/cost/budgets", "Budgets"),
+    ("/cost/evals", "Evals"),
+];
 
 pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResult {
     query.check()?;

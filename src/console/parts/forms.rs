@@ -1,6 +1,7 @@
 //! Forms that run operations. Without a script they answer with a page; with one, an error is shown where the action was.
 
 use maud::{Markup, html};
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::{View, icon};
@@ -30,6 +31,12 @@ pub(in crate::console) fn optional<T>(
 /// Reads the id of a campaign, as [`optional`] does.
 pub(in crate::console) fn campaign_id(text: &str) -> Result<Option<Uuid>, Refusal> {
     optional("the id of a campaign", text, |text| text.parse().ok())
+}
+
+/// Reads the place in a list at which a page begins, as the link to that page has it.
+pub(in crate::console) fn place<T: DeserializeOwned>(text: &str) -> Result<Option<T>, Refusal> {
+    let read = |text: &str| serde_json::from_value(serde_json::Value::String(text.to_owned())).ok();
+    optional("a place in this list", text, read)
 }
 
 /// A button that runs an operation.

@@ -20,7 +20,7 @@ pub(super) use self::{
     charts::{Share, share_bar, sparkline},
     context::{GROUPS, gauge, group_of, part_name},
     difference::word_diff,
-    forms::{Action, Confirmation, campaign_id, optional},
+    forms::{Action, Confirmation, campaign_id, optional, place},
     markdown::rendered,
     tables::wide,
     view::{View, bytes, duration, tokens},

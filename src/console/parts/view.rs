@@ -25,6 +25,11 @@ impl View {
         }
     }
 
+    #[cfg(test)]
+    pub(in crate::console) fn at(now: DateTime<Utc>) -> Self {
+        Self { now, zone: Tz::UTC, currency: "EUR".to_owned(), token: String::new() }
+    }
+
     /// The hidden field with which forms prove their origin.
     pub(in crate::console) fn token(&self) -> Markup {
         html! { input type="hidden" name=(TOKEN_FIELD) value=(self.token); }

@@ -1,6 +1,8 @@
 //! The page of a session: its transcript beside what the model sees.
 
+pub(super) mod compaction;
 mod pair;
+pub(super) mod turns;
 mod window;
 
 use axum::{
@@ -14,6 +16,7 @@ use uuid::Uuid;
 
 use self::window::{Place, Window};
 use super::{
+    estimates,
     layout::Content,
     lists::session_state,
     page::{Page, PageResult},
@@ -32,8 +35,8 @@ use crate::{
         turns::Turn,
     },
     operations::{
-        CompactSession, ExplainSession, ForkSession, InterruptSession, ResetSession, ShowCampaign,
-        ShowSession, ShowTurn, UncompactSession,
+        CompactSession, EstimateSession, ExplainSession, ForkSession, InterruptSession, Refusal,
+        ResetSession, ShowCampaign, ShowSession, ShowTurn, UncompactSession,
     },
 };
 
@@ -43,6 +46,9 @@ pub(super) struct PageQuery {
     cursor: Option<i64>,
     /// The place in the transcript before which the page ends.
     before: Option<i64>,
+    /// `true` estimates the next turn.
+    #[serde(default)]
+    estimate: String,
 }
 
 pub(super) async fn show(
@@ -80,7 +86,7 @@ pub(super) async fn show(
             (next_page(&here, &[], window.next.as_deref()))
         }
         div.cols {
-            div.stack { (turns(&page, &detail)) (compactions(&page, &detail)) }
+            div.stack { (estimate(&page, &detail, query.estimate == "true").await?) (turns(&page, &detail)) (compactions(&page, &detail)) }
             aside."stack side" { (section("Facts", &html! {}, &session_facts(&page, &detail))) }
         }
     };
@@ -104,10 +110,7 @@ pub(super) async fn show(
 }
 
 /// Finds the context of the newest call that is stored.
-async fn last_context(
-    page: &Page,
-    turns: &[Turn],
-) -> Result<Option<CallContext>, crate::operations::Refusal> {
+async fn last_context(page: &Page, turns: &[Turn]) -> Result<Option<CallContext>, Refusal> {
     let Some(turn) = turns.iter().find(|turn| turn.ended_at.is_some()) else { return Ok(None) };
     let detail = page.caller.run(ShowTurn { id: turn.session_id, number: turn.number }).await?;
     Ok(detail.contexts.into_iter().next_back())
@@ -199,6 +202,27 @@ fn explanation(detail: &Detail, explained: &SessionExplanation) -> Markup {
     }
 }
 
+/// Offers an estimate of the next turn of an open session, or shows it.
+async fn estimate(page: &Page, detail: &Detail, is_shown: bool) -> Result<Markup, Refusal> {
+    let session = &detail.session;
+    if session.closed_at.is_some() || session.ephemeral {
+        return Ok(html! {});
+    }
+    if !is_shown {
+        let target = format!("/sessions/{}?estimate=true#estimate", session.id);
+        let offer = html! { a.btn href=(target) { "Estimate the next turn" } };
+        return Ok(section("Next turn", &html! {}, &offer));
+    }
+    let shown = match page.caller.run(EstimateSession { id: session.id, prompt: None }).await {
+        Ok(estimate) => estimates::show(page, &estimate),
+        // The agent is paused, or a turn runs: the reason is the answer.
+        Err(refusal) => {
+            html! { div.error { h2 { "It cannot be estimated" } p { bdi { (refusal.detail) } } } }
+        }
+    };
+    Ok(html! { div #estimate { (shown) } })
+}
+
 fn context_gauge(context: &CallContext) -> Markup {
     let counted =
         context.counted_tokens.map(|n| format!(", {} counted by the provider", tokens(n)));
@@ -224,7 +248,7 @@ fn turns(page: &Page, detail: &Detail) -> Markup {
             }
         }
     };
-    let end = html! { (detail.last_turns.len()) " of " (detail.session.turns) };
+    let end = html! { (detail.last_turns.len()) " of " a href={ "/sessions/" (detail.session.id) "/turns" } { (detail.session.turns) } };
     match detail.last_turns.is_empty() {
         true => section(
             "Turns",
@@ -267,7 +291,7 @@ fn compactions(page: &Page, detail: &Detail) -> Markup {
             tbody {
                 @for compaction in &detail.compactions {
                     tr {
-                        td { (outcome(compaction)) }
+                        td { a href={ (here) "/compactions/" (compaction.generation) } { (outcome(compaction)) } }
                         td { a href={ (here) "?cursor=" (compaction.from_seq - 1) } { (compaction.from_seq) " to " (compaction.to_seq) } }
                         td { (page.view.time(compaction.created_at)) }
                         td.num { (tokens(compaction.tokens_before)) }

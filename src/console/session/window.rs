@@ -117,8 +117,10 @@ mod tests {
 
     #[test]
     fn a_page_without_a_place_has_the_newest_messages_after_the_summary() {
-        let begin =
-            |cursor, before, fold_end| Place::of(&PageQuery { cursor, before }).begin(fold_end);
+        let begin = |cursor, before, fold_end| {
+            let estimate = String::new();
+            Place::of(&PageQuery { cursor, before, estimate }).begin(fold_end)
+        };
         assert_eq!(begin(None, None, 0), 0);
         assert_eq!(begin(None, None, 4_000), 4_000);
         assert_eq!(begin(None, Some(4_500), 4_000), 4_000);

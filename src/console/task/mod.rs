@@ -1,6 +1,9 @@
 //! The page of a task: the explanation first, then waits and attempts, prompt, result, and what it cost.
 
+mod budget;
+pub(super) mod children;
 mod copies;
+mod preview;
 mod result;
 mod timeline;
 
@@ -35,6 +38,9 @@ pub(super) struct PageQuery {
     /// `raw` shows the result as it was written, `diff` compares it with that of the attempt before.
     #[serde(default)]
     result: String,
+    /// `true` shows the context that the next turn would get.
+    #[serde(default)]
+    context: String,
     /// The attempt whose answer is shown, from 1; else the last one.
     attempt: Option<usize>,
 }
@@ -60,7 +66,9 @@ pub(super) async fn show(
                 (timeline::show(&page.view, &detail))
                 (prompt(&detail))
                 (result::show(&page, &detail, &query, attempt).await?)
+                (preview::show(&page, &detail.task, query.context == "true").await?)
                 (others(&detail))
+                (children::form(&page, &detail).await?)
             }
             aside."stack side" {
                 (section("Facts", &html! {}, &task_facts(&page, &detail, campaign.as_deref())))
@@ -271,5 +279,6 @@ fn cost(page: &Page, detail: &Detail) -> Markup {
             }
         }
     };
-    section("Cost", &html! { (counted(detail.turns.len(), "attempt", "attempts")) }, &rows)
+    let body = html! { (rows) (budget::form(page, task)) };
+    section("Cost", &html! { (counted(detail.turns.len(), "attempt", "attempts")) }, &body)
 }

@@ -1,6 +1,7 @@
 //! The page of a turn: its calls over time, the manifest with reasons, the request as sent, and reruns.
 
 mod difference;
+mod provider;
 mod requests;
 mod waterfall;
 
@@ -32,9 +33,11 @@ pub(super) struct PageQuery {
     /// The turn to compare with: a number, or a link to the page of a turn.
     #[serde(default)]
     with: String,
-    /// `request` shows the request as it was sent.
+    /// `request` shows the request as it was sent, `provider` the transcript that the provider keeps.
     #[serde(default)]
     show: String,
+    /// A row of the ledger: the call for a summary or for facts that is shown.
+    ledger: Option<i64>,
 }
 
 pub(super) async fn show(
@@ -53,7 +56,12 @@ pub(super) async fn show(
     let call = context.map_or(1, |it| it.call);
     let request = match (query.show.as_str(), context) {
         ("request", Some(_)) => requests::sent(&page, given, number, call).await?,
+        ("provider", _) => provider::transcript(&page, given, number).await?,
         _ => html! {},
+    };
+    let side_call = match query.ledger {
+        Some(row) => provider::side_call(&page, row).await?,
+        None => html! {},
     };
     let compared = match query.with.as_str() {
         "" => html! {},
@@ -71,6 +79,7 @@ pub(super) async fn show(
         div.cols {
             div.stack {
                 (waterfall::show(&page.view, &detail))
+                (side_call)
                 @if let Some(context) = context { (manifest(context, &detail.contexts, &here)) }
                 @else { (section("Context", &html! {}, &empty(no_context(turn), &format!("dalsegno turn show {given} {number}")))) }
                 (request)
@@ -164,7 +173,10 @@ fn manifest(context: &CallContext, all: &[CallContext], here: &str) -> Markup {
         }
         (gauge(&context.parts))
         (wide("Parts of the context", &rows))
-        p.after { a.btn href={ (here) "?call=" (context.call) "&show=request#request" } { "Show the request as sent" } }
+        p.after {
+            a.btn href={ (here) "?call=" (context.call) "&show=request#request" } { "Show the request as sent" } " "
+            a."btn quiet" href={ (here) "?show=provider#provider" } { "Show the provider's own transcript" }
+        }
     };
     section("Context", &end, &body)
 }

@@ -32,7 +32,7 @@ pub(super) async fn sent(page: &Page, id: Uuid, number: i32, call: i32) -> Resul
 }
 
 /// Shows the texts that a model got without a request over the network.
-fn texts(sent: &SentContext) -> Markup {
+pub(super) fn texts(sent: &SentContext) -> Markup {
     html! {
         @if let Some(system) = &sent.system { details { summary { "System: " (title(system)) } pre."code wrap" dir="auto" { (system) } } }
         @for message in &sent.messages {

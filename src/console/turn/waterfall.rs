@@ -11,7 +11,7 @@ use crate::{
     domain::{
         feed::ToolRun,
         turns::{Detail, State},
-        usage::{LedgerCall, Outcome},
+        usage::{LedgerCall, Outcome, Purpose},
     },
 };
 
@@ -166,7 +166,7 @@ fn call_table(view: &View, ledger: &[LedgerCall]) -> Markup {
                 @for call in ledger {
                     tr {
                         td { (view.clock(call.called_at)) }
-                        td { (purpose(call)) }
+                        td { @if call.purpose == Purpose::Turn { (purpose(call)) } @else { a href={ "?ledger=" (call.id) "#side-call" } { (purpose(call)) } } }
                         td.num { (known(call.input_tokens)) } td.num { (known(call.cache_read_tokens)) } td.num { (known(call.cache_creation_tokens)) }
                         td.num { (known(call.output_tokens)) } td.num { (view.money(call.cost_micros)) }
                     }

@@ -23,7 +23,7 @@ use crate::{
     http::{Problem, pages::PageForm},
     operations::{
         DisableWebhook, EnableWebhook, ListDeliveries, Operation as _, RemoveWebhook,
-        ReplayDelivery, ReplayWebhook, RotateWebhook, ShowWebhook, TestWebhook,
+        ReplayDelivery, ReplayWebhook, RotateWebhook, ShowDelivery, ShowWebhook, TestWebhook,
     },
 };
 
@@ -40,6 +40,9 @@ pub(in crate::console) struct PageQuery {
     #[serde(default)]
     state: String,
     cursor: Option<Uuid>,
+    /// A delivery that is shown as a whole.
+    #[serde(default)]
+    delivery: String,
 }
 
 pub(in crate::console) async fn show(
@@ -57,6 +60,10 @@ pub(in crate::console) async fn show(
         limit: None,
     };
     let listing = page.caller.run(list).await?;
+    let chosen = match optional("the id of a delivery", &query.delivery, |id| id.parse().ok())? {
+        Some(id) => Some(page.caller.run(ShowDelivery { id }).await?),
+        None => None,
+    };
     let here = format!("{HERE}/{given}");
     let more = if listing.next.is_some() { "first " } else { "" };
     let end = html! { (more) (counted(listing.items.len(), "delivery", "deliveries")) };
@@ -71,8 +78,9 @@ pub(in crate::console) async fn show(
         }
         div.cols {
             div.stack {
+                @if let Some(delivery) = &chosen { (one(&page, delivery, &here)) }
                 div {
-                    p.filters {
+                    div.filters {
                         nav.choice aria-label="State" {
                             a href=(here) aria-current=[state.is_none().then_some("page")] { "all" }
                             @for (word, _) in STATES { a href={ (here) "?state=" (word) } aria-current=[(word == query.state).then_some("page")] { (word) } }
@@ -189,6 +197,23 @@ fn replay(page: &Page, given: Uuid) -> Markup {
     section("Replay", &html! {}, &form)
 }
 
+/// A delivery with its whole error.
+fn one(page: &Page, delivery: &Delivery, here: &str) -> Markup {
+    let time = |at: Option<chrono::DateTime<chrono::Utc>>| html! { @if let Some(at) = at { (page.view.time(at)) } };
+    let rows = facts(&[
+        ("Id", html! { code { (delivery.id) } }),
+        ("Event", html! { (delivery.kind) }),
+        ("Created", page.view.time(delivery.created_at)),
+        ("Attempts", html! { (delivery.attempts) }),
+        ("Next attempt", time(delivery.next_at)),
+        ("Ended", time(delivery.ended_at)),
+        ("Last status", html! { @if let Some(status) = delivery.last_status { (status) } }),
+    ]);
+    let body = html! { (rows) @if let Some(error) = &delivery.last_error { pre."code wrap after" dir="auto" { (error) } } };
+    let end = html! { a href=(here) { "close" } };
+    html! { div #delivery { (section("Delivery", &end, &body)) } }
+}
+
 fn table(page: &Page, items: &[Delivery], here: &str) -> Markup {
     let row = |delivery: &Delivery| {
         let given = delivery.id.to_string();
@@ -203,7 +228,7 @@ fn table(page: &Page, items: &[Delivery], here: &str) -> Markup {
         html! {
             tr {
                 td { (tone.state(word, None)) }
-                td { (delivery.kind) @if let Some(task) = delivery.task_id { div.tiny { a href={ "/tasks/" (task) } { (id("task", task)) } } } @else { div."tiny faint" { "test" } } }
+                td { a href={ (here) "?delivery=" (given) "#delivery" } { (delivery.kind) } @if let Some(task) = delivery.task_id { div.tiny { a href={ "/tasks/" (task) } { (id("task", task)) } } } @else { div."tiny faint" { "test" } } }
                 td { (page.view.time(delivery.created_at)) }
                 td.num { (delivery.attempts) }
                 td.text {

@@ -48,7 +48,7 @@ pub(in crate::console) async fn show(Query(query): Query<PageQuery>, page: Page)
     let body = html! {
         div.head { div { h1 { "Lanes" } div.meta { span { "Each conversation is a lane: its tasks run one after the other" } } } }
         (tab_bar(&page, "/work/lanes", "").await?)
-        p.filters {
+        div.filters {
             nav.choice aria-label="Lanes" {
                 a href="/work/lanes" aria-current=[(!held).then_some("page")] { "With jobs" }
                 a href="/work/lanes?held=true" aria-current=[held.then_some("page")] { "Held" }

@@ -1,6 +1,7 @@
 //! The pages of the queue: what waits and why, workers, jobs, lanes, dead letters, bulk actions.
 
 pub(super) mod bulk;
+mod credentials;
 pub(super) mod job;
 pub(super) mod jobs;
 pub(super) mod lanes;
@@ -54,6 +55,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
             }
             aside."stack side" {
                 (waits::show(&page, name, &waits))
+                (credentials::show(&page).await?)
                 (section("Queues", &html! { (queues.len()) }, &queue_table(&queues)))
             }
         }

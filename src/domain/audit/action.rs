@@ -23,6 +23,8 @@ pub enum Action {
     MemoryImport,
     /// The user for whom a campaign works was set.
     CampaignUser,
+    /// The results of an eval run were stored.
+    EvalRecord,
     FactState,
     FactEdit,
     FactRevoke,
@@ -103,6 +105,7 @@ impl Action {
             Self::MemoryRevoke => "memory.revoke",
             Self::MemoryImport => "memory.import",
             Self::CampaignUser => "campaign.user",
+            Self::EvalRecord => "eval.record",
             Self::FactState => "fact.state",
             Self::FactEdit => "fact.edit",
             Self::FactRevoke => "fact.revoke",

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Case, Check, Place, Verdict, rubric_key};
+use super::{AnswerResult, Case, Check, Place, Verdict, rubric_key};
 use crate::domain::{
     reruns::{self, Rerun},
     tasks::{State, Task},
@@ -99,6 +99,33 @@ impl Answer {
 
     pub(super) fn is_finished(&self, case: &Case) -> bool {
         !matches!(self.state, State::Queued | State::Running) && self.open_rubrics(case).is_empty()
+    }
+
+    /// Returns the result of the answer without its texts.
+    pub fn result(&self, case: &Case) -> AnswerResult {
+        let faults = self.faults(case);
+        let (task_id, session_id, turn) = match self.source {
+            AnswerSource::Task { task_id } => (Some(task_id), None, None),
+            AnswerSource::Rerun { session_id, turn, .. } => (None, Some(session_id), Some(turn)),
+        };
+        let is_finished = self.is_finished(case);
+        AnswerResult {
+            variant: self.place.variant.clone(),
+            case: self.place.case.clone(),
+            repetition: self.place.repetition,
+            passed: is_finished.then_some(faults.is_empty()),
+            failed_checks: if is_finished {
+                faults.len().try_into().unwrap_or(u32::MAX)
+            } else {
+                0
+            },
+            task_id,
+            session_id,
+            turn,
+            tokens: self.tokens,
+            micros: self.micros,
+            took_ms: self.took_ms,
+        }
     }
 
     /// Lists everything that is wrong with the answer.

@@ -1,12 +1,14 @@
 //! Evals: prompts for variants of an agent, with checks of the answers.
 //!
-//! An eval is a file. Its runs are tasks: their metadata names the eval, the run, the variant and the case, and nothing else is stored.
+//! An eval is a file. Its runs are tasks: their metadata names the eval, the run, the variant and the case. The results of their checks are stored
+//! beside them (`results.rs`), so that they can be read without the file.
 
 mod answer;
 mod check;
 mod error;
 mod judge;
 mod report;
+mod results;
 
 use std::{collections::HashSet, fmt, io};
 
@@ -17,9 +19,13 @@ use uuid::Uuid;
 pub use self::{
     answer::{Answer, AnswerSource, FailedAnswer},
     check::Check,
-    error::Error,
+    error::{Error, RecordError},
     judge::{Verdict, judge_prompt, rubric_key},
     report::{ReportedRun, RunReport, Totals, VariantReport},
+    results::{
+        AnswerResult, EvalRun, EvalRunFilter, NewEvalRun, VariantResult, answers_of, list_runs,
+        record,
+    },
 };
 use crate::context::Digest;
 

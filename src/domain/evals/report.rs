@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Answer, Eval, FailedAnswer, Place};
+use super::{Answer, Eval, FailedAnswer, Place, VariantResult};
 
 /// A run to report.
 #[derive(Debug, Clone, Copy)]
@@ -94,6 +94,23 @@ impl RunReport {
             variants: variants.collect(),
             failures,
             judge_micros: judged.map(|task| task.spent_micros).sum(),
+        }
+    }
+}
+
+impl VariantReport {
+    /// Returns the results of the variant in the form that is stored.
+    pub fn result(&self) -> VariantResult {
+        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        let Totals { answers, passed, tokens, micros, median_ms } = self.totals;
+        VariantResult {
+            variant: self.variant.clone(),
+            agent: self.agent.clone(),
+            answers: count(answers),
+            passed: count(passed),
+            tokens,
+            micros,
+            median_ms,
         }
     }
 }

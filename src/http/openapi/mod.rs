@@ -40,6 +40,7 @@ pub(super) fn routes() -> Router<RouterState> {
         (name = "memory", description = "Edicts, records and journals of a campaign"),
         (name = "sessions", description = "Conversations"),
         (name = "agents", description = "Agents, and their pauses"),
+        (name = "evals", description = "Results of runs that compare variants of agents"),
         (name = "feed", description = "Live events of campaigns"),
         (name = "queue", description = "Queues, jobs, lanes and workers"),
         (name = "schedules", description = "Recurring work"),

@@ -19,7 +19,7 @@ use crate::{
     domain::{
         StatementError, audit, campaigns,
         cleanups::{self, BoardRules, Page, RunRow, Walk},
-        operation_keys,
+        installation, operation_keys,
         posts::DueBoard,
         sessions::DueSession,
         transaction::{begin, commit},
@@ -64,7 +64,8 @@ pub(super) async fn run(_: Cleanup, run: Run, services: Arc<Services>) -> Handle
         remove_old_deliveries(&run, &services).await?;
         remove_old_keys(&run, &services).await?;
         remove_old_versions(&run, &services).await?;
-        remove_old_audit(&run, &services).await
+        remove_old_audit(&run, &services).await?;
+        record_sizes(&run, &services).await
     };
     let ended = match removed.await {
         Ok(()) => finish(&run, &services, &recorded).await,
@@ -281,6 +282,13 @@ async fn remove_old_versions(run: &Run, services: &Services) -> Result<(), Error
         pause(run, services).await;
     }
     Err(Error::Stopped)
+}
+
+/// Stores the sizes of the tables on this day.
+async fn record_sizes(run: &Run, services: &Services) -> Result<(), Error> {
+    let mut tx = begin(run.pool()).await?;
+    installation::record_sizes(&mut tx, services.clock.now().date_naive()).await?;
+    Ok(commit(tx).await?)
 }
 
 async fn page(run: &Run, walk: &mut Walk, n_sessions: u16) -> Result<Option<Page>, Error> {

@@ -10,6 +10,7 @@ use dalsegno::{
         audit::{self, Action, Actor},
         campaigns,
         cleanups::{self, CleanupRun},
+        installation,
         transaction::{begin, commit},
     },
     jobs::{Pool, Services},
@@ -159,6 +160,31 @@ async fn a_run_without_its_lease_cannot_continue() {
     let outcomes: Vec<_> = runs(&world.pool).await.into_iter().map(|run| run.outcome).collect();
     let outcomes: Vec<_> = outcomes.iter().map(Option::as_deref).collect();
     assert_eq!(outcomes, [None, Some("failed"), Some("done")]);
+}
+
+#[tokio::test]
+async fn the_cleanup_stores_the_sizes_of_tables_by_day_and_removes_old_ones() {
+    let world = World::new().await;
+    let today = after_expiry().date_naive();
+    let mut conn = world.pool.acquire().await.unwrap();
+    for days in [401, 40, 1] {
+        let day = today - chrono::Days::new(days);
+        installation::record_sizes(&mut conn, day).await.unwrap();
+    }
+    cleanups::request(&world.pool).await.unwrap();
+    let worker = Worker::start(&world.pool, 0);
+    wait_for_runs(&world.pool, 1).await;
+    worker.stop().await;
+    let days = "select (current.day - s.day)::integer from dalsegno.table_sizes as s, (select $1::date as day) as current
+                 where s.table_name = 'messages' order by 1";
+    let days: Vec<i32> = sqlx::query_scalar(days).bind(today).fetch_all(&world.pool).await.unwrap();
+    assert_eq!(days, [0, 1, 40]);
+    // The last month is shown.
+    let report = installation::report(&mut conn, today).await.unwrap();
+    let messages = report.tables.iter().find(|table| table.table == "messages").unwrap();
+    let shown: Vec<_> = messages.days.iter().map(|size| size.day).collect();
+    assert_eq!(shown, [today - chrono::Days::new(1), today]);
+    assert!(messages.days.iter().all(|size| size.bytes > 0), "{messages:?}");
 }
 
 #[tokio::test]

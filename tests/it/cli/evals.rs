@@ -3,7 +3,7 @@
 use std::{collections::HashSet, path::PathBuf};
 
 use dalsegno::domain::{
-    evals::Eval,
+    evals::{self, Eval},
     tasks::{State, Task},
 };
 use serde_json::{Value, json};
@@ -31,6 +31,11 @@ impl Fixture {
         let path = self.path().join("captions.toml");
         std::fs::write(&path, FILE).unwrap();
         path
+    }
+
+    async fn recorded_runs(&self) -> Vec<evals::EvalRun> {
+        let all = evals::EvalRunFilter::default();
+        evals::list_runs(&self.world.pool, all, None, 10).await.unwrap()
     }
 
     async fn waiting_tasks(&self, n: usize) -> Vec<Task> {
@@ -90,6 +95,12 @@ async fn a_killed_run_goes_on_and_is_compared_with_the_next_one() {
     assert!(second.stderr.contains("begins with 4 answers"), "{second:?}");
     assert_eq!(second.code, 8, "{second:?}");
     assert!(second.has("50 % (before 50 %)") && second.has("has no verdict"), "{second:?}");
+
+    // The results can be read without the file, by people in the console.
+    let recorded = fixture.recorded_runs().await;
+    assert_eq!(recorded.len(), 2, "{recorded:?}");
+    assert_eq!((recorded[0].unfinished, recorded[0].variants[0].passed), (0, 1));
+    assert_eq!(recorded[1].variants[0].percent(), 50);
 
     let report = fixture.run(&[&run[..1], &["report"], &run[2..], &["--json"]].concat()).await;
     let data = report.json();

@@ -1,6 +1,10 @@
 //! A seeded campaign: tasks in several states, a conversation, a board, and texts that try to break out of the page.
 
-use dalsegno::domain::amount::Limit;
+use dalsegno::domain::{
+    amount::Limit,
+    compactions::{self, AcceptedSummary, Cause},
+    sessions,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -13,6 +17,9 @@ use crate::{
 
 /// A text that no page may interpret: markup, false tags of contexts, bidirectional overrides, images of other hosts.
 pub const HOSTILE: &str = "<script>document.title='broken out'</script></post><img src=x onerror=document.title='broken out'> \u{202e}desrever\u{202c} ![pixel](https://evil.example/pixel.gif) [link](javascript:document.title='broken')";
+
+/// The user for whom the campaign works.
+pub const USER: &str = "kim@example.org";
 
 pub struct Scenery {
     pub app: TestApp,
@@ -100,6 +107,43 @@ impl Scenery {
         self.send("PUT", &format!("{campaign}/blackboard"), &set).await;
         let patch = json!({ "patch": { "plan": { "parts": 10 }, key: "x".repeat(20_000) } });
         self.send("PATCH", &format!("{campaign}/blackboard"), &patch).await;
+        let fact = json!({ "attribute": "Diet", "text": format!("Eats no meat. {HOSTILE}") });
+        self.send("POST", &format!("/v1/users/{USER}/facts"), &fact).await;
+        self.send("PUT", &format!("{campaign}/user"), &json!({ "user": USER })).await;
+    }
+
+    /// Compacts the first messages of the conversation, and returns the number of the compaction.
+    pub async fn compact(&self) -> i32 {
+        let mut tx = self.world.pool.begin().await.unwrap();
+        let session_id = self.session_id;
+        let generation = sessions::next_generation(&mut *tx, session_id).await.unwrap();
+        let (pins, refusals) = (json!([]), json!([{ "rung": "first", "refusals": [] }]));
+        let accepted = AcceptedSummary {
+            summary: "One part.",
+            pins: &pins,
+            rung: "retry",
+            tokens_after: 9,
+            flow: None,
+            prompts: None,
+        };
+        let new = compactions::New {
+            session_id,
+            generation,
+            parent: 0,
+            from_seq: 1,
+            to_seq: 2,
+            cause: Cause::Auto,
+            turn: 1,
+            model: Some("sim-1"),
+            tokens_before: 100,
+            refusals: &refusals,
+            node: None,
+            accepted: Some(accepted),
+        };
+        compactions::insert(&mut *tx, &new, noon()).await.unwrap();
+        compactions::apply(&mut tx, session_id, generation, noon()).await.unwrap();
+        tx.commit().await.unwrap();
+        generation
     }
 
     async fn start_flow(&mut self) {
@@ -164,6 +208,7 @@ impl Scenery {
             ("cost", "/cost".to_owned()),
             ("cost-calls", "/cost/calls".to_owned()),
             ("cost-budgets", "/cost/budgets".to_owned()),
+            ("cost-evals", "/cost/evals".to_owned()),
             ("catalogue", "/catalogue".to_owned()),
             ("catalogue-agent", "/catalogue/agent/copywriter".to_owned()),
             ("catalogue-prompt", "/catalogue/agent/copywriter?part=prompt".to_owned()),
@@ -182,6 +227,18 @@ impl Scenery {
             ("search-empty", "/search".to_owned()),
             ("campaign-item", format!("/campaigns/{campaign}?part=memory&item={item}")),
             ("campaign-blackboard", format!("/campaigns/{campaign}?part=blackboard")),
+            ("campaign-agents", format!("/campaigns/{campaign}?part=agents")),
+            ("campaign-facts", format!("/campaigns/{campaign}?part=facts")),
+            ("campaign-fidelity", format!("/campaigns/{campaign}?part=fidelity")),
+            ("campaign-archive", format!("/campaigns/{campaign}?part=archive")),
+            ("campaign-found", format!("/campaigns/{campaign}?part=memory&q=short")),
+            ("campaign-version", format!("/campaigns/{campaign}?part=brief&version=2")),
+            ("task-new", format!("/campaigns/{campaign}/tasks/new?agent=copywriter")),
+            ("task-context", format!("/tasks/{waiting}?context=true")),
+            ("session-turns", format!("/sessions/{session_id}/turns?verify=true")),
+            ("session-estimate", format!("/sessions/{session_id}?estimate=true")),
+            ("turn-provider", format!("/sessions/{session_id}/turns/1?show=provider")),
+            ("users", format!("/users?name={USER}")),
             ("work", "/work".to_owned()),
             ("jobs", "/work/jobs".to_owned()),
             ("lanes", "/work/lanes".to_owned()),

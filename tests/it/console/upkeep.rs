@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::{
     browser::Browser,
-    sign_in::{KEYS, form_token, key, open, post, sign_in},
+    sign_in::{HTML, KEYS, form_token, key, open, post, sign_in},
     upkeep_scenery::UpkeepScenery,
 };
-use crate::{app::TestApp, app::TestDatabase, clients::packages};
+use crate::{app::TestApp, app::TestDatabase, clients::packages, http::client::send};
 
 const WIDTHS: [u32; 2] = [360, 1440];
 /// Pages that a key with `read` may open, and those that need more.
@@ -166,6 +166,22 @@ async fn the_installation_names_settings_with_their_origin_and_no_secret() {
     assert_ne!(timeout["origin"], "default", "{timeout}");
     assert!(installation["tables"].as_array().unwrap().len() > 20, "{installation}");
     assert_eq!(installation["version"], env!("CARGO_PKG_VERSION"));
+}
+
+#[tokio::test]
+async fn the_installation_shows_how_its_tables_have_grown() {
+    let app = TestApp::start().await;
+    let page = async || send(app.address, "GET", "/installation", &[HTML], "").await.body;
+    let before = page().await;
+    assert!(before.contains("It has not run yet"), "{before}");
+    let sizes = "insert into dalsegno.table_sizes (table_name, day, bytes)
+         values ('messages', '2026-11-18', 1000000), ('messages', '2026-11-19', 3500000), ('tasks', '2026-11-19', 500000)";
+    sqlx::query(sizes).execute(&app.pool).await.unwrap();
+    let grown = page().await;
+    for part in ["3.0 MB more than on 18 November", "Size of messages by day", "Sizes by day"] {
+        assert!(grown.contains(part), "{part} in {grown}");
+    }
+    assert!(!grown.contains("Size of tasks by day"), "one day is no growth: {grown}");
 }
 
 #[tokio::test]

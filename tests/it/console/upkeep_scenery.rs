@@ -15,6 +15,8 @@ pub struct UpkeepScenery {
     pub erased: Uuid,
     /// A dead letter.
     pub dead: i64,
+    /// A delivery that has failed.
+    pub delivery: Uuid,
 }
 
 impl UpkeepScenery {
@@ -31,7 +33,8 @@ impl UpkeepScenery {
         let webhook: Uuid = webhook["id"].as_str().unwrap().parse().unwrap();
         let erased = scenery.make("/v1/campaigns", &json!({ "name": "Winter catalogue" })).await;
         let erased: Uuid = erased["id"].as_str().unwrap().parse().unwrap();
-        let furnished = Self { scenery, webhook, erased, dead: 9_000_001 };
+        let furnished =
+            Self { scenery, webhook, erased, dead: 9_000_001, delivery: Uuid::from_u128(7) };
         furnished.call_operations().await;
         furnished.write_rows().await;
         furnished
@@ -52,11 +55,13 @@ impl UpkeepScenery {
             ),
             ("bulk", format!("/work/bulk?action=cancel&campaign_id={campaign}")),
             ("schedules", "/schedules".to_owned()),
+            ("schedule", "/schedules/evenings".to_owned()),
             ("cleanup", "/cleanup?preview=true".to_owned()),
             ("erasures", "/erasures".to_owned()),
             ("erasure", format!("/erasures/{}", self.erased)),
             ("webhooks", "/webhooks".to_owned()),
             ("webhook", format!("/webhooks/{}", self.webhook)),
+            ("delivery", format!("/webhooks/{}?delivery={}", self.webhook, self.delivery)),
             ("keys", "/keys".to_owned()),
             ("audit", "/audit".to_owned()),
             ("doctor", "/doctor".to_owned()),
@@ -114,6 +119,9 @@ impl UpkeepScenery {
             "insert into dalsegno.cleanup_runs (job_id, lease, kind, started_at, ended_at, outcome, sessions, messages, bytes, events, summaries_kept)
              select n, n, 'sessions', '2026-11-20 02:00+00'::timestamptz - n * interval '1 day', '2026-11-20 02:00:41+00'::timestamptz - n * interval '1 day',
                     case n when 3 then 'failed' else 'done' end, 12 * n, 340 * n, 1200000 * n, 18000, 3 from generate_series(1, 5) as n",
+            "insert into dalsegno.table_sizes (table_name, day, bytes)
+             select t.name, '2026-11-20'::date - n, t.bytes - n * t.bytes / 40
+               from (values ('messages', 4100000), ('tasks', 900000), ('feed', 1700000)) as t (name, bytes), generate_series(0, 20) as n",
         ];
         let pool = &self.scenery.app.pool;
         for statement in statements {
@@ -133,7 +141,7 @@ impl UpkeepScenery {
         let counted = "insert into dalsegno.transition_deltas (queue, kind, event, from_state, to_state, n) values ('upkeep', 'send_webhook', 'fail', 'new', 'dead', 1)";
         sqlx::query(counted).execute(pool).await.unwrap();
         let delivery = "insert into dalsegno.webhook_deliveries (id, webhook_id, task_id, job_id, created_at, next_at, ended_at, attempts, last_status, kind, state, last_error, body)
-             values (gen_random_uuid(), $1, $2, $3, '2026-11-20 11:00+00', $4, $5, $6, $7, 'task.done', $8, $9, '{}')";
+             values (case $8 when 'failed' then $10 else gen_random_uuid() end, $1, $2, $3, '2026-11-20 11:00+00', $4, $5, $6, $7, 'task.done', $8, $9, '{}')";
         let at = |text: &str| chrono::DateTime::parse_from_rfc3339(text).unwrap().to_utc();
         let ended = Some(at("2026-11-20T11:01:00Z"));
         for (state, job, next, ended, attempts, status, error) in [
@@ -161,6 +169,7 @@ impl UpkeepScenery {
                 .bind(status)
                 .bind(state)
                 .bind(error)
+                .bind(self.delivery)
                 .execute(pool)
                 .await
                 .unwrap();

@@ -111,6 +111,8 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
     let imported = json!({ "items": [item("second")] });
     let revoked = revocable(world).await;
     let user = json!({ "user": "ann" });
+    let eval_run = json!({ "eval": "captions", "run": "abc", "began_at": "2026-11-20T09:00:00Z", "unfinished": 0, "judge_micros": 0,
+                           "variants": [], "answers": [] });
     let stated = json!({ "attribute": "Tone", "text": "SECRET PROMPT" });
     let edited = json!({ "text": "SECRET PROMPT, but shorter" });
     let known = facts(world).await;
@@ -150,6 +152,7 @@ async fn steps(world: &World, key: &str) -> Vec<Step> {
             "memory.revoke",
         ),
         ("PUT", "/v1/campaigns/{id}/user", format!("{change}/user"), user, "campaign.user"),
+        ("POST", "/v1/campaigns/{id}/evals", format!("{change}/evals"), eval_run, "eval.record"),
         ("POST", "/v1/users/{name}/facts", "/v1/users/ann/facts".into(), stated, "fact.state"),
         ("POST", "/v1/users/{name}/facts/{fact}/edit", fact("edit"), edited, "fact.edit"),
         ("POST", "/v1/users/{name}/facts/{fact}/revoke", fact("revoke"), json!({}), "fact.revoke"),

@@ -1,5 +1,8 @@
 //! Schedules: their next moments on the strip of a week, and their actions.
 
+mod form;
+pub(super) mod one;
+
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use uuid::Uuid;
@@ -7,7 +10,7 @@ use uuid::Uuid;
 use super::{
     layout::Content,
     page::{Page, PageResult},
-    parts::{Action, Confirmation, Tone, counted, empty, section, title, wide},
+    parts::{Action, Confirmation, Tone, counted, empty, section, title, url_text, wide},
 };
 use crate::{
     domain::schedules::{Schedule, Source, Timetable},
@@ -25,6 +28,7 @@ pub(super) async fn show(page: Page) -> PageResult {
     items.sort_by_key(|schedule| (schedule.next_slot.is_none(), schedule.next_slot));
     let has_own = items.iter().any(|schedule| schedule.source == Source::User);
     let next = items.iter().filter_map(|schedule| schedule.next_slot).min();
+    let choices = form::Choices::load(&page).await?;
     let body = html! {
         div.head {
             div {
@@ -41,6 +45,7 @@ pub(super) async fn show(page: Page) -> PageResult {
                 @if !has_own { (empty("No task recurs yet.", ADD)) }
             }
         }
+        div.apart.narrow { (form::show(&page, &choices, None)) }
     };
     let path = html! { span { "Schedules" } };
     Ok(page.respond(Content { title: "Schedules", path, body, watch: String::new() }).await?)
@@ -128,7 +133,7 @@ fn row(page: &Page, n: usize, schedule: &Schedule) -> Markup {
     html! {
         tr {
             td { (tone(schedule).state(word, schedule.pause_reason.as_deref())) }
-            td.text { b { bdi { (schedule.name) } } div."small soft" { (purpose(schedule)) } }
+            td.text { a href={ (HERE) "/" (url_text(&schedule.name)) } { b { bdi { (schedule.name) } } } div."small soft" { (purpose(schedule)) } }
             td { code { (schedule.cron) } div."tiny faint" { (schedule.time_zone) } }
             td { @if let Some(at) = schedule.last_slot { (page.view.time(at)) @if let Some(job) = schedule.last_job_id { div.tiny { a href={ "/work/jobs/" (job) } { "job " (job) } } } } @else { span.faint { "never" } } }
             td { @if let Some(at) = schedule.next_slot { (page.view.time(at)) } }

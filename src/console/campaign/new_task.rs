@@ -1,0 +1,171 @@
+//! The form for a new task, with an estimate before it is added.
+
+use axum::{
+    extract::{Path, Query},
+    response::Response,
+};
+use maud::{Markup, html};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::{
+    console::{
+        estimates,
+        layout::Content,
+        page::{Page, PageResult},
+        parts::{Action, empty},
+    },
+    domain::{agents::SessionMode, campaigns::Campaign},
+    http::{Problem, pages::PageForm},
+    operations::{AddTask, EstimateTask, ListAgents, Refusal, ShowCampaign},
+};
+
+/// Ways to continue a conversation, with their words.
+const MODES: [(&str, SessionMode); 3] = [
+    ("continue", SessionMode::Continue),
+    ("fresh", SessionMode::Fresh),
+    ("none", SessionMode::None),
+];
+
+/// The fields that an estimate reads.
+#[derive(Debug, Default, Deserialize)]
+pub(in crate::console) struct TaskDraft {
+    #[serde(default)]
+    agent: String,
+    #[serde(default)]
+    prompt: String,
+    #[serde(default)]
+    node: String,
+    #[serde(default)]
+    session: String,
+}
+
+pub(in crate::console) async fn show(
+    Path(given): Path<Uuid>,
+    Query(draft): Query<TaskDraft>,
+    page: Page,
+) -> PageResult {
+    Ok(respond(&page, given, &draft, None).await?)
+}
+
+/// Shows the form again with the estimate of the task. Nothing is added.
+pub(in crate::console) async fn estimate(
+    Path(given): Path<Uuid>,
+    page: Page,
+    form: PageForm,
+) -> Result<Response, Problem> {
+    let field = |name: &str| form.field(name).unwrap_or_default().replace("\r\n", "\n");
+    let draft = TaskDraft {
+        agent: field("agent"),
+        prompt: field("prompt"),
+        node: field("node"),
+        session: field("session"),
+    };
+    let shown = match page.caller.run(draft.question(given)).await {
+        Ok(estimate) => estimates::show(&page, &estimate),
+        // The agent is paused, the prompt is empty, or the campaign is closed: the reason is the answer.
+        Err(refusal) => {
+            html! { div.error { h2 { "It cannot be estimated" } p { bdi { (refusal.detail) } } } }
+        }
+    };
+    Ok(respond(&page, given, &draft, Some(&shown)).await?)
+}
+
+impl TaskDraft {
+    fn question(&self, campaign: Uuid) -> EstimateTask {
+        let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        EstimateTask {
+            id: campaign,
+            agent: self.agent.trim().to_owned(),
+            instance: "main".to_owned(),
+            prompt: given(&self.prompt),
+            node: given(&self.node),
+            session: MODES.into_iter().find(|(word, _)| *word == self.session).map(|(_, it)| it),
+        }
+    }
+}
+
+async fn respond(
+    page: &Page,
+    given: Uuid,
+    draft: &TaskDraft,
+    estimate: Option<&Markup>,
+) -> Result<Response, Refusal> {
+    let campaign = page.caller.run(ShowCampaign { id: given, summary: true }).await?.campaign;
+    let agents = page.caller.run_if_allowed(ListAgents {}).await?;
+    let names = |items: Option<&Vec<serde_json::Value>>| -> Vec<String> {
+        let items = items.into_iter().flatten();
+        items.filter_map(|it| it["name"].as_str().map(str::to_owned)).collect()
+    };
+    let names = names(agents.as_ref().map(|all| &all.items));
+    let nodes: Vec<&str> =
+        agents.iter().flat_map(|all| &all.nodes).map(|node| node.name.as_str()).collect();
+    let body = html! {
+        div.head { div { h1 { "Add a task" } div.meta { span { "to " bdi { (campaign.name) } } } } }
+        div.stack.narrow {
+            (form(page, &campaign, draft, &names, &nodes))
+            div #estimate aria-live="polite" { @if let Some(estimate) = estimate { (estimate) } }
+        }
+    };
+    let path = html! { a href="/campaigns" { "Campaigns" } span { "/" } a href={ "/campaigns/" (given) } { bdi { (campaign.name) } } };
+    page.respond(Content { title: "Add a task", path, body, watch: String::new() }).await
+}
+
+fn form(
+    page: &Page,
+    campaign: &Campaign,
+    draft: &TaskDraft,
+    agents: &[String],
+    nodes: &[&str],
+) -> Markup {
+    let given = campaign.id.to_string();
+    let fields = [("id", given.as_str())];
+    let add = Action::of::<AddTask>("Add", "", &fields, "/tasks/{id}");
+    let command = format!(
+        "dalsegno task add --campaign {given} --agent AGENT --estimate \"Write part one.\""
+    );
+    if campaign.closed_at.is_some() {
+        return empty(
+            "The campaign is closed: it takes no more tasks.",
+            "dalsegno campaign create \"Harbour series\"",
+        );
+    }
+    if !add.is_allowed(&page.caller) {
+        return empty(
+            "The key of this sign-in may not add tasks: the scope `enqueue` is missing.",
+            "dalsegno key create NAME --scope enqueue",
+        );
+    }
+    let preview = format!("/campaigns/{given}/tasks/new");
+    let body = html! {
+        div.field {
+            label for="agent" { "Agent; " code { "curator_2" } " is instance 2 of curator" }
+            input #agent name="agent" list="agents" required maxlength="130" autocomplete="off" value=(draft.agent);
+            datalist #agents { @for name in agents { option value=(name) {} } }
+        }
+        div.field { label for="prompt" { "Prompt" } textarea #prompt name="prompt" rows="8" required dir="auto" { "\n" (draft.prompt) } }
+        details.after {
+            summary { "More" }
+            div.field { label for="node" { "Node" } select #node name="node" { option value="" { "the current one of the conversation" } @for node in nodes { option value=(node) selected[*node == draft.node] { (node) } } } }
+            div.field { label for="session" { "Conversation" } select #session name="session" { option value="" { "as the agent's file says" } @for (word, mode) in MODES { option value=(word) selected[word == draft.session] { (meaning(mode)) } } } }
+            div.field { label for="priority" { "Priority, 0 to 32767; 0 is the most urgent" } input #priority name="number:priority" type="number" min="0" max="32767" placeholder="100"; }
+            div.field { label for="run-at" { "Not before" } input #run-at type="datetime-local" name="time:run_at"; }
+            div.field { label for="task-limit" { "Budget of the task in " (page.view.currency()) } input #task-limit name="money:budget.micros" inputmode="decimal" pattern="[0-9]+([.,][0-9]{1,6})?" title="An amount such as 12.50" placeholder="none" autocomplete="off"; }
+            div.field { label for="tags" { "Tags, with commas between them" } input #tags name="words:tags" maxlength="400" autocomplete="off"; }
+        }
+        div."actions after" {
+            button."btn primary" { "Add the task" }
+            button.btn formaction=(preview) hx-post=(preview) hx-target="#estimate" hx-select="#estimate" hx-swap="outerHTML" { "Estimate first" }
+        }
+        pre."code wrap after" { (command) }
+    };
+    add.form(&page.view, &body)
+}
+
+fn meaning(mode: SessionMode) -> &'static str {
+    match mode {
+        SessionMode::Continue => "go on where the agent stopped",
+        SessionMode::Fresh => "begin without a memory; later tasks go on from here",
+        SessionMode::None => "one of its own, which no later task continues",
+    }
+}

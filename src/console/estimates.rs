@@ -1,0 +1,61 @@
+//! Estimates of turns that have not begun: tokens and costs of each way in which the turn could begin.
+
+use maud::{Markup, html};
+
+use super::{
+    page::Page,
+    parts::{Tone, section, tokens, wide},
+};
+use crate::domain::estimates::{ChargeRange, Estimate, Way, WayEstimate};
+
+pub(super) fn show(page: &Page, estimate: &Estimate) -> Markup {
+    let end = html! { bdi { (estimate.model) } " on " (estimate.provider) };
+    let history = &estimate.history;
+    let table = html! {
+        table.folds {
+            thead { tr { th { "Way" } th.num { "Likely" } th.num { "Low to high" } th.num { "Calls" } th.num { "Tokens in, cached" } th.num { "Out" } } }
+            tbody { @for way in &estimate.ways { (row(page, way)) } }
+        }
+    };
+    let body = html! {
+        p."small soft" {
+            @match estimate.session_id {
+                Some(session) => { "It would be turn " (estimate.turn) " of " a href={ "/sessions/" (session) } { "the open conversation" } ". " },
+                None => "It would open a new conversation. ",
+            }
+            "Learnt from " (history.conversation_turns) " turns of the conversation and " (history.agent_turns) " others of the agent. Nothing is sent."
+        }
+        (wide("Ways", &table))
+        @for note in &estimate.notes { p."small soft after" { bdi { (note) } } }
+    };
+    section("Estimate", &end, &body)
+}
+
+fn row(page: &Page, way: &WayEstimate) -> Markup {
+    let words = match way.way {
+        Way::Resume => "resume the conversation",
+        Way::CompactFirst => "compact it first",
+        Way::NewSession => "begin a new one",
+    };
+    html! {
+        tr.gone[way.impossible.is_some()] {
+            td.text { @if way.is_next { (Tone::Running.state(words, Some("the next turn does"))) } @else { (Tone::Queued.state(words, way.impossible.as_deref())) } }
+            @match &way.charge {
+                Some(charge) => (charges(page, charge)),
+                None => td.num colspan="5" { span.faint { "not possible now" } },
+            }
+        }
+    }
+}
+
+fn charges(page: &Page, ChargeRange { low, likely, high }: &ChargeRange) -> Markup {
+    let money =
+        |micros: Option<i64>| micros.map_or_else(|| "?".to_owned(), |it| page.view.money(it));
+    html! {
+        td.num { b { (money(likely.cost_micros)) } }
+        td.num { (money(low.cost_micros)) " to " (money(high.cost_micros)) }
+        td.num { (likely.calls) }
+        td.num { (tokens(likely.input_tokens)) ", " (tokens(likely.cached_tokens)) }
+        td.num { (tokens(likely.output_tokens)) }
+    }
+}

@@ -1,0 +1,140 @@
+//! Facts about the users for whom campaigns work.
+
+mod actions;
+mod table;
+
+use axum::extract::Query;
+use maud::{Markup, html};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{
+    groups,
+    layout::Content,
+    page::{Page, PageResult},
+    parts::{empty, next_page, optional, section, url_text, wide},
+};
+use crate::{
+    domain::class::Kind,
+    operations::{ListFacts, Refusal, SearchFacts, ShowFact},
+};
+
+const HERE: &str = "/users";
+/// Best matches of a search.
+const MAX_HITS: i64 = 50;
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct PageQuery {
+    /// The user.
+    #[serde(default)]
+    name: String,
+    /// Words to search for.
+    #[serde(default)]
+    q: String,
+    /// `true` lists ended facts, too.
+    #[serde(default)]
+    ended: String,
+    /// A fact that is shown with its history.
+    #[serde(default)]
+    fact: String,
+    cursor: Option<Uuid>,
+}
+
+pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
+    let name = query.name.trim();
+    let fact = optional("the id of a fact", &query.fact, |id| id.parse().ok())?;
+    let shown = match name.is_empty() {
+        true => empty(
+            "Write the name of a user. The page of a campaign names its user below Facts.",
+            "dalsegno memory facts ls ann@example.org",
+        ),
+        false => match facts(&page, name, &query, fact).await {
+            Ok(shown) => shown,
+            Err(refusal) if refusal.kind == Kind::Invalid => empty(&refusal.detail, ""),
+            Err(refusal) => return Err(refusal.into()),
+        },
+    };
+    let body = html! {
+        div.head {
+            div { h1 { @if name.is_empty() { "Users" } @else { "Facts about " bdi { (name) } } } div.meta { span { "What campaigns know about the people for whom they work" } } }
+            @if !name.is_empty() { div.actions { (actions::forget(&page, name)) } }
+        }
+        (groups::data(HERE))
+        form.filters action=(HERE) role="search" {
+            label { "User" input type="search" name="name" value=(name) maxlength="128" required placeholder="ann@example.org" size="24"; }
+            label { "Words of the facts" input type="search" name="q" value=(query.q) maxlength="200" placeholder="any"; }
+            button.btn { "Show" }
+        }
+        (shown)
+    };
+    let path = html! { a href=(HERE) { "Users" } };
+    let title = if name.is_empty() { "Users" } else { name };
+    Ok(page.respond(Content { title, path, body, watch: String::new() }).await?)
+}
+
+fn here(name: &str) -> String {
+    format!("{HERE}?name={}", url_text(name))
+}
+
+async fn facts(
+    page: &Page,
+    name: &str,
+    query: &PageQuery,
+    fact: Option<Uuid>,
+) -> Result<Markup, Refusal> {
+    let one = match fact {
+        Some(fact) => page.caller.run(ShowFact { name: name.to_owned(), fact }).await.map(Some)?,
+        None => None,
+    };
+    let list = match query.q.trim() {
+        "" => list(page, name, query).await?,
+        words => found(page, name, words).await?,
+    };
+    Ok(html! {
+        div.cols {
+            div.stack {
+                @if let Some(fact) = &one { (table::one(page, fact)) }
+                (list)
+            }
+            aside."stack side" { (actions::state(page, name)) }
+        }
+    })
+}
+
+async fn list(page: &Page, name: &str, query: &PageQuery) -> Result<Markup, Refusal> {
+    let is_all = query.ended == "true";
+    let list =
+        ListFacts { name: name.to_owned(), ended: is_all, cursor: query.cursor, limit: None };
+    let listing = page.caller.run(list).await?;
+    let ended = if is_all { "true" } else { "" };
+    Ok(html! {
+        div {
+            div.filters {
+                nav.choice aria-label="Facts" {
+                    a href=(here(name)) aria-current=[(!is_all).then_some("page")] { "Valid" }
+                    a href={ (here(name)) "&ended=true" } aria-current=[is_all.then_some("page")] { "With ended ones" }
+                }
+            }
+            @if listing.items.is_empty() { (empty("No fact is known about this user.", &format!("dalsegno memory facts state {name} Diet \"Eats no meat.\""))) }
+            @else { (section("Facts, newest first", &html! { (listing.items.len()) }, &wide("Facts", &table::facts(page, listing.items.iter())))) }
+            (next_page(HERE, &[("name", name), ("ended", ended)], listing.next.as_deref()))
+        }
+    })
+}
+
+async fn found(page: &Page, name: &str, words: &str) -> Result<Markup, Refusal> {
+    let ask = SearchFacts { name: name.to_owned(), q: words.to_owned(), limit: Some(MAX_HITS) };
+    let hits = page.caller.run(ask).await?.items;
+    let end = html! { (hits.len()) " · " a href=(here(name)) { "all facts" } };
+    Ok(match hits.is_empty() {
+        true => empty(
+            "No valid fact has these words.",
+            &format!("dalsegno memory facts search {name} WORDS"),
+        ),
+        false => section(
+            "Found, best match first",
+            &end,
+            &wide("Facts", &table::facts(page, hits.iter().map(|hit| &hit.fact))),
+        ),
+    })
+}

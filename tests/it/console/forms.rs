@@ -1,0 +1,143 @@
+//! Forms that other pages do not have: a task with its estimate, children, a schedule, memory, blackboard and facts.
+
+use serde_json::{Value, json};
+
+use super::{
+    browser::Browser,
+    scenery::{Scenery, USER},
+    upkeep_scenery::UpkeepScenery,
+};
+use crate::http::client::send;
+
+#[tokio::test]
+async fn a_task_is_estimated_in_place_and_then_added() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(1440, 900).await;
+    // The brief of the scenery does not fit into the window of the model.
+    let campaign = scenery.make("/v1/campaigns", &json!({ "name": "Harbour" })).await;
+    let path = format!("/campaigns/{}/tasks/new", campaign["id"].as_str().unwrap());
+    browser.open(&scenery.url(&path)).await;
+    browser.wait_until("window.htmx !== undefined").await;
+    browser.write("#agent", "planner").await;
+    browser.write("#prompt", "Plan the parts after the ninth.").await;
+    browser.click("[formaction]").await;
+    browser.wait_until("document.querySelector('#estimate table')").await;
+    let shown = browser.text("#estimate").await;
+    assert!(shown.contains("Nothing is sent") && shown.contains("begin a new one"), "{shown}");
+    browser.save_picture("task-new-estimate").await;
+    let kept = browser.run("return document.getElementById('prompt').value").await;
+    assert_eq!(kept, "Plan the parts after the ninth.");
+    // A task for an unknown agent is refused where the form is.
+    browser.run("document.getElementById('agent').value = 'stranger'").await;
+    browser.click("main form .primary").await;
+    browser.wait_until("document.querySelector('#outcome .error')").await;
+    browser.run("document.getElementById('agent').value = 'planner'").await;
+    browser.click("main form .primary").await;
+    browser.wait_until("location.pathname.match('^/tasks/[0-9a-f-]{36}$')").await;
+    assert!(browser.text("main").await.contains("Plan the parts after the ninth."));
+    assert!(browser.complaints().await.iter().all(|it| it.contains("404")), "only the refusal");
+}
+
+#[tokio::test]
+async fn a_task_is_estimated_without_a_script() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.without_scripts(true).await;
+    // The brief of the scenery does not fit into the window of the model.
+    let campaign = scenery.make("/v1/campaigns", &json!({ "name": "Harbour" })).await;
+    let path = format!("/campaigns/{}/tasks/new", campaign["id"].as_str().unwrap());
+    browser.open(&scenery.url(&path)).await;
+    browser.write("#agent", "planner").await;
+    browser.write("#prompt", "Plan the parts.").await;
+    browser.click("[formaction]").await;
+    browser.text("#estimate table").await;
+    assert!(browser.text("#prompt").await.contains("Plan the parts."), "the form keeps its text");
+}
+
+#[tokio::test]
+async fn children_are_added_to_a_task_that_is_done() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url(&format!("/tasks/{}", scenery.done))).await;
+    browser.wait_until("window.htmx !== undefined").await;
+    browser.run("document.getElementById('child-agent-1').closest('details').open = true").await;
+    browser.write("#child-agent-1", "planner").await;
+    browser.write("#child-prompt-1", "Part one.").await;
+    browser.write("#continuation", "Put them together.").await;
+    browser.write("#child-prompt-2", "Part two.").await;
+    browser.click("form[action$='/children'] .actions button").await;
+    browser.wait_until("document.querySelector('#outcome .error')").await;
+    assert!(browser.text("#outcome").await.contains("Child 2 has no agent"));
+    browser.write("#child-agent-2", "copywriter").await;
+    browser.click("form[action$='/children'] .actions button").await;
+    browser
+        .wait_until(
+            "[...document.querySelectorAll('h2')].some(it => it.textContent === 'Children')",
+        )
+        .await;
+    let task = scenery.get_json(&format!("/v1/tasks/{}", scenery.done)).await;
+    assert_eq!(task["children"].as_array().unwrap().len(), 2, "{task}");
+}
+
+#[tokio::test]
+async fn a_schedule_is_changed_on_its_page() {
+    let Some(browser) = Browser::start().await else { return };
+    let furnished = UpkeepScenery::new().await;
+    browser.resize(1440, 900).await;
+    browser.open(&furnished.scenery.url("/schedules/weekly")).await;
+    browser.run("document.getElementById('cron').value = '0 15 9 * * Tue'").await;
+    browser.click("form[action='/do/put_schedule'] .primary").await;
+    browser.wait_until("location.pathname === '/schedules'").await;
+    let schedule = furnished.scenery.get_json("/v1/schedules/weekly").await;
+    assert_eq!(schedule["cron"], "0 15 9 * * Tue", "{schedule}");
+    assert!(schedule["payload"]["prompt"].as_str().unwrap().contains("Plan the week."));
+    let unknown = send(
+        furnished.scenery.app.address,
+        "GET",
+        "/schedules/none",
+        &[("Accept", "text/html")],
+        "",
+    )
+    .await;
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+}
+
+#[tokio::test]
+async fn bad_input_of_a_form_is_refused_with_the_field() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    let campaign = format!("/campaigns/{}", scenery.world.campaign.id);
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url(&format!("{campaign}?part=blackboard"))).await;
+    browser.wait_until("window.htmx !== undefined").await;
+    browser.run("document.getElementById('patch').closest('details').open = true").await;
+    browser.write("#patch", "{parts: 9").await;
+    browser.click("form[action='/do/patch_blackboard'] button").await;
+    browser.wait_until("document.querySelector('#outcome .error')").await;
+    let error = browser.text("#outcome").await;
+    assert!(error.contains("is not valid JSON"), "{error}");
+    for path in [
+        format!("{campaign}?part=fidelity&cursor=wrong"),
+        format!("{campaign}?part=facts&cursor=wrong"),
+        format!("/users?name={USER}&fact=wrong"),
+        "/cost/evals?cursor=wrong".to_owned(),
+    ] {
+        let reply = scenery.app.get(&path).await;
+        assert_eq!(reply.status, 422, "{path}: {reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_memory_is_exported_in_the_form_of_the_import() {
+    let scenery = Scenery::new().await;
+    let campaign = format!("/campaigns/{}", scenery.world.campaign.id);
+    let file = scenery.app.get(&format!("{campaign}/memory.json")).await;
+    assert!(file.head.contains("attachment; filename=\"memory-"), "{file:?}");
+    let items: Value = serde_json::from_str(&file.body).unwrap();
+    assert_eq!(items[0]["name"], "tone", "{items}");
+    let import = json!({ "items": items });
+    let path = format!("/v1/campaigns/{}/memory/import", scenery.hostile_campaign);
+    assert_eq!(scenery.send("POST", &path, &import).await["created"], 1);
+}
