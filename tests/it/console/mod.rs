@@ -3,6 +3,7 @@
 mod actions;
 mod assets;
 pub mod browser;
+mod campaign;
 mod catalogue;
 mod cost;
 mod every_action;
