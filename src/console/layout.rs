@@ -69,7 +69,7 @@ impl Page {
             }
             div.shell {
                 (self.rail(&campaigns))
-                main.main #main tabindex="-1" data-watch=(content.watch) data-feed=[self.caller.newest_event()] {
+                main.main #main tabindex="-1" data-watch=(content.watch) data-feed=[self.caller.newest_event()] data-zone=(self.view.zone()) {
                     nav.crumbs aria-label="Path" { (content.path) }
                     div #banner role="status" {}
                     div.outcome #outcome role="alert" {}

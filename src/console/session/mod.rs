@@ -71,7 +71,7 @@ pub(super) async fn show(
     let here = format!("/sessions/{given}");
     let body = html! {
         (head(&page, &detail, &format!("{name} in {of}")))
-        (explanation(&detail, &explained))
+        (explanation(&page, &detail, &explained))
         @if let Some(context) = &context { (context_gauge(context)) }
         @if window.messages.is_empty() && fold.is_none() {
             (empty("No message is stored yet. The first turn stores its prompt and its answer.", &format!("dalsegno task add --campaign {} --agent {} \"Write part one.\"", session.campaign_id, session.agent)))
@@ -184,7 +184,7 @@ fn actions(page: &Page, detail: &Detail) -> Markup {
     }
 }
 
-fn explanation(detail: &Detail, explained: &SessionExplanation) -> Markup {
+fn explanation(page: &Page, detail: &Detail, explained: &SessionExplanation) -> Markup {
     let is_running = detail.last_turns.first().is_some_and(|turn| turn.ended_at.is_none());
     let tone = match (detail.session.closed_at, is_running) {
         (Some(_), _) => Tone::Done,
@@ -194,7 +194,7 @@ fn explanation(detail: &Detail, explained: &SessionExplanation) -> Markup {
     html! {
         section.explain.(tone.class()) #explain tabindex="-1" aria-label="Explanation" {
             (icon(tone.icon()))
-            div { p.lede dir="auto" { (sentence(&explained.because)) } p.next dir="auto" { (sentence(&explained.next)) } }
+            div { p.lede dir="auto" { (sentence(&page.view, &explained.because)) } p.next dir="auto" { (sentence(&page.view, &explained.next)) } }
         }
     }
 }

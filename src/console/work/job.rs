@@ -47,7 +47,7 @@ pub(in crate::console) async fn show(Path(given): Path<i64>, page: Page) -> Page
             }
             @if let Some(detail) = &detail { (actions(&page, detail)) }
         }
-        (explain(&explanation))
+        (explain(&page, &explanation))
         @if let Some(detail) = &detail {
             div.cols {
                 div.stack { (runs(&page, &detail.runs)) (payload(detail)) }
@@ -116,7 +116,7 @@ fn actions(page: &Page, detail: &JobDetail) -> Markup {
     }
 }
 
-fn explain(explanation: &Explanation) -> Markup {
+fn explain(page: &Page, explanation: &Explanation) -> Markup {
     let tone = match explanation.state.as_str() {
         "running" => Tone::Running,
         "dead" => Tone::Failed,
@@ -129,8 +129,8 @@ fn explain(explanation: &Explanation) -> Markup {
         section class={ "explain " (tone.class()) } #explain tabindex="-1" {
             (icon(tone.icon()))
             div {
-                p.lede dir="auto" { (sentence(&explanation.because)) }
-                p.next dir="auto" { (sentence(&explanation.next)) }
+                p.lede dir="auto" { (sentence(&page.view, &explanation.because)) }
+                p.next dir="auto" { (sentence(&page.view, &explanation.next)) }
             }
         }
     }
