@@ -28,7 +28,7 @@ use crate::{
         compactions::{Compaction, Outcome},
         conversations::Detail,
         explanations::SessionExplanation,
-        manifests::CallContext,
+        manifests::{CallContext, Part},
         turns::Turn,
     },
     operations::{
@@ -72,7 +72,7 @@ pub(super) async fn show(
     let body = html! {
         (head(&page, &detail, &format!("{name} in {of}")))
         (explanation(&page, &detail, &explained))
-        @if let Some(context) = &context { (context_gauge(context)) }
+        @if let Some(context) = &context { (context_gauge(context, fold)) }
         @if window.messages.is_empty() && fold.is_none() {
             (empty("No message is stored yet. The first turn stores its prompt and its answer.", &format!("dalsegno task add --campaign {} --agent {} \"Write part one.\"", session.campaign_id, session.agent)))
         } @else {
@@ -199,11 +199,30 @@ fn explanation(page: &Page, detail: &Detail, explained: &SessionExplanation) -> 
     }
 }
 
-fn context_gauge(context: &CallContext) -> Markup {
+fn context_gauge(context: &CallContext, fold: Option<&Compaction>) -> Markup {
     let counted =
         context.counted_tokens.map(|n| format!(", {} counted by the provider", tokens(n)));
     let end = html! { (tokens(context.estimated_tokens)) " tokens estimated" (counted.unwrap_or_default()) };
-    html! { div.gauge { (section("Context of the last call", &end, &gauge(&context.parts))) } }
+    let body = html! {
+        (gauge(&context.parts))
+        @if let Some(change) = change_since(context, fold) { p."small soft after" { (change) } }
+    };
+    html! { div.gauge { (section("Context of the last call", &end, &body)) } }
+}
+
+/// Says how the next call differs, if a compaction was made or undone after the last one.
+fn change_since(context: &CallContext, fold: Option<&Compaction>) -> Option<String> {
+    let made = fold.filter(|fold| fold.applied_at.is_some_and(|at| at > context.created_at));
+    match (fold, made) {
+        (_, Some(fold)) => Some(format!(
+            "Compaction {} was made after this call: the next one is sent its summary in place of messages {} to {}.",
+            fold.generation, fold.from_seq, fold.to_seq
+        )),
+        (None, None) if context.parts.iter().any(Part::is_folded) => Some(
+            "Its compaction was undone after this call: the next one is sent the messages again, in place of the summary.".to_owned(),
+        ),
+        _ => None,
+    }
 }
 
 fn turns(page: &Page, detail: &Detail) -> Markup {

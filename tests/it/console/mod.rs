@@ -19,6 +19,7 @@ mod pages;
 mod pictures;
 mod scenery;
 mod selection;
+mod session;
 mod sign_in;
 mod task;
 mod turn;
