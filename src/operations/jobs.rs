@@ -168,14 +168,14 @@ impl Operation for ExplainJob {
         let mut explanation = admin::explain(&call.pool, self.id).await?;
         match explanation.cause.clone() {
             Cause::Signal => explain_waiting_task(&mut explanation, call).await?,
-            Cause::Hold { reason } => {
+            Cause::Hold { reason, .. } => {
                 let pauses = agent_pauses::list_all(&call.pool).await?;
                 explain_agent_pause(&mut explanation, &pauses, &reason);
             }
             Cause::GroupPause { group } => {
                 explain_campaign_pause(&mut explanation, call, &group).await?;
             }
-            Cause::Explained => {}
+            Cause::Behind { .. } | Cause::Explained => {}
         }
         if matches!(explanation.state.as_str(), "dead" | "ended" | "unknown")
             && let Some(retry) = tasks::find_retry(&call.pool, self.id).await?

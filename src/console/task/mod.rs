@@ -1,6 +1,7 @@
 //! The page of a task: the explanation first, then waits and attempts, prompt, result, and what it cost.
 
 mod copies;
+mod remedies;
 mod result;
 mod timeline;
 
@@ -156,7 +157,7 @@ fn priority(page: &Page, detail: &Detail) -> Markup {
 fn explain(
     page: &Page,
     detail: &Detail,
-    Explanation { because, next, .. }: &Explanation,
+    Explanation { because, next, obstacles, .. }: &Explanation,
 ) -> Markup {
     let state = detail.task.state;
     let tone = match state {
@@ -169,6 +170,7 @@ fn explain(
             div {
                 p.lede dir="auto" { (sentence(&page.view, because)) }
                 p.next dir="auto" { (sentence(&page.view, next)) }
+                (remedies::show(page, &format!("/tasks/{}", detail.task.id), obstacles))
             }
         }
     }

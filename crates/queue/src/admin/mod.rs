@@ -16,7 +16,7 @@ mod workers;
 pub use activity::{
     RunMinute, WorkerLoad, WorkerRun, running_jobs, runs_by_minute, worker_loads, worker_runs,
 };
-pub use explain::{Cause, Explanation, RunningHead, explain, explain_alone, running_head};
+pub use explain::{Cause, Explanation, HoldOf, RunningHead, explain, explain_alone, running_head};
 pub use health::{Health, health, notifications_arrive};
 pub use jobs::{
     CancelOutcome, GoneJob, JobDetail, JobFilter, JobSummary, RunRecord, cancel_job, cancel_jobs,
