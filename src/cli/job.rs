@@ -13,7 +13,7 @@ use crate::{
     operations::{
         CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob,
     },
-    queue::admin::{CancelOutcome, Explanation, JobDetail, JobSummary},
+    queue::admin::{CancelOutcome, Explanation, JobDetail, JobSummary, WaitReason},
 };
 
 #[derive(Debug, Subcommand)]
@@ -50,6 +50,10 @@ pub(super) struct Filter {
     /// Only jobs of this lane.
     #[arg(long)]
     lane: Option<String>,
+    /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later, retry, snooze, condition, crash, signal, person or failure.
+    /// `dalsegno queue waits` counts them.
+    #[arg(long, value_name = "REASON")]
+    waits_for: Option<WaitReason>,
     /// Continues after this job: the last id of the previous page.
     #[arg(long)]
     after: Option<i64>,
@@ -129,6 +133,7 @@ impl Filter {
             kind: self.kind.clone(),
             state: self.state,
             lane: self.lane.clone(),
+            waits_for: self.waits_for,
             cursor: cursor.map_or(self.after, |cursor| cursor.parse().ok()),
             limit: Some(limit),
         }

@@ -20,7 +20,7 @@ use crate::{
         explanations,
         tasks::{self, CancelledJob, RetriedJob, TaskLine, TaskRetry},
     },
-    queue::admin::{self, Cause, Explanation, JobDetail, JobFilter, JobSummary},
+    queue::admin::{self, Cause, Explanation, JobDetail, JobFilter, JobSummary, WaitReason},
 };
 
 const TAG: &str = "queue";
@@ -34,6 +34,9 @@ pub struct ListJobs {
     #[schema(inline)]
     pub state: Option<JobState>,
     pub lane: Option<String>,
+    /// Only jobs that wait for this reason, as the counts of waiting jobs name it.
+    #[schema(inline)]
+    pub waits_for: Option<WaitReason>,
     pub cursor: Option<i64>,
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<i64>,
@@ -131,6 +134,7 @@ impl Operation for ListJobs {
             kind: self.kind,
             state: self.state.map(|state| state.as_str().to_owned()),
             lane: self.lane,
+            waits_for: self.waits_for,
             after_id: self.cursor,
             limit: Some(limit + 1),
         };
