@@ -220,3 +220,24 @@ fn turn_facts(page: &Page, detail: &Detail) -> Markup {
         ),
     ])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::manifests::parts_of;
+
+    #[test]
+    fn messages_and_posts_of_a_context_are_links() {
+        let stored = serde_json::json!({ "parts": [
+            { "kind": "transcript", "span": { "from_seq": 3, "to_seq": 8 }, "tokens": 9, "sent": true, "why": "recent_history" },
+            { "kind": "posts", "span": { "from_seq": 13, "to_seq": 15 }, "tokens": 9, "sent": true, "why": "since_cursor" },
+            { "kind": "tools", "tokens": 9, "sent": true, "why": "every_call" },
+        ] });
+        let (session, campaign) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let shown: Vec<String> =
+            parts_of(&stored).iter().map(|part| linked(part, session, campaign).0).collect();
+        assert!(shown[0].contains(&format!("/sessions/{session}?cursor=2#m3")), "{shown:?}");
+        assert!(shown[1].contains(&format!("/campaigns/{campaign}?cursor=16#p15")), "{shown:?}");
+        assert!(!shown[2].contains("href"), "{shown:?}");
+    }
+}

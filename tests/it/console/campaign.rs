@@ -1,6 +1,6 @@
 //! The page of a campaign: the statuses of its agents.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::scenery::Scenery;
 
@@ -12,6 +12,11 @@ impl Scenery {
         let all = statuses["items"].as_array().unwrap();
         let own = |it: &&Value| it["agent"] == "copywriter" && it["instance"] == "main";
         all.iter().find(own).unwrap()["state"].as_str().unwrap().to_owned()
+    }
+
+    /// Leaves the copywriter without an open task.
+    async fn cancel_flow(&self) {
+        self.send("POST", &format!("/v1/flows/{}/cancel", self.flow), &json!({})).await;
     }
 
     async fn set_last_task(&self, state: &str) {
@@ -27,6 +32,7 @@ impl Scenery {
 #[tokio::test]
 async fn an_agent_whose_last_task_was_cancelled_has_not_failed() {
     let scenery = Scenery::new().await;
+    scenery.cancel_flow().await;
     scenery.set_last_task("failed").await;
     assert_eq!(scenery.status().await, "error");
     let page = scenery.page(&format!("/campaigns/{}", scenery.world.campaign.id)).await;
@@ -38,6 +44,7 @@ async fn an_agent_whose_last_task_was_cancelled_has_not_failed() {
 #[tokio::test]
 async fn an_agent_that_failed_in_a_session_for_one_task_has_failed() {
     let scenery = Scenery::new().await;
+    scenery.cancel_flow().await;
     scenery.set_last_task("failed").await;
     let ephemeral = "update dalsegno.sessions as s set ephemeral = true, closed_at = s.used_at,
                 opened_by_task = (select task_id from dalsegno.turns where session_id = s.id order by number desc limit 1) where id = $1";

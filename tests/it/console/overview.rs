@@ -111,14 +111,13 @@ impl Scenery {
              values ('anthropic', 'claude-sonnet', $1::timestamptz - interval '13 minutes', $1, $1::timestamptz + interval '40 seconds', 5, '503 Service Unavailable')";
         sqlx::query(busy).bind(noon()).execute(pool).await.unwrap();
         let lane = format!("{}/copywriter/second", self.world.campaign.id);
-        let other = tasks::New { instance: "second", ..self.world.ask("Part 12: The end.") };
-        self.world.add_new(&other).await.unwrap();
+        self.add_apart("Part 12: The end.").await;
         let path = format!("/v1/lanes/{}/hold", lane.replace('/', "%2F"));
         self.change(&path, &json!({ "reason": "legal reads it first" })).await;
         let limit = format!("/v1/campaigns/{}/budget", self.world.campaign.id);
         self.send("PATCH", &limit, &json!({ "tokens": 900_000 })).await;
         let waits = "insert into dalsegno.budget_waits (task_id, job_id, since, needed_micros, needed_tokens, owner, key)
-             select id, job_id, '2026-11-20 11:55+00', 0, 900000, 'campaign', campaign_id::text from dalsegno.tasks
+             select id, job_id, '2026-11-20 11:55+00', 0, 900001, 'campaign', campaign_id::text from dalsegno.tasks
               where campaign_id = $1 and ended_at is null limit 2";
         sqlx::query(waits).bind(self.world.campaign.id).execute(pool).await.unwrap();
     }
@@ -141,7 +140,7 @@ async fn providers_that_refuse_held_lanes_and_waits_for_budgets_are_listed() {
     assert!(lane["because"].as_str().unwrap().contains("legal reads it first"), "{lane}");
     let budget = of("spent_budget");
     assert_eq!(budget["count"], 2, "{budget}");
-    assert!(budget["because"].as_str().unwrap().contains("900000 tokens are needed"), "{budget}");
+    assert!(budget["because"].as_str().unwrap().contains("900001 tokens are needed"), "{budget}");
     assert!(budget["command"].as_str().unwrap().contains("--tokens "), "{budget}");
     let page = scenery.page("/").await;
     let campaign = scenery.world.campaign.id;

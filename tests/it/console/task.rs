@@ -31,8 +31,8 @@ async fn the_priority_of_a_waiting_task_is_changed_on_its_page() {
 #[tokio::test]
 async fn an_explanation_has_links_and_the_button_that_ends_the_wait() {
     let scenery = Scenery::new().await;
-    let ahead = scenery.world.add("Part 11: The storm.").await;
-    let behind = scenery.world.add("Part 12: The calm.").await;
+    let ahead = scenery.add_apart("Part 11: The storm.").await;
+    let behind = scenery.add_apart("Part 12: The calm.").await;
     let path = format!("/tasks/{}", behind.id);
     let page = scenery.page(&path).await;
     for target in [
@@ -64,7 +64,7 @@ async fn an_explanation_has_links_and_the_button_that_ends_the_wait() {
 async fn the_limit_in_the_form_lets_the_task_go_on() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;
-    let task = scenery.world.add("Part 11: The storm.").await;
+    let task = scenery.add_apart("Part 11: The storm.").await;
     let limit = format!("/v1/campaigns/{}/budget", scenery.world.campaign.id);
     scenery.send("PATCH", &limit, &json!({ "micros": null, "tokens": 1 })).await;
     browser.resize(1440, 900).await;

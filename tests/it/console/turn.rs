@@ -52,7 +52,6 @@ async fn a_turn_shows_its_phases_calls_and_tools() {
     let (session, turn) = (turns.second.session_id.unwrap(), turns.second.turn.unwrap());
     let rerun = format!("dalsegno turn rerun {session} --turn {turn} --call 1");
     assert!(page.body.contains(&rerun), "{}", page.body);
-    assert!(page.body.contains(&format!("href=\"/sessions/{session}?cursor=")), "{}", page.body);
     assert_eq!(rows, [&"Begin", &"status"], "the clock of the test stands still: {}", page.body);
 }
 

@@ -1,6 +1,5 @@
 //! The pages of the queue: what waits and why, workers, jobs, lanes, dead letters, bulk actions.
 
-use dalsegno::domain::tasks;
 use serde_json::{Value, json};
 
 use super::{browser::Browser, scenery::Scenery, upkeep_scenery::UpkeepScenery};
@@ -51,8 +50,8 @@ async fn the_activity_of_workers_has_their_slots_and_runs() {
 #[tokio::test]
 async fn jobs_of_a_paused_campaign_are_not_ready() {
     let scenery = Scenery::new().await;
-    let task = scenery.world.add("Part 11: The storm.").await;
-    let behind = scenery.world.add("Part 12: The calm.").await;
+    let task = scenery.add_apart("Part 11: The storm.").await;
+    let behind = scenery.add_apart("Part 12: The calm.").await;
     let pause = format!("/v1/campaigns/{}/pause", scenery.world.campaign.id);
     scenery.apply("POST", &pause, &json!({ "reason": "client call" })).await;
     let listed = scenery.get_json("/v1/jobs?waits_for=pause").await;
@@ -62,7 +61,7 @@ async fn jobs_of_a_paused_campaign_are_not_ready() {
     let list = scenery.page("/work/jobs?waits_for=pause").await;
     assert!(list.contains("its campaign or its queue is paused"), "{list}");
     assert!(list.contains("Part 11: The storm.") && !list.contains("Part 12"), "{list}");
-    let lane = format!("/work/lanes?name={}%2Fcopywriter%2Fmain", scenery.world.campaign.id);
+    let lane = format!("/work/lanes?name={}%2Fcopywriter%2Fsecond", scenery.world.campaign.id);
     let lane = scenery.page(&lane).await;
     assert!(lane.contains(">paused<"), "{lane}");
     let work = scenery.page("/work").await;
@@ -78,15 +77,11 @@ async fn jobs_of_a_paused_campaign_are_not_ready() {
 async fn jobs_of_a_held_lane_are_not_behind_another_job() {
     let scenery = Scenery::new().await;
     let lane = format!("{}/copywriter/second", scenery.world.campaign.id);
-    let add = async |prompt| {
-        let new = tasks::New { instance: "second", ..scenery.world.ask(prompt) };
-        scenery.world.add_new(&new).await.unwrap().task
-    };
-    let first = add("Part 11: The storm.").await;
+    let first = scenery.add_apart("Part 11: The storm.").await;
     let hold = format!("/v1/lanes/{}/hold", lane.replace('/', "%2F"));
     scenery.apply("POST", &hold, &json!({ "reason": "legal reads it first" })).await;
     scenery.apply("POST", &format!("/v1/jobs/{}/cancel", first.job_id), &json!({})).await;
-    let second = add("Part 12: The calm.").await;
+    let second = scenery.add_apart("Part 12: The calm.").await;
     let jobs = scenery.page("/work/jobs?waits_for=lane_hold").await;
     assert!(jobs.contains("its lane is held") && jobs.contains("Part 12"), "{jobs}");
     assert!(!jobs.contains("behind another job"), "{jobs}");
@@ -101,8 +96,7 @@ async fn jobs_of_a_held_lane_are_not_behind_another_job() {
 async fn a_running_job_names_its_lease_and_its_worker() {
     let furnished = UpkeepScenery::new().await;
     let scenery = &furnished.scenery;
-    let new = tasks::New { instance: "second", ..scenery.world.ask("Part 11: The storm.") };
-    let task = scenery.world.add_new(&new).await.unwrap().task;
+    let task = scenery.add_apart("Part 11: The storm.").await;
     let run =
         "update dalsegno.jobs set state = 'running', lease = 77, attempt = 1, claimed_at = now(),
                       worker_id = '00000000-0000-7000-8000-00000000000a' where id = $1";
