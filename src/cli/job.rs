@@ -15,7 +15,7 @@ use crate::{
     operations::{
         CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob,
     },
-    queue::admin::{CancelOutcome, Explanation, JobDetail, JobSummary},
+    queue::admin::{CancelOutcome, Explanation, JobDetail, JobSummary, WaitReason},
 };
 
 #[derive(Debug, Subcommand)]
@@ -54,6 +54,10 @@ pub(super) struct Filter {
     lane: Option<String>,
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later, retry, snooze, condition, crash, signal, person or failure.
+    /// `dalsegno queue waits` counts them.
+    #[arg(long, value_name = "REASON")]
+    waits_for: Option<WaitReason>,
     /// Continues after this job: the last id of the previous page.
     #[arg(long)]
     after: Option<i64>,
@@ -135,6 +139,7 @@ impl Filter {
             state: self.state,
             lane: self.lane.clone(),
             campaign_id,
+            waits_for: self.waits_for,
             cursor: cursor.map_or(self.after, |cursor| cursor.parse().ok()),
             limit: Some(limit),
         }

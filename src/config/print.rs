@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use crate::{
     domain::installation::Setting,
-    settings::{Environment, Flags, Layers, Problems, is_secret, toml},
+    settings::{Environment, Flags, Layers, Origin, Problems, is_secret, toml},
 };
 
 /// Lists every key with its effective value. Problems are reported as by [`super::Config::load`].
@@ -21,6 +21,7 @@ pub(super) fn settings(layers: &Layers) -> Vec<Setting> {
         } else {
             json(value)
         },
+        is_default: *origin == Origin::Default,
         origin: origin.to_string(),
     });
     printed.collect()

@@ -15,6 +15,31 @@ use crate::{
     operations::RunDoctor,
 };
 
+/// Pages on which a problem of a check is solved.
+const PAGES: [(&str, &[(&str, &str)]); 13] = [
+    ("agents", &[("Agents", "/catalogue")]),
+    ("flow templates", &[("Agents and flow templates", "/catalogue")]),
+    ("keys", &[("Keys", "/keys")]),
+    ("budgets", &[("Budgets", "/cost/budgets")]),
+    ("busy", &[("The tasks that wait", "/work/jobs?waits_for=snooze")]),
+    ("cleanup", &[("Cleanup", "/cleanup")]),
+    ("dead letters", &[("Dead letters", "/work/jobs?state=dead")]),
+    (
+        "held",
+        &[
+            ("Held jobs", "/work/jobs?state=held"),
+            ("Held lanes", "/work/lanes?held=true"),
+            ("Jobs of paused campaigns and queues", "/work/jobs?waits_for=pause"),
+            ("Paused flows", "/flows?state=paused"),
+        ],
+    ),
+    ("migrations", &[("Installation", "/installation")]),
+    ("prices", &[("Cost", "/cost")]),
+    ("version", &[("Installation", "/installation")]),
+    ("webhooks", &[("Webhooks", "/webhooks")]),
+    ("workers", &[("Work", "/work")]),
+];
+
 #[derive(Debug, Deserialize)]
 pub(super) struct PageQuery {
     #[serde(default)]
@@ -41,17 +66,17 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
             @if problems.is_empty() {
                 div.empty { "No check found a problem. The command checks the host of a worker, and can make a real call with each credential of Claude." code { "dalsegno doctor --smoke" } }
             } @else {
-                (section("Problems", &html! { (problems.len()) ", failures first" }, &list(&problems)))
+                (section("Problems", &html! { (problems.len()) ", failures first" }, &list(&page, &problems)))
             }
             @let is_open = problems.is_empty() || query.all == "true";
-            details open[is_open] { summary { (counted(rest.len(), "check", "checks")) " without a problem" } (list(&rest)) }
+            details open[is_open] { summary { (counted(rest.len(), "check", "checks")) " without a problem" } (list(&page, &rest)) }
         }
     };
     let path = html! { span { "Health" } };
     Ok(page.respond(Content { title: "Doctor", path, body, watch: String::new() }).await?)
 }
 
-fn list(findings: &[&Finding]) -> Markup {
+fn list(page: &Page, findings: &[&Finding]) -> Markup {
     html! {
         ul."rows findings" {
             @for finding in findings {
@@ -59,14 +84,34 @@ fn list(findings: &[&Finding]) -> Markup {
                     (state(finding.status))
                     div {
                         h3 { (finding.check) }
-                        p dir="auto" { (sentence(&finding.what)) }
+                        p dir="auto" { (sentence(&page.view, &finding.what)) }
                         @if !finding.fix.is_empty() {
                             p."small soft" { "Why it matters: " (finding.why) "." }
-                            pre."code wrap" { (finding.fix) }
+                            p { (fix(page, &finding.fix)) }
                         }
+                        (pages(finding))
                     }
                 }
             }
+        }
+    }
+}
+
+/// Renders a fix: a command alone, or a sentence with commands in backticks.
+fn fix(page: &Page, text: &str) -> Markup {
+    match text.starts_with("dalsegno ") && !text.contains(['`', ';']) {
+        true => html! { code { (text) } },
+        false => sentence(&page.view, text),
+    }
+}
+
+/// Links to the pages on which a problem is solved.
+fn pages(finding: &Finding) -> Markup {
+    let is_problem = matches!(finding.status, Status::Fail | Status::Warn);
+    let known = PAGES.iter().find(|(check, _)| is_problem && *check == finding.check);
+    html! {
+        @if let Some((_, pages)) = known {
+            div.actions { @for (words, target) in *pages { a."btn slim" href=(target) { (words) } } }
         }
     }
 }
@@ -77,5 +122,23 @@ fn state(status: Status) -> Markup {
         Status::Warn => Tone::Waiting.state("warning", None),
         Status::Fail => Tone::Failed.state("failure", None),
         Status::Skipped => Tone::Queued.state("skipped", None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_leads_to_its_page_and_has_no_backticks() {
+        let found = |status| Finding {
+            check: "dead letters".into(),
+            status,
+            what: "6".to_owned(),
+            why: "".into(),
+            fix: String::new(),
+        };
+        assert!(pages(&found(Status::Warn)).0.contains("href=\"/work/jobs?state=dead\""));
+        assert_eq!(pages(&found(Status::Ok)).0, "");
     }
 }

@@ -103,7 +103,7 @@ fn explain(page: &Page, erasure: &Erasure) -> Markup {
             (icon(tone.icon()))
             div {
                 p.lede { (words) }
-                p.next { @if let Some(next) = next { (super::parts::sentence(next)) } @else if let Some(at) = erasure.ended_at { "Ended " (page.view.time(at)) ", after " (duration(at - erasure.asked_at)) "." } }
+                p.next { @if let Some(next) = next { (super::parts::sentence(&page.view, next)) } @else if let Some(at) = erasure.ended_at { "Ended " (page.view.time(at)) ", after " (duration(at - erasure.asked_at)) "." } }
             }
         }
     }

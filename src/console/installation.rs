@@ -22,7 +22,6 @@ use crate::{
 const COLOURS: [&str; 6] = ["p3", "p2", "p5", "p4", "p6", "p1"];
 /// Tables and migrations that are listed before the rest is folded.
 const FIRST: usize = 12;
-const DEFAULT: &str = "default";
 
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct PageQuery {
@@ -68,7 +67,7 @@ fn own_facts(page: &Page, installation: &InstallationView) -> Markup {
 fn settings(all: &[Setting], query: &PageQuery) -> Markup {
     let needle = query.setting.trim().to_lowercase();
     let is_all = query.all == "true" || !needle.is_empty();
-    let is_own = |setting: &Setting| !setting.origin.starts_with(DEFAULT);
+    let is_own = |setting: &Setting| !setting.is_default;
     let n_own = all.iter().filter(|setting| is_own(setting)).count();
     let shown: Vec<_> = all
         .iter()

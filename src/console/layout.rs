@@ -104,7 +104,7 @@ impl Page {
             }
             div.shell {
                 (self.rail(&campaigns))
-                main.main #main tabindex="-1" data-watch=(content.watch) data-feed=[self.caller.newest_event()] {
+                main.main #main tabindex="-1" data-watch=(content.watch) data-feed=[self.caller.newest_event()] data-zone=(self.view.zone()) {
                     nav.crumbs aria-label="Path" { (content.path) }
                     @if let Some(done) = self.done { p."notice done" role="status" { (icon("done")) "Done: " (done.replace('_', " ")) "." } }
                     div #banner role="status" {}

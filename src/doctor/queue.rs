@@ -203,7 +203,9 @@ async fn job_holds(pool: &PgPool, pauses: &[Pause]) -> Result<Vec<Hold>, queue::
     let filter = JobFilter { state, limit: Some(MAX_HELD_JOBS), ..JobFilter::default() };
     let mut holds = Vec::new();
     for job in admin::list_jobs(pool, &filter).await? {
-        let Cause::Hold { reason } = admin::explain(pool, job.id).await?.cause else { continue };
+        let Cause::Hold { reason, .. } = admin::explain(pool, job.id).await?.cause else {
+            continue;
+        };
         if pauses.iter().any(|pause| pause.hold_reason() == reason) {
             continue;
         }

@@ -24,8 +24,11 @@ pub struct Installation {
 pub struct Setting {
     pub key: String,
     pub value: Value,
-    /// `default`, a file with its line, a variable or a flag.
+    /// The built-in defaults, a file, a variable or a flag, in words.
     pub origin: String,
+    /// True if the value is the built-in default.
+    #[serde(default)]
+    pub is_default: bool,
 }
 
 /// A table with its size.

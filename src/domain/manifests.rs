@@ -90,6 +90,13 @@ pub struct Part {
     pub reason: String,
 }
 
+impl Part {
+    /// Returns true if a summary stood in its place.
+    pub fn is_folded(&self) -> bool {
+        matches!(parse_name(&self.why), Some(PartReason::Folded))
+    }
+}
+
 /// The messages of the session, or the posts of the board, that a part consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ContextPartSpan)]

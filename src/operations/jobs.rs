@@ -20,7 +20,7 @@ use crate::{
         explanations,
         tasks::{self, CancelledJob, RetriedJob, TaskLine, TaskRetry},
     },
-    queue::admin::{self, Cause, Explanation, JobDetail, JobFilter, JobSummary},
+    queue::admin::{self, Cause, Explanation, JobDetail, JobFilter, JobSummary, WaitReason},
 };
 
 const TAG: &str = "queue";
@@ -36,6 +36,9 @@ pub struct ListJobs {
     pub lane: Option<String>,
     /// Only jobs of this campaign.
     pub campaign_id: Option<Uuid>,
+    /// Only jobs that wait for this reason, as the counts of waiting jobs name it.
+    #[schema(inline)]
+    pub waits_for: Option<WaitReason>,
     pub cursor: Option<i64>,
     #[schema(minimum = 1, maximum = 200)]
     pub limit: Option<i64>,
@@ -134,6 +137,7 @@ impl Operation for ListJobs {
             state: self.state.map(|state| state.as_str().to_owned()),
             lane: self.lane,
             group_key: self.campaign_id.map(|id| id.to_string()),
+            waits_for: self.waits_for,
             after_id: self.cursor,
             limit: Some(limit + 1),
         };
@@ -171,14 +175,14 @@ impl Operation for ExplainJob {
         let mut explanation = admin::explain(&call.pool, self.id).await?;
         match explanation.cause.clone() {
             Cause::Signal => explain_waiting_task(&mut explanation, call).await?,
-            Cause::Hold { reason } => {
+            Cause::Hold { reason, .. } => {
                 let pauses = agent_pauses::list_all(&call.pool).await?;
                 explain_agent_pause(&mut explanation, &pauses, &reason);
             }
             Cause::GroupPause { group } => {
                 explain_campaign_pause(&mut explanation, call, &group).await?;
             }
-            Cause::Explained => {}
+            Cause::Behind { .. } | Cause::Explained => {}
         }
         if matches!(explanation.state.as_str(), "dead" | "ended" | "unknown")
             && let Some(retry) = tasks::find_retry(&call.pool, self.id).await?

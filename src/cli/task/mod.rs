@@ -195,6 +195,6 @@ fn format_priority(TaskPriority { task_id, priority, before }: &TaskPriority) ->
 }
 
 fn format_explanation(explanation: &Explanation) -> String {
-    let Explanation { task_id, state, because, next } = explanation;
+    let Explanation { task_id, state, because, next, .. } = explanation;
     format!("Task {task_id} is {}.\n{because}\n{next}", state.as_str())
 }

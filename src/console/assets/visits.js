@@ -38,10 +38,12 @@ export function markVisits() {
   for (const row of marked) row.classList.add("new");
   if (marked.length > 0) {
     const at = new Date(before.at);
-    const isToday = at.toDateString() === new Date().toDateString();
-    const words = isToday
-      ? at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" })
-      : at.toLocaleString([], { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+    // In the time zone of the pages, which the browser may not have.
+    const timeZone = document.getElementById("main").dataset.zone;
+    const day = (moment) => moment.toLocaleDateString("en", { timeZone });
+    const time = { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone };
+    const isToday = day(at) === day(new Date());
+    const words = isToday ? at.toLocaleTimeString("en", time) : at.toLocaleString("en-GB", { day: "numeric", month: "short", ...time });
     const button = document.createElement("button");
     button.type = "button";
     button.className = "btn quiet slim visit";

@@ -26,7 +26,7 @@ use super::{
     layout::{Content, campaign_tone, campaign_word},
     lists::{session_table, task_table},
     page::{Page, PageResult},
-    parts::{Tone, agent, counted, empty, id, next_page, section},
+    parts::{Tone, agent, counted, empty, id, next_page, section, url_text},
 };
 use crate::{
     domain::{
@@ -102,7 +102,7 @@ pub(super) async fn show(
         @if let Some(reason) = &overview.pause_reason {
             section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The campaign is paused: no turn starts until it is resumed." } p.next dir="auto" { (reason) } } }
         }
-        (cards(&agents))
+        (cards(given, &agents))
         nav.tabs aria-label="Parts of the campaign" {
             @for (key, words) in TABS {
                 a href=(tab(given, key)) aria-current=[(query.part == key).then_some("page")] { (words) }
@@ -159,7 +159,7 @@ fn card_state(it: &AgentOverview) -> (Tone, &'static str) {
     }
 }
 
-fn cards(agents: &[AgentOverview]) -> Markup {
+fn cards(campaign: Uuid, agents: &[AgentOverview]) -> Markup {
     let is_used = |it: &&AgentOverview| {
         it.status.state != State::Idle || it.status.session_id.is_some() || it.pause.is_some()
     };
@@ -173,6 +173,7 @@ fn cards(agents: &[AgentOverview]) -> Markup {
                 p."small soft" dir="auto" {
                     @if let Some(pause) = &it.pause { (pause.reason) }
                     @else if let Some(task) = status.task_id { a href={ "/tasks/" (task) } { "works on its task" } }
+                    @else if status.state == State::Error { a href={ "/tasks?campaign_id=" (campaign) "&state=failed&agent=" (url_text(&status.agent)) } { "its last task failed" } }
                     @else if status.waiting > 0 { (status.waiting) " waiting" }
                     @else { "nothing to do" }
                 }

@@ -2,32 +2,33 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use crate::domain::{flows::StepTask, tasks::State};
 
-/// Seconds that a step counts of which nothing is known yet.
-const UNKNOWN_SECS: i64 = 60;
+/// The rank of a step in a flow without an ended one. It is used to choose the path, and never shown.
+const UNKNOWN: TimeDelta = TimeDelta::minutes(1);
+const SHORTEST: TimeDelta = TimeDelta::milliseconds(1);
 
 /// The steps of the path, first to last, by their places in the list, and how long they take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CriticalPath {
     pub(super) places: Vec<usize>,
-    pub(super) secs: i64,
-    /// True: steps that have not begun count the mean of those that have ended.
+    /// `None`: steps that have not begun are on the path, and no step has ended by which their time could be estimated.
+    pub(super) took: Option<TimeDelta>,
+    /// True: the path has steps that have not ended. Those that have not begun count the mean of those that have ended.
     pub(super) is_estimate: bool,
 }
 
 /// Finds the chain of steps with the longest time. Steps that have not begun count as long as the mean of those that have ended.
 pub(super) fn critical_path(steps: &[StepTask], now: DateTime<Utc>) -> CriticalPath {
-    let ended: Vec<i64> = steps.iter().filter_map(|step| secs_of(step, now)).collect();
-    let n = i64::try_from(ended.len()).unwrap_or(1).max(1);
-    let mean = if ended.is_empty() { UNKNOWN_SECS } else { ended.iter().sum::<i64>() / n };
-    let weight = |step: &StepTask| secs_of(step, now).unwrap_or(mean.max(1));
+    let mean = mean_of_ended(steps, now);
+    let weight =
+        |step: &StepTask| time_of(step, now).unwrap_or(mean.unwrap_or(UNKNOWN).max(SHORTEST));
     let place_of: HashMap<Uuid, usize> =
         steps.iter().enumerate().map(|(place, step)| (step.task_id, place)).collect();
-    let mut finish: Vec<i64> = steps.iter().map(weight).collect();
+    let mut finish: Vec<TimeDelta> = steps.iter().map(weight).collect();
     let mut before: Vec<Option<usize>> = vec![None; steps.len()];
     // Each round moves ends behind those of the steps before. A circle, which no template has, would end with the rounds.
     for _ in 0..steps.len() {
@@ -48,8 +49,10 @@ pub(super) fn critical_path(steps: &[StepTask], now: DateTime<Utc>) -> CriticalP
     let mut places: Vec<usize> =
         std::iter::successors(last, |place| before[*place]).take(steps.len()).collect();
     places.reverse();
+    let is_known =
+        mean.is_some() || places.iter().all(|place| time_of(&steps[*place], now).is_some());
     CriticalPath {
-        secs: last.map_or(0, |place| finish[place]),
+        took: is_known.then(|| last.map_or(TimeDelta::zero(), |place| finish[place])),
         is_estimate: places.iter().any(|place| !has_ended(&steps[*place])),
         places,
     }
@@ -59,14 +62,22 @@ pub(super) fn has_ended(step: &StepTask) -> bool {
     matches!(step.state, State::Done | State::Failed | State::Cancelled)
 }
 
+/// Returns the mean time of the steps that ran and have ended.
+fn mean_of_ended(steps: &[StepTask], now: DateTime<Utc>) -> Option<TimeDelta> {
+    let ended = steps.iter().filter(|step| has_ended(step));
+    let times: Vec<TimeDelta> = ended.filter_map(|step| time_of(step, now)).collect();
+    let n = i32::try_from(times.len()).ok().filter(|n| *n > 0)?;
+    Some(times.iter().sum::<TimeDelta>() / n)
+}
+
 /// Returns how long a step took, or has taken so far.
-pub(super) fn secs_of(step: &StepTask, now: DateTime<Utc>) -> Option<i64> {
+pub(super) fn time_of(step: &StepTask, now: DateTime<Utc>) -> Option<TimeDelta> {
     let begin = step.started_at?;
     let end = match step.state {
         State::Running => now,
         _ => step.ended_at?,
     };
-    Some((end - begin).num_seconds().max(0))
+    Some((end - begin).max(TimeDelta::zero()))
 }
 
 #[cfg(test)]
@@ -88,6 +99,30 @@ mod tests {
         }
     }
 
+    fn secs(n: i64) -> Option<TimeDelta> {
+        Some(TimeDelta::seconds(n))
+    }
+
+    #[test]
+    fn parts_of_seconds_count() {
+        let mut steps = [step(1, &[], Some(0)), step(2, &[1], Some(1))];
+        for step in &mut steps {
+            step.ended_at = step.ended_at.map(|at| at + TimeDelta::milliseconds(890));
+        }
+        let path = critical_path(&steps, DateTime::UNIX_EPOCH);
+        assert_eq!(path.took, Some(TimeDelta::milliseconds(2_780)));
+    }
+
+    #[test]
+    fn nothing_is_estimated_before_a_step_has_ended() {
+        let mut steps = [step(1, &[], None), step(2, &[1], None)];
+        let path = critical_path(&steps, DateTime::UNIX_EPOCH);
+        assert_eq!((path.places, path.took), (vec![0, 1], None));
+        (steps[0].state, steps[0].started_at) = (State::Running, Some(DateTime::UNIX_EPOCH));
+        let now = DateTime::UNIX_EPOCH + TimeDelta::seconds(5);
+        assert_eq!(critical_path(&steps, now).took, None);
+    }
+
     #[test]
     fn the_longest_chain_is_critical() {
         let steps = [
@@ -97,7 +132,7 @@ mod tests {
             step(4, &[2, 3], Some(5)),
         ];
         let path = critical_path(&steps, DateTime::UNIX_EPOCH);
-        assert_eq!((path.places, path.secs, path.is_estimate), (vec![0, 1, 3], 65, false));
+        assert_eq!((path.places, path.took, path.is_estimate), (vec![0, 1, 3], secs(65), false));
     }
 
     #[test]
@@ -109,7 +144,7 @@ mod tests {
             step(4, &[1], Some(50)),
         ];
         let path = critical_path(&steps, DateTime::UNIX_EPOCH);
-        assert_eq!((path.places, path.secs, path.is_estimate), (vec![0, 1, 2], 110, true));
+        assert_eq!((path.places, path.took, path.is_estimate), (vec![0, 1, 2], secs(110), true));
     }
 
     #[test]

@@ -7,14 +7,13 @@ mod start;
 use std::collections::HashMap;
 
 use axum::extract::{Path, Query};
-use chrono::TimeDelta;
 use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
 
 pub(super) use self::start::show as start;
 use self::{
-    critical::{CriticalPath, critical_path, has_ended, secs_of},
+    critical::{CriticalPath, critical_path, has_ended, time_of},
     graph::{Node, graph},
 };
 use super::{
@@ -269,7 +268,7 @@ fn explain(
                 p.lede {
                     @match flow.state {
                         State::Running if running.is_empty() => { "No step runs now: " (counted(usize::try_from(flow.open).unwrap_or(0), "task waits", "tasks wait")) " for a worker or for steps before." }
-                        State::Running => { @for (place, step) in running.iter().enumerate() { @if place > 0 { ", " } (step_link(step)) } @if running.len() == 1 { " runs" } @else { " run" } @if let Some(secs) = running.iter().filter_map(|step| secs_of(step, page.view.now)).max() { ", for " (duration(TimeDelta::seconds(secs))) } ". " (flow.done) " of " (flow.tasks) " tasks are done." }
+                        State::Running => { @for (place, step) in running.iter().enumerate() { @if place > 0 { ", " } (step_link(step)) } @if running.len() == 1 { " runs" } @else { " run" } @if let Some(time) = running.iter().filter_map(|step| time_of(step, page.view.now)).max() { ", for " (duration(time)) } ". " (flow.done) " of " (flow.tasks) " tasks are done." }
                         State::Paused => { "The flow is paused " @if let Some(at) = flow.paused_at { "since " (page.view.time(at)) } ": no step starts until it is resumed." }
                         State::Done => { "All " (flow.tasks) " tasks are done" @if let Some(took) = &took { ", after " (took) } "." }
                         State::Failed => { (counted(failed.len(), "task has failed", "tasks have failed")) ": " @for (place, step) in failed.iter().enumerate() { @if place > 0 { ", " } (step_link(step)) } "." }
@@ -297,8 +296,10 @@ fn critical_words(critical: &CriticalPath) -> Markup {
         @if critical.places.len() > 1 {
             svg.swatch aria-hidden="true" { rect.p3 width="100%" y="3" height="4" {} }
             "critical path, " (critical.places.len()) " steps, "
-            @if critical.is_estimate { "about " }
-            (duration(TimeDelta::seconds(critical.secs)))
+            @match critical.took {
+                Some(took) => { @if critical.is_estimate { "about " } (duration(took)) },
+                None => "time unknown until a step has ended",
+            }
         }
     }
 }
@@ -307,7 +308,7 @@ fn picture(page: &Page, steps: &[StepTask], critical: &CriticalPath) -> Markup {
     let place_of: HashMap<Uuid, usize> =
         steps.iter().enumerate().map(|(place, step)| (step.task_id, place)).collect();
     let node = |(place, step): (usize, &StepTask)| {
-        let took = secs_of(step, page.view.now).map(|secs| duration(TimeDelta::seconds(secs)));
+        let took = time_of(step, page.view.now).map(duration);
         let words = took.unwrap_or_else(|| step.state.as_str().to_owned());
         Node {
             name: step.step.clone(),
@@ -353,7 +354,7 @@ fn step_table(page: &Page, steps: &[StepTask], critical: &CriticalPath) -> Marku
                         td.text { (step_link(step)) }
                         td { (agent(&step.agent, &step.instance)) }
                         td.narrow-off { @for (n, other) in step.after.iter().filter_map(name_of).enumerate() { @if n > 0 { ", " } bdi { (other) } } }
-                        td.num { @match secs_of(step, page.view.now) { Some(secs) => (duration(TimeDelta::seconds(secs))), None => "–" } }
+                        td.num { @match time_of(step, page.view.now) { Some(time) => (duration(time)), None => "–" } }
                         td.narrow-off { @if critical.places.len() > 1 && critical.places.contains(&place) { "critical" } }
                     }
                 }

@@ -5,22 +5,35 @@ use maud::{Markup, html};
 use crate::{
     console::{
         page::Page,
-        parts::{Action, Tone, empty, icon, section, title},
+        parts::{
+            Action, Tone, agent_name, counted, empty, icon, section, sentence, title, url_text,
+        },
     },
     domain::attention::{Attention, Kind},
     operations::{
-        EnableWebhook, ResumeCampaign, ResumeCredential, ResumeQueue, ResumeSchedule, RetryTask,
-        RunCleanup,
+        EnableWebhook, ReleaseLane, ResumeAgent, ResumeAgentEverywhere, ResumeCampaign,
+        ResumeCredential, ResumeQueue, ResumeSchedule, RetryTask, RunCleanup,
     },
 };
 
+/// Tasks of a group that are named.
+const MAX_NAMED: usize = 3;
+
 pub(super) fn show(page: &Page, items: &[Attention]) -> Markup {
+    let groups = groups(items);
     let body = html! {
         (opt_in())
         @if items.is_empty() {
             (empty("Nothing waits for a person: no failed task within a week, nothing held, paused or over its budget, and no warning.", "dalsegno doctor"))
         } @else {
-            ul."rows attention" { @for item in items { (entry(page, item)) } }
+            ul."rows attention" {
+                @for group in &groups {
+                    @match group.as_slice() {
+                        [item] => (entry(page, item)),
+                        failures => (equal_failures(page, failures)),
+                    }
+                }
+            }
         }
     };
     let end = html! { @if !items.is_empty() { (items.len()) " open, worst first" } };
@@ -37,15 +50,56 @@ fn opt_in() -> Markup {
     }
 }
 
+/// Puts tasks together that failed with the same error, at the place of the newest.
+fn groups(items: &[Attention]) -> Vec<Vec<&Attention>> {
+    let mut groups: Vec<Vec<&Attention>> = Vec::new();
+    let is_same = |group: &Vec<&Attention>, item: &Attention| {
+        let first = group[0];
+        item.kind == Kind::FailedTask && first.kind == item.kind && first.because == item.because
+    };
+    for item in items {
+        match groups.iter_mut().find(|group| is_same(group, item)) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
+/// Renders tasks that failed with the same error as one row.
+fn equal_failures(page: &Page, failures: &[&Attention]) -> Markup {
+    let (tone, word) = look(Kind::FailedTask);
+    let ids: Vec<String> = failures.iter().map(|it| format!("id={}", it.subject)).collect();
+    let retry = format!("/tasks/selected?action=retry&{}", ids.join("&"));
+    let newest = failures.iter().filter_map(|it| it.since).max();
+    html! {
+        li data-at=[newest.map(|at| at.to_rfc3339())] {
+            (tone.state(word, None))
+            div {
+                h3 { (counted(failures.len(), "task", "tasks")) " with the same error" }
+                p dir="auto" { bdi { (sentence(&page.view, &failures[0].because)) } " " @if let Some(at) = newest { span.faint { (page.view.time(at)) } } }
+                p."small clip" {
+                    @for (place, it) in failures.iter().take(MAX_NAMED).enumerate() { @if place > 0 { ", " } a href={ "/tasks/" (it.subject) } { bdi { (title(&it.name)) } } }
+                    @if failures.len() > MAX_NAMED { " and " (failures.len() - MAX_NAMED) " more" }
+                }
+            }
+            div.actions {
+                @if Action::of::<RetryTask>("", "", &[], "/").is_allowed(&page.caller) { a."btn slim" href=(retry) { "Retry all " (failures.len()) "…" } }
+                a."btn slim quiet" href="/tasks?state=failed" { "Details" }
+            }
+        }
+    }
+}
+
 fn entry(page: &Page, item: &Attention) -> Markup {
     let (tone, word) = look(item.kind);
     html! {
         li data-at=[item.since.map(|at| at.to_rfc3339())] {
             (tone.state(word, None))
             div {
-                h3 { bdi { (title(&item.name)) } @if let Some(agent) = &item.agent { " " span."faint small" { bdi { (agent) } } } }
+                h3 { bdi { (name(item)) } @if let Some(agent) = item.agent.as_ref().filter(|_| item.kind != Kind::HeldLane) { " " span."faint small" { bdi { (agent) } } } }
                 p dir="auto" {
-                    (item.because) " "
+                    bdi { (sentence(&page.view, &item.because)) } " "
                     @if let Some(until) = item.until { "It continues " (page.view.time(until)) ". " }
                     @if let Some(since) = item.since { span.faint { (page.view.time(since)) } }
                 }
@@ -56,13 +110,26 @@ fn entry(page: &Page, item: &Attention) -> Markup {
     }
 }
 
+/// Names the subject: a lane of a conversation by its agent.
+fn name(item: &Attention) -> String {
+    let mut parts = item.subject.splitn(3, '/').skip(1);
+    match (item.kind, item.campaign_id, parts.next(), parts.next()) {
+        (Kind::HeldLane, Some(_), Some(agent), Some(instance)) => {
+            format!("Conversation of {}", agent_name(agent, instance))
+        }
+        (Kind::HeldLane, ..) => format!("Lane {}", title(&item.name)),
+        _ => title(&item.name),
+    }
+}
+
 pub(super) fn look(kind: Kind) -> (Tone, &'static str) {
     match kind {
         Kind::FailedTask => (Tone::Failed, "failed"),
-        Kind::HeldJobs => (Tone::Held, "held"),
+        Kind::HeldJobs | Kind::HeldLane => (Tone::Held, "held"),
+        Kind::BusyModel => (Tone::Failed, "refuses"),
         Kind::PausedQueue | Kind::PausedCampaign | Kind::PausedAgent => (Tone::Paused, "paused"),
         Kind::PausedCredential => (Tone::Waiting, "waiting"),
-        Kind::SpentBudget => (Tone::Waiting, "budget"),
+        Kind::SpentBudget | Kind::SpentTaskBudget => (Tone::Waiting, "budget"),
         Kind::DesertedQueue => (Tone::Waiting, "no worker"),
         Kind::DeadJobs | Kind::BrokenAgentFiles => (Tone::Failed, "failed"),
         Kind::DisabledWebhook => (Tone::Failed, "disabled"),
@@ -75,35 +142,103 @@ pub(super) fn look(kind: Kind) -> (Tone, &'static str) {
 fn fix(page: &Page, item: &Attention) -> Markup {
     let subject = item.subject.as_str();
     let (id, name) = ([("id", subject)], [("name", subject)]);
-    let action = match item.kind {
-        Kind::FailedTask => Action::of::<RetryTask>("Retry", "", &id, "/"),
-        Kind::PausedCampaign => Action::of::<ResumeCampaign>("Resume", "", &id, "/"),
-        Kind::PausedQueue => Action::of::<ResumeQueue>("Resume", "", &name, "/"),
-        Kind::PausedCredential => Action::of::<ResumeCredential>("Resume", "", &name, "/"),
-        Kind::DisabledWebhook => Action::of::<EnableWebhook>("Enable", "", &id, "/"),
-        Kind::PausedCleanup => Action::of::<ResumeSchedule>("Resume", "", &name, "/"),
-        Kind::OverdueCleanup => Action::of::<RunCleanup>("Clean up now", "", &[], "/"),
-        Kind::HeldJobs
-        | Kind::PausedAgent
-        | Kind::SpentBudget
-        | Kind::DesertedQueue
-        | Kind::DeadJobs
-        | Kind::BrokenAgentFiles
-        | Kind::FailingWebhook
-        | Kind::OldTransaction => return html! {},
+    let campaign = item.campaign_id.map(|id| id.to_string()).unwrap_or_default();
+    let agent = [("id", campaign.as_str()), ("name", subject)];
+    let action = match (item.kind, item.campaign_id) {
+        (Kind::FailedTask, _) => Action::of::<RetryTask>("Retry", "", &id, "/"),
+        (Kind::HeldLane, _) => Action::of::<ReleaseLane>("Release", "", &name, "/"),
+        (Kind::PausedCampaign, _) => Action::of::<ResumeCampaign>("Resume", "", &id, "/"),
+        (Kind::PausedAgent, Some(_)) => Action::of::<ResumeAgent>("Resume", "", &agent, "/"),
+        (Kind::PausedAgent, None) => Action::of::<ResumeAgentEverywhere>("Resume", "", &name, "/"),
+        (Kind::PausedQueue, _) => Action::of::<ResumeQueue>("Resume", "", &name, "/"),
+        (Kind::PausedCredential, _) => Action::of::<ResumeCredential>("Resume", "", &name, "/"),
+        (Kind::DisabledWebhook, _) => Action::of::<EnableWebhook>("Enable", "", &id, "/"),
+        (Kind::PausedCleanup, _) => Action::of::<ResumeSchedule>("Resume", "", &name, "/"),
+        (Kind::OverdueCleanup, _) => Action::of::<RunCleanup>("Clean up now", "", &[], "/"),
+        _ => return html! {},
     };
     action.class("btn slim").button(&page.view, &page.caller)
 }
 
+/// Links to the page of the subject, where it can be changed.
 fn details(item: &Attention) -> Markup {
-    html! { @if let Some(target) = target(item) { a."btn slim quiet" href=(target) { "Details" } } }
+    html! { @if let Some((words, target)) = page_of(item) { a."btn slim quiet" href=(target) { (words) } } }
 }
 
 /// Returns the page of the thing, if it has one.
 pub(super) fn target(item: &Attention) -> Option<String> {
-    match (item.kind, item.campaign_id) {
-        (Kind::FailedTask, _) => Some(format!("/tasks/{}", item.subject)),
-        (_, Some(campaign)) => Some(format!("/campaigns/{campaign}")),
-        (_, None) => None,
+    page_of(item).map(|(_, target)| target)
+}
+
+fn page_of(item: &Attention) -> Option<(&'static str, String)> {
+    let subject = url_text(&item.subject);
+    Some(match (item.kind, item.campaign_id) {
+        (Kind::FailedTask, _) => ("Details", format!("/tasks/{subject}")),
+        (Kind::SpentTaskBudget, _) => ("Raise the limit", format!("/tasks/{subject}")),
+        (Kind::SpentBudget, Some(campaign)) => {
+            ("Raise the limit", format!("/campaigns/{campaign}"))
+        }
+        (Kind::SpentBudget, None) => ("Raise the limit", "/cost/budgets".to_owned()),
+        (Kind::BusyModel, _) => ("Its tasks", "/work/jobs?waits_for=snooze".to_owned()),
+        (Kind::HeldLane, _) => ("The lane", format!("/work/lanes?name={subject}")),
+        (Kind::HeldJobs, _) => ("The jobs", format!("/work/jobs?state=held&queue={subject}")),
+        (Kind::DeadJobs, _) => ("The jobs", format!("/work/jobs?state=dead&queue={subject}")),
+        (Kind::DesertedQueue | Kind::PausedQueue, _) => {
+            ("The queue", format!("/work?queue={subject}"))
+        }
+        (Kind::BrokenAgentFiles, _) => ("The files", "/catalogue".to_owned()),
+        (Kind::FailingWebhook | Kind::DisabledWebhook, _) => {
+            ("The webhook", format!("/webhooks/{subject}"))
+        }
+        (Kind::PausedCleanup | Kind::OverdueCleanup, _) => ("Cleanup", "/cleanup".to_owned()),
+        (Kind::OldTransaction | Kind::PausedCredential, _) => ("Doctor", "/doctor".to_owned()),
+        (Kind::PausedAgent, None) => ("The agent", format!("/catalogue/agent/{subject}")),
+        (Kind::PausedCampaign | Kind::PausedAgent, Some(campaign)) => {
+            ("Details", format!("/campaigns/{campaign}"))
+        }
+        (Kind::PausedCampaign, None) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(kind: Kind, subject: &str, because: &str) -> Attention {
+        Attention {
+            kind,
+            subject: subject.to_owned(),
+            name: subject.to_owned(),
+            agent: None,
+            campaign_id: None,
+            because: because.to_owned(),
+            command: String::new(),
+            since: None,
+            until: None,
+            count: None,
+        }
+    }
+
+    #[test]
+    fn tasks_with_the_same_error_are_one_group() {
+        let items = [
+            item(Kind::FailedTask, "1", "no login"),
+            item(Kind::FailedTask, "2", "refused"),
+            item(Kind::HeldJobs, "turns", "no login"),
+            item(Kind::FailedTask, "3", "no login"),
+        ];
+        let of = |group: &Vec<&Attention>| {
+            group.iter().map(|it| it.subject.clone()).collect::<Vec<_>>().join(" ")
+        };
+        let found: Vec<_> = groups(&items).iter().map(of).collect();
+        assert_eq!(found, ["1 3", "2", "turns"]);
+    }
+
+    #[test]
+    fn each_kind_has_a_page_or_an_action() {
+        for kind in [Kind::HeldJobs, Kind::SpentBudget, Kind::DesertedQueue, Kind::DeadJobs] {
+            assert!(details(&item(kind, "a b", "")).0.contains("href"), "{kind:?}");
+        }
+        assert!(details(&item(Kind::HeldLane, "a b", "")).0.contains("name=a%20b"));
     }
 }

@@ -13,13 +13,14 @@ use super::{
     page::{Page, PageResult},
     parts::{Share, agent, counted, duration, empty, section, share_bar, sparkline, title},
     range::{TimeRange, choice},
+    work::waits::WaitSums,
 };
 use crate::{
     domain::{
         costs::{CostReport, Dimension},
         tasks::{TaskLine, WaitMinute},
     },
-    operations::{ListQueues, Overview, ReportCosts, ShowOverview},
+    operations::{ListQueues, ListWaits, Overview, ReportCosts, ShowOverview},
     queue::admin::{QueueView, RunMinute},
 };
 
@@ -40,6 +41,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let show = ShowOverview { hours: Some(range.hours()) };
     let overview = page.caller.run_if_allowed(show).await?;
     let queues = page.caller.run_if_allowed(ListQueues {}).await?;
+    let waits = page.caller.run_if_allowed(ListWaits {}).await?;
     let costs = ReportCosts {
         by: Dimension::Campaign,
         and: None,
@@ -58,16 +60,18 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
             .await?);
     };
     let turns = queues.as_ref().and_then(|all| all.items.iter().find(|it| it.queue == "turns"));
+    let waits = waits.map(|waits| waits.items).unwrap_or_default();
+    let sums = turns.map(|queue| WaitSums::of(queue, &waits));
     let body = html! {
         div.head { div { h1 { (heading(&overview)) } } (choice("/", &[], Some(range), None)) }
-        (strip(&page, &overview, turns, costs.as_ref(), range))
+        (strip(&page, &overview, turns.zip(sums), costs.as_ref(), range))
         div.cols {
             div.stack {
                 (attention::show(&page, &overview.attention))
                 (running(&page, &overview.running, turns))
             }
             aside."stack side" {
-                (queue(turns))
+                (queue(turns.zip(sums)))
                 @if let Some(costs) = &costs { (cost(&page, costs)) }
             }
         }
@@ -96,12 +100,14 @@ fn heading(overview: &Overview) -> String {
 fn strip(
     page: &Page,
     overview: &Overview,
-    turns: Option<&QueueView>,
+    turns: Option<(&QueueView, WaitSums)>,
     costs: Option<&CostReport>,
     range: TimeRange,
 ) -> Markup {
-    let (ready, running, oldest) =
-        turns.map_or((0, 0, None), |queue| (queue.ready, queue.running, queue.oldest_ready_secs));
+    let running = turns.map_or(0, |(queue, _)| queue.running);
+    let ready = turns.map_or(0, |(_, sums)| sums.ready);
+    let paused = turns.map_or(0, |(_, sums)| sums.paused);
+    let oldest = turns.and_then(|(_, sums)| sums.ready_at).map(|at| page.view.now - at);
     let done: i64 = overview.runs.iter().map(|minute| minute.done).sum();
     let failed: i64 = overview.runs.iter().map(|minute| minute.failed).sum();
     let longest = overview.waits.iter().map(|minute| minute.longest_secs).fold(0.0, f64::max);
@@ -111,11 +117,11 @@ fn strip(
         div.strip {
             div {
                 p.what { "Turns running" span.faint { "now" } }
-                p.figure { (running) " " small { (ready) " ready to run" } }
+                p.figure { (running) " " small { (ready) " ready to run" @if paused > 0 { ", " (paused) " paused" } } }
             }
             div {
                 p.what { "Oldest ready task" span.faint { (range.words()) } }
-                p.figure { (oldest.map_or_else(|| "none".to_owned(), secs)) " " small { "longest wait " (secs(longest)) } }
+                p.figure { (oldest.map_or_else(|| "none".to_owned(), duration)) " " small { "longest wait " (secs(longest)) } }
                 (sparkline(&format!("Longest wait for a start, {}", range.words()), &waits(&overview.waits, range)))
             }
             div {
@@ -174,8 +180,8 @@ fn running(page: &Page, tasks: &[TaskLine], turns: Option<&QueueView>) -> Markup
     section("Running now", &end, &body)
 }
 
-fn queue(turns: Option<&QueueView>) -> Markup {
-    let Some(queue) = turns else {
+fn queue(turns: Option<(&QueueView, WaitSums)>) -> Markup {
+    let Some((queue, sums)) = turns else {
         return section(
             "Work that waits",
             &html! {},
@@ -189,10 +195,11 @@ fn queue(turns: Option<&QueueView>) -> Markup {
         class,
     };
     let shares = [
-        share("Ready", queue.ready, "p3"),
-        share("Behind another of its conversation", queue.blocked, "p5"),
-        share("Later, or for a signal", queue.scheduled, "p2"),
-        share("Held", queue.held, "p6"),
+        share("Ready", sums.ready, "p3"),
+        share("Behind another of its conversation", sums.behind, "p5"),
+        share("Later, for a limit or for a signal", sums.later, "p2"),
+        share("Paused", sums.paused, "p7"),
+        share("Held, or in a held lane", sums.held, "p6"),
     ];
     let n_waiting = queue.ready + queue.blocked + queue.scheduled + queue.held;
     let body = html! {

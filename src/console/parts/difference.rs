@@ -6,6 +6,8 @@ use crate::operations::{WordChange, WordChangeKind};
 
 /// Changes that are shown of a text.
 const MAX_CHANGES: usize = 400;
+/// Changes that a person can unfold after these.
+const MAX_FURTHER: usize = 4_000;
 /// Longest added or removed stretch.
 const STRETCH_MAX_CHARS: usize = 12_000;
 /// Characters of an unchanged stretch that are shown beside a change.
@@ -16,15 +18,27 @@ pub(in crate::console) fn word_diff(changes: &[WordChange]) -> Markup {
     let last = changes.len().saturating_sub(1);
     html! {
         div."diff said" dir="auto" tabindex="0" role="group" aria-label="Differences" {
-            @for (place, change) in changes.iter().enumerate().take(MAX_CHANGES) {
-                @match change.kind {
-                    WordChangeKind::Same => (same(&change.text, place > 0, place < last)),
-                    WordChangeKind::Added => ins { (cut(&change.text)) },
-                    WordChangeKind::Removed => del { (cut(&change.text)) },
+            @for (place, change) in changes.iter().enumerate().take(MAX_CHANGES) { (stretch(change, place, last)) }
+        }
+        @if changes.len() > MAX_CHANGES {
+            details.after {
+                summary { (changes.len() - MAX_CHANGES) " further stretches" }
+                div."diff said" dir="auto" tabindex="0" role="group" aria-label="Further differences" {
+                    @for (place, change) in changes.iter().enumerate().skip(MAX_CHANGES).take(MAX_FURTHER) { (stretch(change, place, last)) }
                 }
+                @if changes.len() > MAX_CHANGES + MAX_FURTHER { p."small soft after" { (changes.len() - MAX_CHANGES - MAX_FURTHER) " more are not shown." } }
             }
         }
-        @if changes.len() > MAX_CHANGES { p."small soft after" { (changes.len() - MAX_CHANGES) " further stretches are not shown." } }
+    }
+}
+
+fn stretch(change: &WordChange, place: usize, last: usize) -> Markup {
+    html! {
+        @match change.kind {
+            WordChangeKind::Same => (same(&change.text, place > 0, place < last)),
+            WordChangeKind::Added => ins { (cut(&change.text)) },
+            WordChangeKind::Removed => del { (cut(&change.text)) },
+        }
     }
 }
 

@@ -44,6 +44,10 @@ fn start(out: &mut String, tag: &Tag<'_>, in_image: &mut usize) {
             out.push_str("<pre><code>")
         }
         Tag::HtmlBlock => out.push_str("<p>"),
+        // A list that goes on after another text keeps its numbers.
+        Tag::List(Some(first)) if *first != 1 => {
+            out.push_str(&format!("<ol start=\"{first}\">"));
+        }
         tag => {
             if let Some(name) = element(&tag.to_end()) {
                 out.push('<');
@@ -132,6 +136,13 @@ mod tests {
         );
         assert!(shown.contains("href=\"https://x.example/"), "{shown}");
         assert!(!shown.contains("?a=\"b"), "{shown}");
+    }
+
+    #[test]
+    fn a_list_keeps_its_first_number() {
+        let shown = rendered("5. **Safety.**\n6. Tone.\n\ntext\n\n1. one\n").0;
+        assert!(shown.contains("<ol start=\"5\"><li><strong>Safety.</strong>"), "{shown}");
+        assert!(shown.contains("<ol><li>one"), "{shown}");
     }
 
     #[test]

@@ -56,6 +56,11 @@ impl View {
         at.with_timezone(&self.zone).format("%H:%M").to_string()
     }
 
+    /// The name of the time zone of the pages.
+    pub(in crate::console) fn zone(&self) -> &'static str {
+        self.zone.name()
+    }
+
     /// Reads a moment of a form, `2026-11-27T09:00`, in the time zone of the pages.
     pub(in crate::console) fn moment(&self, text: &str) -> Option<DateTime<Utc>> {
         let local = NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M").ok()?;
@@ -168,6 +173,19 @@ pub(in crate::console) fn duration(of: TimeDelta) -> String {
         60..3_600 => format!("{} min {} s", secs / 60, secs % 60),
         3_600..86_400 => format!("{} h {} min", secs / 3_600, secs / 60 % 60),
         _ => format!("{} d {} h", secs / 86_400, secs / 3_600 % 24),
+    }
+}
+
+#[cfg(test)]
+impl View {
+    /// A page of a summer day in Berlin.
+    pub(in crate::console) fn example() -> Self {
+        Self {
+            now: DateTime::from_timestamp(1_784_100_000, 0).unwrap_or_default(),
+            zone: Tz::Europe__Berlin,
+            currency: "EUR".to_owned(),
+            token: String::new(),
+        }
     }
 }
 

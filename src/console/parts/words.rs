@@ -1,36 +1,65 @@
-//! Sentences of the service: names in backticks become code, and ids become links.
+//! Sentences of the service: names in backticks become code, ids become links, and moments are shown in the time zone of the pages.
 
+use chrono::{DateTime, NaiveDateTime, Utc};
 use maud::{Markup, html};
 use uuid::Uuid;
 
-use super::id;
+use super::{View, id, url_text};
 
 /// Nouns in front of an id, with the folder of their pages.
 const FOLDERS: [(&str, &str); 4] =
     [("task", "tasks"), ("session", "sessions"), ("campaign", "campaigns"), ("flow", "flows")];
 
-/// Renders a sentence of the service.
-pub(in crate::console) fn sentence(text: &str) -> Markup {
+/// Renders a sentence of the service. Its moments, which are in UTC, are shown in the time zone of the pages.
+pub(in crate::console) fn sentence(view: &View, text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
     html! {
-        @for (place, part) in text.split('`').enumerate() {
-            @if place % 2 == 1 { code { (part) } } @else { (with_links(part)) }
+        @for (place, part) in parts.iter().enumerate() {
+            @if place % 2 == 1 { (named(parts[place - 1], part)) } @else { (with_links(view, part)) }
         }
     }
 }
 
-fn with_links(text: &str) -> Markup {
-    let words: Vec<&str> = text.split(' ').collect();
+/// Renders a name: that of a lane is a link.
+fn named(before: &str, name: &str) -> Markup {
     html! {
-        @for (place, word) in words.iter().enumerate() {
-            @if place > 0 { " " }
-            (linked(if place > 0 { words[place - 1] } else { "" }, word))
-        }
+        @if before.ends_with("lane ") { a href={ "/work/lanes?name=" (url_text(name)) } { code { bdi { (name) } } } }
+        @else { code { (name) } }
     }
+}
+
+fn with_links(view: &View, text: &str) -> Markup {
+    let words: Vec<&str> = text.split(' ').collect();
+    let mut out = html! {};
+    let mut place = 0;
+    while place < words.len() {
+        if place > 0 {
+            out.0.push(' ');
+        }
+        let (shown, n_words) = match moment(&words[place..]) {
+            Some((at, rest)) => (html! { (view.clock(at)) (rest) }, 3),
+            None => (linked(if place > 0 { words[place - 1] } else { "" }, words[place]), 1),
+        };
+        out.0.push_str(&shown.0);
+        place += n_words;
+    }
+    out
+}
+
+/// Reads the moment with which a text begins, `2026-11-27 22:20:35 UTC`, and the punctuation behind it.
+fn moment<'a>(words: &[&'a str]) -> Option<(DateTime<Utc>, &'a str)> {
+    let [day, time, zone, ..] = words else { return None };
+    let rest = zone.strip_prefix("UTC").filter(|rest| rest.len() <= 1)?;
+    let at = NaiveDateTime::parse_from_str(&format!("{day} {time}"), "%Y-%m-%d %H:%M:%S").ok()?;
+    Some((at.and_utc(), rest))
 }
 
 /// Renders a word: an id as a link, if the word in front of it is a noun with pages.
 fn linked(noun: &str, word: &str) -> Markup {
     let bare = word.trim_end_matches(['.', ',', ':', ';', ')']);
+    if matches!(noun, "job" | "Job") && bare.parse::<i64>().is_ok_and(|id| id > 0) {
+        return html! { a href={ "/work/jobs/" (bare) } { (bare) } (word[bare.len()..]) };
+    }
     let Ok(given) = bare.parse::<Uuid>() else { return html! { (word) } };
     if bare.len() != 36 {
         return html! { (word) };
@@ -53,15 +82,38 @@ mod tests {
     #[test]
     fn ids_are_links_and_names_are_code() {
         let given = "019ab6e2-41c7-7d30-9c14-5be19c14e2b7";
-        let shown = sentence(&format!(
-            "It was answered by turn 1 of session {given}. Run `dalsegno task show {given}`."
-        ))
+        let shown = sentence(
+            &View::example(),
+            &format!(
+                "It was answered by turn 1 of session {given}. Run `dalsegno task show {given}`."
+            ),
+        )
         .0;
         assert!(shown.contains(&format!("<a href=\"/sessions/{given}\">")), "{shown}");
         assert!(shown.contains(&format!("<code>dalsegno task show {given}</code>")), "{shown}");
         assert!(shown.contains("</a>. Run"), "{shown}");
         assert!(
-            sentence("<script> is `<b>`").0.contains("&lt;script&gt; is <code>&lt;b&gt;</code>")
+            sentence(&View::example(), "<script> is `<b>`")
+                .0
+                .contains("&lt;script&gt; is <code>&lt;b&gt;</code>")
         );
+    }
+
+    #[test]
+    fn jobs_and_lanes_are_links() {
+        let text = "It waits for job 33 (`run_turn`) in the lane `a b/main`. Job 33 has to end.";
+        let shown = sentence(&View::example(), text).0;
+        assert!(shown.contains("job <a href=\"/work/jobs/33\">33</a> ("), "{shown}");
+        assert!(shown.contains("Job <a href=\"/work/jobs/33\">33</a> has"), "{shown}");
+        assert!(shown.contains("<a href=\"/work/lanes?name=a%20b%2Fmain\"><code>"), "{shown}");
+        assert!(sentence(&View::example(), "1 job 2 of 3 `dalsegno lane ls`").0.contains("<code>"));
+    }
+
+    #[test]
+    fn moments_are_in_the_time_zone_of_the_pages() {
+        let text = "It is called again at 2026-07-15 08:20:35 UTC: busy, at 25 UTC.";
+        let shown = sentence(&View::example(), text).0;
+        assert!(shown.contains(">10:20:35</time>: busy, at 25 UTC."), "{shown}");
+        assert!(!shown.contains("08:20:35 UTC"), "{shown}");
     }
 }

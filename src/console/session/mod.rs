@@ -31,7 +31,7 @@ use crate::{
         compactions::{Compaction, Outcome},
         conversations::Detail,
         explanations::SessionExplanation,
-        manifests::CallContext,
+        manifests::{CallContext, Part},
         turns::Turn,
     },
     operations::{
@@ -77,8 +77,8 @@ pub(super) async fn show(
     let here = format!("/sessions/{given}");
     let body = html! {
         (head(&page, &detail, &format!("{name} in {of}")))
-        (explanation(&detail, &explained))
-        @if let Some(context) = &context { (context_gauge(context)) }
+        (explanation(&page, &detail, &explained))
+        @if let Some(context) = &context { (context_gauge(context, fold)) }
         @if window.messages.is_empty() && fold.is_none() {
             (empty("No message is stored yet. The first turn stores its prompt and its answer.", &format!("dalsegno task add --campaign {} --agent {} \"Write part one.\"", session.campaign_id, session.agent)))
         } @else {
@@ -187,7 +187,7 @@ fn actions(page: &Page, detail: &Detail) -> Markup {
     }
 }
 
-fn explanation(detail: &Detail, explained: &SessionExplanation) -> Markup {
+fn explanation(page: &Page, detail: &Detail, explained: &SessionExplanation) -> Markup {
     let is_running = detail.last_turns.first().is_some_and(|turn| turn.ended_at.is_none());
     let tone = match (detail.session.closed_at, is_running) {
         (Some(_), _) => Tone::Done,
@@ -197,7 +197,7 @@ fn explanation(detail: &Detail, explained: &SessionExplanation) -> Markup {
     html! {
         section.explain.(tone.class()) #explain tabindex="-1" aria-label="Explanation" {
             (icon(tone.icon()))
-            div { p.lede dir="auto" { (sentence(&explained.because)) } p.next dir="auto" { (sentence(&explained.next)) } }
+            div { p.lede dir="auto" { (sentence(&page.view, &explained.because)) } p.next dir="auto" { (sentence(&page.view, &explained.next)) } }
         }
     }
 }
@@ -223,11 +223,30 @@ async fn estimate(page: &Page, detail: &Detail, is_shown: bool) -> Result<Markup
     Ok(html! { div #estimate { (shown) } })
 }
 
-fn context_gauge(context: &CallContext) -> Markup {
+fn context_gauge(context: &CallContext, fold: Option<&Compaction>) -> Markup {
     let counted =
         context.counted_tokens.map(|n| format!(", {} counted by the provider", tokens(n)));
     let end = html! { (tokens(context.estimated_tokens)) " tokens estimated" (counted.unwrap_or_default()) };
-    html! { div.gauge { (section("Context of the last call", &end, &gauge(&context.parts))) } }
+    let body = html! {
+        (gauge(&context.parts))
+        @if let Some(change) = change_since(context, fold) { p."small soft after" { (change) } }
+    };
+    html! { div.gauge { (section("Context of the last call", &end, &body)) } }
+}
+
+/// Says how the next call differs, if a compaction was made or undone after the last one.
+fn change_since(context: &CallContext, fold: Option<&Compaction>) -> Option<String> {
+    let made = fold.filter(|fold| fold.applied_at.is_some_and(|at| at > context.created_at));
+    match (fold, made) {
+        (_, Some(fold)) => Some(format!(
+            "Compaction {} was made after this call: the next one is sent its summary in place of messages {} to {}.",
+            fold.generation, fold.from_seq, fold.to_seq
+        )),
+        (None, None) if context.parts.iter().any(Part::is_folded) => Some(
+            "Its compaction was undone after this call: the next one is sent the messages again, in place of the summary.".to_owned(),
+        ),
+        _ => None,
+    }
 }
 
 fn turns(page: &Page, detail: &Detail) -> Markup {

@@ -1,12 +1,13 @@
 //! The transcript beside what the model sees: one grid with a row per message, so that both sides scroll together without a script.
 
+use chrono::DateTime;
 use maud::{Markup, html};
 
 use super::window::Window;
 use crate::{
     console::{
         page::Page,
-        parts::{icon, rendered, title, tokens},
+        parts::{counted, icon, rendered, title, tokens},
     },
     domain::{
         compactions::Compaction,
@@ -100,14 +101,14 @@ fn row(page: &Page, shown: &PairView<'_>, message: &StoredMessage) -> Markup {
                 b { (author(shown.detail, message)) } span.faint { (kind(message)) ", " a href={ "/sessions/" (shown.detail.session.id) "/turns/" (message.turn) } { "turn " (message.turn) } }
                 span.end { (page.view.time(message.created_at)) " · " a href=(here) { (message.seq) } }
             }
-            (text(message))
+            @if message.message.role == Role::Posts { (posts(page, shown.detail, message)) } @else { (text(message)) }
         }
         div.spine.gone[!is_sent] { span { (tokens(i64::try_from(message.message.text.len() / 4).unwrap_or(0))) } }
-        div.msg.seen.not[!is_sent] { header { b { (if is_sent { "Sent" } else { "Not sent" }) } span.end { (sight) } } @if is_sent { p.clip dir="auto" { (title(&message.message.text)) } } }
+        div.msg.seen.not[!is_sent] { header { b { (if is_sent { "Sent" } else { "Not sent" }) } span.end { (sight) } } @if is_sent { p dir="auto" { (heading(message)) } } }
     }
 }
 
-/// Says how the model sees a message, and whether it does.
+/// Says how the model sees a message in the next call, and whether it does.
 fn sight(shown: &PairView<'_>, message: &StoredMessage) -> (String, bool) {
     if message.rejected {
         return ("the provider rejected it".to_owned(), false);
@@ -115,18 +116,24 @@ fn sight(shown: &PairView<'_>, message: &StoredMessage) -> (String, bool) {
     if let Some(fold) = shown.fold.filter(|fold| message.seq <= fold.to_seq) {
         return (format!("in the summary of compaction {}", fold.generation), false);
     }
+    match shown.context.and_then(|context| part_of(&context.parts, message.seq)) {
+        // The summary of the last call does not apply any more.
+        Some(part) if part.is_folded() => ("again, without the summary".to_owned(), true),
+        Some(part) => (part.reason.clone(), part.sent),
+        None => ("word for word".to_owned(), true),
+    }
+}
+
+/// Finds the part of a context that has a message.
+fn part_of(parts: &[Part], seq: i64) -> Option<&Part> {
     let covers = |part: &&Part| {
         let of_messages = matches!(
             part.kind.as_str(),
             "transcript" | "task" | "notice" | "rounds" | "synthetic_results"
         );
-        of_messages
-            && part.span.is_some_and(|span| (span.from_seq..=span.to_seq).contains(&message.seq))
+        of_messages && part.span.is_some_and(|span| (span.from_seq..=span.to_seq).contains(&seq))
     };
-    match shown.context.and_then(|context| context.parts.iter().rfind(covers)) {
-        Some(part) => (part.reason.clone(), part.sent),
-        None => ("word for word".to_owned(), true),
-    }
+    parts.iter().rfind(covers)
 }
 
 fn author<'a>(detail: &'a Detail, message: &StoredMessage) -> Markup {
@@ -152,12 +159,49 @@ fn kind(message: &StoredMessage) -> &'static str {
     }
 }
 
-fn text(message: &StoredMessage) -> Markup {
-    let text = &message.message.text;
-    let short = match text.char_indices().nth(TEXT_MAX_CHARS) {
+/// Names a message by its first words, or by the authors of its posts.
+fn heading(message: &StoredMessage) -> Markup {
+    let Some(posts) = message.posts() else { return html! { (title(&message.message.text)) } };
+    let mut authors: Vec<&str> = posts.posts.iter().map(|post| post.sender.as_ref()).collect();
+    authors.sort_unstable();
+    authors.dedup();
+    html! {
+        (counted(posts.posts.len(), "post", "posts"))
+        @if !authors.is_empty() { " of " @for (place, author) in authors.iter().enumerate() { @if place > 0 { ", " } bdi { (author) } } }
+        @if posts.left_out > 0 { ", " (posts.left_out) " left out" }
+    }
+}
+
+/// Shows posts as the board does: author, addressees, text.
+fn posts(page: &Page, detail: &Detail, message: &StoredMessage) -> Markup {
+    let Some(posts) = message.posts() else { return text(message) };
+    let board = format!("/campaigns/{}", detail.session.campaign_id);
+    let at = |text: &str| DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc());
+    html! {
+        @for post in &posts.posts {
+            p."small post-head" {
+                b { bdi { (post.sender) } } @if !post.to.is_empty() { span.faint { " to " bdi { (post.to) } } }
+                @if let Some(at) = at(&post.posted_at) { " · " (page.view.time(at)) }
+                " · " a href={ (board) "?cursor=" (post.seq + 1) "#p" (post.seq) } { "post " (post.seq) }
+            }
+            (rendered(beginning(&post.text)))
+        }
+        @if let Some(archived) = &posts.archived { p."small soft" { "Posts up to " (archived.up_to) " are archived." } }
+        @if posts.left_out > 0 { p."small soft" { (posts.left_out) " further posts were left out for their length." } }
+    }
+}
+
+/// Returns the beginning of a text that is too long for the page.
+fn beginning(text: &str) -> &str {
+    match text.char_indices().nth(TEXT_MAX_CHARS) {
         Some((end, _)) => &text[..end],
         None => text,
-    };
+    }
+}
+
+fn text(message: &StoredMessage) -> Markup {
+    let text = &message.message.text;
+    let short = beginning(text);
     let is_cut = short.len() < text.len();
     html! {
         @match message.message.role {

@@ -4,6 +4,7 @@ mod budget;
 pub(super) mod children;
 mod copies;
 mod preview;
+mod remedies;
 mod result;
 mod timeline;
 
@@ -21,7 +22,7 @@ use super::{
     page::{Page, PageResult},
     parts::{
         Action, Confirmation, Tone, agent, agent_name, beginning, counted, facts, icon, id, plain,
-        section, sentence, title, tokens, wide,
+        section, sentence, title, tokens, url_text, wide,
     },
 };
 use crate::{
@@ -59,7 +60,7 @@ pub(super) async fn show(
     let attempt = result::Attempt::of(&query, &detail);
     let body = html! {
         (head(&page, &detail, &name))
-        (explain(&detail, &explanation))
+        (explain(&page, &detail, &explanation))
         div.cols {
             div.stack {
                 (stream(&detail))
@@ -161,7 +162,11 @@ fn priority(page: &Page, detail: &Detail) -> Markup {
     change.button(&page.view, &page.caller)
 }
 
-fn explain(detail: &Detail, Explanation { because, next, .. }: &Explanation) -> Markup {
+fn explain(
+    page: &Page,
+    detail: &Detail,
+    Explanation { because, next, obstacles, .. }: &Explanation,
+) -> Markup {
     let state = detail.task.state;
     let tone = match state {
         State::Queued => Tone::Waiting,
@@ -170,7 +175,11 @@ fn explain(detail: &Detail, Explanation { because, next, .. }: &Explanation) -> 
     html! {
         section.explain.(tone.class()) #explain tabindex="-1" aria-label="Explanation" {
             (icon(tone.icon()))
-            div { p.lede dir="auto" { (sentence(because)) } p.next dir="auto" { (sentence(next)) } }
+            div {
+                p.lede dir="auto" { (sentence(&page.view, because)) }
+                p.next dir="auto" { (sentence(&page.view, next)) }
+                (remedies::show(page, &format!("/tasks/{}", detail.task.id), obstacles))
+            }
         }
     }
 }
@@ -225,7 +234,13 @@ fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
     let task = &detail.task;
     let link = |target: String, words: Markup| html! { a href=(target) { (words) } };
     facts(&[
-        ("Agent", html! { (agent_name(&task.agent, &task.instance)) }),
+        (
+            "Agent",
+            link(
+                format!("/catalogue/agent/{}", url_text(&task.agent)),
+                html! { bdi { (agent_name(&task.agent, &task.instance)) } },
+            ),
+        ),
         (
             "Campaign",
             link(
@@ -255,7 +270,7 @@ fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
         ("Attempts", html! { (detail.turns.len()) }),
         ("Started", html! { @if let Some(at) = task.started_at { (page.view.time(at)) } }),
         ("Ended", html! { @if let Some(at) = task.ended_at { (page.view.time(at)) } }),
-        ("Job", html! { (task.job_id) }),
+        ("Job", html! { a href={ "/work/jobs/" (task.job_id) } { (task.job_id) } }),
         ("Tags", html! { @for tag in &detail.tags { bdi { (tag) } " " } }),
     ])
 }

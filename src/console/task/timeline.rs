@@ -1,12 +1,12 @@
 //! Waits and attempts of a task over time.
 //!
-//! Waits of hours and attempts of seconds are in one picture: the width of a stretch grows with the logarithm of its duration.
+//! Widths are in proportion to time. If waits of hours and attempts of seconds are in one picture, they grow with the logarithm of the time.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 
 use crate::{
-    console::parts::{Tone, View, duration, section, wide},
+    console::parts::{Tone, View, duration, section, sentence, wide},
     domain::{
         tasks::{Detail, State},
         turns::{self, Turn},
@@ -15,6 +15,10 @@ use crate::{
 
 /// Gaps that are shorter are no wait.
 const SHORTEST_WAIT: TimeDelta = TimeDelta::seconds(1);
+/// Longest stretch of a picture in proportion to time.
+const LONGEST_IN_PROPORTION: TimeDelta = TimeDelta::minutes(10);
+/// The part of the picture that the shortest stretch has, so that it is seen.
+const SHORTEST_PART: f64 = 0.004;
 const BAR_HEIGHT: usize = 16;
 const ROW_HEIGHT: usize = 24;
 
@@ -88,7 +92,7 @@ fn attempt(view: &View, turn: &Turn) -> Stretch {
     let what = html! {
         b { "attempt " (turn.attempt) } span.soft {
             ", " a href={ "/sessions/" (turn.session_id) "/turns/" (turn.number) } { "turn " (turn.number) }
-            @if let Some(error) = &turn.error { ": " bdi { (error) } }
+            @if let Some(error) = &turn.error { ": " bdi { (sentence(view, error)) } }
         }
     };
     Stretch {
@@ -103,23 +107,22 @@ fn attempt(view: &View, turn: &Turn) -> Stretch {
 }
 
 fn chart(stretches: &[Stretch]) -> Markup {
-    let weight = |stretch: &Stretch| {
-        let ms = (stretch.end - stretch.begin).num_milliseconds().max(0);
-        (1.0 + ms as f64 / 1e3).ln() + 0.4
+    let times: Vec<TimeDelta> = stretches.iter().map(|it| it.end - it.begin).collect();
+    let is_in_proportion = times.iter().all(|time| *time <= LONGEST_IN_PROPORTION);
+    let widths = widths(&times, is_in_proportion);
+    let scale = match is_in_proportion {
+        true => "the width is in proportion to the time",
+        false => "the width grows with the logarithm of the time",
     };
-    let whole: f64 = stretches.iter().map(weight).sum();
     let height = stretches.len().max(1) * ROW_HEIGHT;
     let mut x = 0.0;
-    let bars: Vec<(f64, f64)> = stretches
-        .iter()
-        .map(|stretch| {
-            let width = weight(stretch) / whole * 100.0;
-            x += width;
-            (x - width, width)
-        })
-        .collect();
+    let place = |width: f64| {
+        x += width;
+        (x - width, width)
+    };
+    let bars: Vec<(f64, f64)> = widths.into_iter().map(place).collect();
     html! {
-        svg."chart timeline" height=(height) role="img" aria-label="Waits and attempts; the width grows with the logarithm of the time. The table below has the same data." {
+        svg."chart timeline" height=(height) role="img" aria-label={ "Waits and attempts; " (scale) ". The table below has the same data." } {
             @for (place, (stretch, (x, width))) in stretches.iter().zip(&bars).enumerate() {
                 @let y = place * ROW_HEIGHT + 4;
                 @let class = if is_solid(stretch) { "bar-tone" } else { "bar-soft" };
@@ -131,6 +134,18 @@ fn chart(stretches: &[Stretch]) -> Markup {
             }
         }
     }
+}
+
+/// Returns the widths of stretches of time, in percent.
+fn widths(times: &[TimeDelta], is_in_proportion: bool) -> Vec<f64> {
+    let secs = |time: &TimeDelta| time.num_milliseconds().max(0) as f64 / 1e3;
+    let sum: f64 = times.iter().map(secs).sum();
+    let weight = |time: &TimeDelta| match is_in_proportion {
+        true => secs(time).max(sum * SHORTEST_PART).max(f64::MIN_POSITIVE),
+        false => (1.0 + secs(time)).ln() + 0.4,
+    };
+    let whole: f64 = times.iter().map(weight).sum();
+    times.iter().map(|time| weight(time) / whole * 100.0).collect()
 }
 
 /// Running and failed attempts are filled; waits and finished ones are outlined.
@@ -168,5 +183,22 @@ fn table(view: &View, stretches: &[Stretch]) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_wait_is_short_beside_an_attempt_of_seconds() {
+        let times = [TimeDelta::milliseconds(33), TimeDelta::milliseconds(9_600)];
+        let found = widths(&times, true);
+        assert!(found[0] < 1.0 && found[0] > 0.0, "{found:?}");
+        assert!((found.iter().sum::<f64>() - 100.0).abs() < 1e-6);
+        let none = widths(&[TimeDelta::zero()], true);
+        assert!((none[0] - 100.0).abs() < 1e-6, "{none:?}");
+        let hours = widths(&[TimeDelta::hours(9), TimeDelta::seconds(9)], false);
+        assert!(hours[1] > 10.0, "{hours:?}");
     }
 }

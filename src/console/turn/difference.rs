@@ -44,7 +44,7 @@ pub(super) fn form(here: &str, number: i32, with: &str) -> Markup {
     let before = (number - 1).max(1).to_string();
     let value = if with.is_empty() { &before } else { with };
     let body = html! {
-        form action=(here) {
+        form action={ (here) "#compared" } {
             div.field {
                 label for="with" { "Other turn: its number, or the link of a turn of any session" }
                 input #with name="with" value=(value) maxlength="300" required autocomplete="off";

@@ -15,12 +15,12 @@ use super::{
     page::{Page, PageResult},
     parts::{
         GROUPS, Tone, agent, agent_name, duration, empty, facts, gauge, group_of, id, part_name,
-        section, tokens, wide,
+        section, sentence, tokens, wide,
     },
 };
 use crate::{
     domain::{
-        manifests::CallContext,
+        manifests::{CallContext, Part},
         turns::{Detail, State, Turn},
     },
     operations::{ShowSession, ShowTurn},
@@ -78,12 +78,12 @@ pub(super) async fn show(
         (lede(&page, turn))
         div.cols {
             div.stack {
+                (compared)
                 (waterfall::show(&page.view, &detail))
                 (side_call)
-                @if let Some(context) = context { (manifest(context, &detail.contexts, &here)) }
+                @if let Some(context) = context { (manifest(context, &detail.contexts, &here, (given, session.session.campaign_id))) }
                 @else { (section("Context", &html! {}, &empty(no_context(turn), &format!("dalsegno turn show {given} {number}")))) }
                 (request)
-                (compared)
                 (requests::reruns(&page, given, number, call).await?)
             }
             aside."stack side" {
@@ -129,7 +129,7 @@ fn lede(page: &Page, turn: &Turn) -> Markup {
         }
     };
     html! {
-        p.lede #explain tabindex="-1" { (words) @if let Some(error) = &turn.error { " " span.soft { bdi { (error) } } } }
+        p.lede #explain tabindex="-1" { (words) @if let Some(error) = &turn.error { " " span.soft { bdi { (sentence(&page.view, error)) } } } }
         @for flag in &turn.flags { p."small soft" { bdi { (flag) } } }
     }
 }
@@ -142,7 +142,12 @@ fn no_context(turn: &Turn) -> &'static str {
 }
 
 /// The parts of a context by group, each with the reason why it was sent or left out.
-fn manifest(context: &CallContext, all: &[CallContext], here: &str) -> Markup {
+fn manifest(
+    context: &CallContext,
+    all: &[CallContext],
+    here: &str,
+    (session, campaign): (Uuid, Uuid),
+) -> Markup {
     let rows = html! {
         table.tree {
             thead { tr { th { "Part" } th { "Why" } th.num { "Tokens" } } }
@@ -156,7 +161,7 @@ fn manifest(context: &CallContext, all: &[CallContext], here: &str) -> Markup {
                         }
                         @for part in parts {
                             tr.part.out[!part.sent] {
-                                td { (part_name(part)) }
+                                td { (linked(part, session, campaign)) }
                                 td { @if !part.sent { b { "left out: " } } (part.reason) }
                                 td.num { (tokens(part.tokens)) }
                             }
@@ -181,6 +186,26 @@ fn manifest(context: &CallContext, all: &[CallContext], here: &str) -> Markup {
     section("Context", &end, &body)
 }
 
+/// Names a part, with a link to its messages or its posts.
+fn linked(part: &Part, session: Uuid, campaign: Uuid) -> Markup {
+    let target = part.span.and_then(|span| match part.kind.as_str() {
+        "transcript" | "task" | "notice" | "rounds" | "synthetic_results" | "results" => {
+            let (first, before) = (span.from_seq, span.from_seq - 1);
+            Some(format!("/sessions/{session}?cursor={before}#m{first}"))
+        }
+        "posts" => {
+            Some(format!("/campaigns/{campaign}?cursor={}#p{}", span.to_seq + 1, span.to_seq))
+        }
+        _ => None,
+    });
+    html! {
+        @match target {
+            Some(target) => a href=(target) { (part_name(part)) },
+            None => (part_name(part)),
+        }
+    }
+}
+
 fn turn_facts(page: &Page, detail: &Detail) -> Markup {
     let turn = &detail.turn.turn;
     let check = turn.history_check.and_then(|check| serde_json::to_value(check).ok());
@@ -201,6 +226,30 @@ fn turn_facts(page: &Page, detail: &Detail) -> Markup {
             "Prompt",
             html! { @if let Some(seq) = detail.prompt_seq { a href={ "/sessions/" (turn.session_id) "?cursor=" (seq - 1) "#m" (seq) } { "message " (seq) } } },
         ),
-        ("Job", html! { (turn.job_id) ", lease " (turn.lease) }),
+        (
+            "Job",
+            html! { a href={ "/work/jobs/" (turn.job_id) } { (turn.job_id) } ", lease " (turn.lease) },
+        ),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::manifests::parts_of;
+
+    #[test]
+    fn messages_and_posts_of_a_context_are_links() {
+        let stored = serde_json::json!({ "parts": [
+            { "kind": "transcript", "span": { "from_seq": 3, "to_seq": 8 }, "tokens": 9, "sent": true, "why": "recent_history" },
+            { "kind": "posts", "span": { "from_seq": 13, "to_seq": 15 }, "tokens": 9, "sent": true, "why": "since_cursor" },
+            { "kind": "tools", "tokens": 9, "sent": true, "why": "every_call" },
+        ] });
+        let (session, campaign) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let shown: Vec<String> =
+            parts_of(&stored).iter().map(|part| linked(part, session, campaign).0).collect();
+        assert!(shown[0].contains(&format!("/sessions/{session}?cursor=2#m3")), "{shown:?}");
+        assert!(shown[1].contains(&format!("/campaigns/{campaign}?cursor=16#p15")), "{shown:?}");
+        assert!(!shown[2].contains("href"), "{shown:?}");
+    }
 }

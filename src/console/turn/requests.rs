@@ -10,6 +10,7 @@ use crate::{
     },
     domain::{class::Kind, reruns::Rerun},
     operations::{ListReruns, Refusal, RerunTurn, SentContext, ShowContext},
+    transcript::Role,
 };
 
 /// Longest request in a page.
@@ -25,8 +26,11 @@ pub(super) async fn sent(page: &Page, id: Uuid, number: i32, call: i32) -> Resul
         @if let Some(problem) = &sent.problem { p."soft small" { (problem) } }
         @if let Some(request) = &sent.request { p."small soft" { @if let Some(url) = &request.url { code { bdi { (url) } } " · " } (request.body.len()) " bytes, SHA-256 " code { (request.sha256) } } }
         @if !short.is_empty() { pre."code wrap after" tabindex="0" dir="auto" { (short) } }
-        @if sent.request.is_none() { (texts(&sent)) }
-        p."small soft after" { "All bytes: " code { (command) } }
+        @if sent.request.is_none() {
+            @if sent.problem.is_none() { p."soft small" { "The model is simulated: nothing was sent over the network. The model got these texts." } }
+            (texts(&sent))
+        }
+        p."small soft after" { "All bytes: " code { (command) } @if sent.request.as_ref().is_some_and(|it| it.url.is_some()) { ", as a command: " code { (command) " --curl" } } }
     };
     Ok(html! { div #request { (section("Request as sent", &html! { "call " (call) }, &shown)) } })
 }
@@ -36,8 +40,26 @@ pub(super) fn texts(sent: &SentContext) -> Markup {
     html! {
         @if let Some(system) = &sent.system { details { summary { "System: " (title(system)) } pre."code wrap" dir="auto" { (system) } } }
         @for message in &sent.messages {
-            details { summary { (format!("{:?}: ", message.role)) (title(&message.text)) } pre."code wrap" dir="auto" { (message.text) } }
+            details open[sent.messages.len() == 1] { summary { (role(message.role)) ": " (title(first_words(&message.text))) } pre."code wrap" dir="auto" { (message.text) } }
         }
+    }
+}
+
+/// Returns the first line that is no element around other texts, such as the posts of the board.
+fn first_words(text: &str) -> &str {
+    let is_text = |line: &&str| !line.is_empty() && !line.starts_with('<');
+    text.lines().map(str::trim).find(is_text).unwrap_or(text)
+}
+
+/// Names the author of a text, as providers do.
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool result",
+        Role::Notice => "notice",
+        Role::Posts => "posts",
     }
 }
 
@@ -62,7 +84,7 @@ pub(super) fn rerun(page: &Page, id: Uuid, number: i32, call: i32) -> Markup {
             div.field { label for="rerun-model" { "Another model of the same provider; empty for the same one" } input #rerun-model name="model" maxlength="200"; }
             div.field { label for="rerun-temperature" { "Temperature; empty for that of the call" } input #rerun-temperature name="temperature" type="number" min="0" max="2" step="0.1"; }
         },
-        command: format!("dalsegno turn rerun {given} {number} --call {call}"),
+        command: format!("dalsegno turn rerun {given} --turn {number} --call {call}"),
     };
     confirmation.button(&page.view, &page.caller)
 }
@@ -110,5 +132,17 @@ fn row(page: &Page, rerun: &Rerun) -> Markup {
             td { (page.view.time(rerun.created_at)) }
             td.num { (took.unwrap_or_default()) }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_named_by_its_words_and_not_by_the_element_around_them() {
+        assert_eq!(first_words("<posts fence=\"a1\">\n<post>\nThe lamp.\n</post>"), "The lamp.");
+        assert_eq!(first_words("<posts/>"), "<posts/>");
+        assert_eq!(first_words("\nWrite part one."), "Write part one.");
     }
 }

@@ -30,25 +30,38 @@ struct Stretch {
 }
 
 pub(super) fn show(view: &View, detail: &Detail) -> Markup {
-    let stretches = stretches(view, detail);
+    let (own, later) = split(detail);
+    let stretches = stretches(view, detail, &own);
     let tools = &detail.tools;
     let end = html! {
-        (counted(detail.ledger.len(), "call", "calls"))
+        (counted(own.len(), "call", "calls"))
         @if !tools.is_empty() { ", " (counted(tools.len(), "tool", "tools")) }
     };
     let body = html! {
-        (chart(&stretches))
+        (chart(if detail.claimed_at.is_some() { "Claim to end" } else { "Turn" }, &stretches))
         @if detail.claimed_at.is_none() && detail.turn.turn.state != State::Running {
             p."small soft after" { "The time from the claim to the begin is known as long as the queue keeps the run of the job." }
         }
         @if tools.len() > MAX_TOOLS { p."small soft after" { "The picture has the first " (MAX_TOOLS) " tools." } }
         @if detail.ledger.is_empty() { (empty("The ledger has no call of this turn.", "dalsegno cost --by purpose")) }
-        @else { (wide("Calls", &call_table(view, &detail.ledger))) }
+        @else {
+            @if !own.is_empty() { (wide("Calls", &call_table(view, &own))) }
+            @if !later.is_empty() {
+                p."small soft after" { "After the turn, for its conversation:" }
+                (wide("Calls after the turn", &call_table(view, &later)))
+            }
+        }
     };
     section("Phases, calls and tools", &end, &body)
 }
 
-fn stretches(view: &View, detail: &Detail) -> Vec<Stretch> {
+/// Separates the calls of the turn from those that were made after it, such as the summary of a compaction.
+fn split(detail: &Detail) -> (Vec<&LedgerCall>, Vec<&LedgerCall>) {
+    let ended_at = detail.turn.turn.ended_at;
+    detail.ledger.iter().partition(|call| ended_at.is_none_or(|at| call.called_at <= at))
+}
+
+fn stretches(view: &View, detail: &Detail, own: &[&LedgerCall]) -> Vec<Stretch> {
     let turn = &detail.turn.turn;
     let end = turn.ended_at.unwrap_or(view.now);
     let phase = |name: &str, begin, end| Stretch {
@@ -60,7 +73,7 @@ fn stretches(view: &View, detail: &Detail) -> Vec<Stretch> {
         is_sub: false,
     };
     let calls: Vec<&LedgerCall> =
-        detail.ledger.iter().filter(|call| call.called_at >= turn.started_at).collect();
+        own.iter().copied().filter(|call| call.called_at >= turn.started_at).collect();
     let mut all = Vec::new();
     if let Some(claimed_at) = detail.claimed_at.filter(|at| *at < turn.started_at) {
         all.push(phase("Load and gate", claimed_at, turn.started_at));
@@ -115,7 +128,7 @@ pub(super) fn purpose(call: &LedgerCall) -> String {
     purpose.as_ref().and_then(|it| it.as_str()).unwrap_or("call").replace('_', " ")
 }
 
-fn chart(stretches: &[Stretch]) -> Markup {
+fn chart(name: &str, stretches: &[Stretch]) -> Markup {
     let begin = stretches.iter().map(|it| it.begin).min().unwrap_or_default();
     let end = stretches.iter().map(|it| it.end).max().unwrap_or(begin);
     let whole = (end - begin).num_milliseconds().max(1) as f64;
@@ -146,7 +159,7 @@ fn chart(stretches: &[Stretch]) -> Markup {
     };
     html! {
         div.fall {
-            div { b { "Turn" } } svg.chart aria-hidden="true" { rect.track y="12" width="100%" height="4" {} } div.num { (duration(end - begin)) }
+            div { b { (name) } } svg.chart aria-hidden="true" { rect.track y="12" width="100%" height="4" {} } div.num { (duration(end - begin)) }
             @for it in stretches { (row(it)) }
         }
         ul.legend {
@@ -157,7 +170,7 @@ fn chart(stretches: &[Stretch]) -> Markup {
     }
 }
 
-fn call_table(view: &View, ledger: &[LedgerCall]) -> Markup {
+fn call_table(view: &View, ledger: &[&LedgerCall]) -> Markup {
     let known = |n: Option<i64>| n.map_or_else(|| "unknown".to_owned(), tokens);
     html! {
         table.after {

@@ -2,8 +2,9 @@
 
 use axum::extract::Path;
 use maud::{Markup, html};
+use uuid::Uuid;
 
-use super::jobs::state;
+use super::jobs::{state, state_of};
 use crate::{
     console::{
         layout::Content,
@@ -15,7 +16,7 @@ use crate::{
         },
     },
     operations::{CancelJob, ExplainJob, HoldJob, ListJobs, ReleaseJob, RetryJob, ShowJob},
-    queue::admin::{Explanation, JobDetail, RunRecord},
+    queue::admin::{Explanation, JobDetail, PresentRun, RunRecord},
 };
 
 /// Longest input in the page.
@@ -39,7 +40,10 @@ pub(in crate::console) async fn show(Path(given): Path<i64>, page: Page) -> Page
             div {
                 h1 { (name) }
                 div.meta {
-                    (state(&explanation.state))
+                    @match &detail {
+                        Some(JobDetail { summary, .. }) => (state_of(&summary.state, summary.wait_reason.as_deref())),
+                        None => (state(&explanation.state)),
+                    }
                     @if let Some(task) = task { a href={ "/tasks/" (task) } { "Its task" } }
                     @if let Some(JobDetail { summary, .. }) = &detail {
                         @if let Some(lane) = &summary.lane { a href={ "/work/lanes?name=" (url_text(lane)) } { bdi { (names.lane(lane)) } } }
@@ -48,10 +52,10 @@ pub(in crate::console) async fn show(Path(given): Path<i64>, page: Page) -> Page
             }
             @if let Some(detail) = &detail { (actions(&page, detail)) }
         }
-        (explain(&explanation))
+        (explain(&page, &explanation))
         @if let Some(detail) = &detail {
             div.cols {
-                div.stack { (runs(&page, &detail.runs)) (payload(detail)) }
+                div.stack { (runs(&page, &detail.runs)) (payload(detail, task)) }
                 aside."stack side" { (section("Facts", &html! {}, &job_facts(&page, detail, &names))) }
             }
         }
@@ -64,7 +68,7 @@ pub(in crate::console) async fn show(Path(given): Path<i64>, page: Page) -> Page
 async fn task_of(
     page: &Page,
     detail: Option<&JobDetail>,
-) -> Result<Option<uuid::Uuid>, crate::operations::Refusal> {
+) -> Result<Option<Uuid>, crate::operations::Refusal> {
     let Some(JobDetail { summary, .. }) = detail else { return Ok(None) };
     let list = ListJobs {
         queue: None,
@@ -72,6 +76,7 @@ async fn task_of(
         state: summary.state.parse().ok(),
         lane: None,
         campaign_id: None,
+        waits_for: None,
         cursor: Some(summary.id - 1),
         limit: Some(1),
     };
@@ -118,7 +123,7 @@ fn actions(page: &Page, detail: &JobDetail) -> Markup {
     }
 }
 
-fn explain(explanation: &Explanation) -> Markup {
+fn explain(page: &Page, explanation: &Explanation) -> Markup {
     let tone = match explanation.state.as_str() {
         "running" => Tone::Running,
         "dead" => Tone::Failed,
@@ -131,15 +136,16 @@ fn explain(explanation: &Explanation) -> Markup {
         section class={ "explain " (tone.class()) } #explain tabindex="-1" {
             (icon(tone.icon()))
             div {
-                p.lede dir="auto" { (sentence(&explanation.because)) }
-                p.next dir="auto" { (sentence(&explanation.next)) }
+                p.lede dir="auto" { (sentence(&page.view, &explanation.because)) }
+                p.next dir="auto" { (sentence(&page.view, &explanation.next)) }
             }
         }
     }
 }
 
 fn runs(page: &Page, runs: &[RunRecord]) -> Markup {
-    let row = |run: &RunRecord| {
+    let row = |(place, run): (usize, &RunRecord)| {
+        let is_repeated = place > 0 && run.error.is_some() && runs[place - 1].error == run.error;
         let tone = match run.outcome.as_str() {
             "done" => Tone::Done,
             "failed" | "lost" | "interrupted" => Tone::Failed,
@@ -148,33 +154,70 @@ fn runs(page: &Page, runs: &[RunRecord]) -> Markup {
         };
         html! {
             tr {
-                td { (tone.state(&run.outcome.replace('_', " "), None)) }
-                td.num { (run.attempt) }
+                td { (tone.state(outcome(&run.outcome), None)) }
+                td.num { @if run.outcome == "snooze" { span.faint { "none" } } @else { (run.attempt) } }
                 td { (page.view.clock(run.ended_at)) }
                 td.num { @if let Some(at) = run.started_at { (duration(run.ended_at - at)) } }
-                td.text { bdi { (run.error.as_deref().unwrap_or_default()) } }
+                td.text { @if is_repeated { span.faint { "the same" } } @else { bdi { (sentence(&page.view, run.error.as_deref().unwrap_or_default())) } } }
             }
         }
     };
     let table = html! {
         table.folds {
             thead { tr { th { "Outcome" } th.num { "Attempt" } th { "Ended" } th.num { "Took" } th { "Error" } } }
-            tbody { @for run in runs { (row(run)) } }
+            tbody { @for run in runs.iter().enumerate() { (row(run)) } }
         }
     };
     let body = match runs.is_empty() {
         true => empty("No attempt has ended yet.", ""),
         false => wide("Attempts", &table),
     };
-    section("Attempts", &html! { (counted(runs.len(), "attempt", "attempts")) }, &body)
+    section("Runs", &runs_words(runs), &body)
 }
 
-fn payload(detail: &JobDetail) -> Markup {
+/// Counts the runs, and those that used up an attempt. A run that was put off uses up none.
+fn runs_words(runs: &[RunRecord]) -> Markup {
+    let n_put_off = runs.iter().filter(|run| run.outcome == "snooze").count();
+    html! {
+        (counted(runs.len(), "run", "runs"))
+        @if n_put_off > 0 { ", " (n_put_off) " put off" }
+    }
+}
+
+/// Names the outcome of a run.
+fn outcome(stored: &str) -> &str {
+    match stored {
+        "snooze" => "put off",
+        "retry" => "failed, retried",
+        "given_back" => "given back",
+        other => other,
+    }
+}
+
+fn worker(run: &PresentRun) -> Markup {
+    html! {
+        a href="/work" {
+            @match (&run.host, run.pid) {
+                (Some(host), Some(pid)) => { bdi { (host) } " (pid " (pid) ")" },
+                _ => (run.worker_id.to_string()),
+            }
+        }
+    }
+}
+
+fn payload(detail: &JobDetail, task: Option<Uuid>) -> Markup {
     let text = serde_json::to_string_pretty(&detail.payload).unwrap_or_default();
     let short: String = text.chars().take(PAYLOAD_MAX_CHARS).collect();
     let is_cut = short.len() < text.len();
+    let shown = html! { pre."code wrap" { (short) @if is_cut { "…" } } };
     let body = html! {
-        pre."code wrap" { (short) @if is_cut { "…" } }
+        @match task {
+            Some(task) => {
+                p { "The job runs the next turn of " a href={ "/tasks/" (task) } { "its task" } ", which has the prompt." }
+                details.after { summary { "The payload, as the queue has it" } (shown) }
+            },
+            None => (shown),
+        }
         @if is_cut { p."tiny faint after" { "The whole: " code { "dalsegno job show " (detail.summary.id) " --json" } } }
     };
     section("Input", &html! {}, &body)
@@ -191,14 +234,29 @@ fn job_facts(page: &Page, detail: &JobDetail, names: &Names) -> Markup {
         ("Group", html! { @if let Some(group) = &summary.group_key { (names.group(group)) } }),
         ("Priority", html! { (summary.priority) }),
         ("Attempt", html! { (summary.attempt) " of " (summary.max_attempts) }),
+        ("Runs on", html! { @if let Some(run) = &detail.running { (worker(run)) } }),
+        (
+            "Claimed",
+            html! { @if let Some(run) = &detail.running { (page.view.time(run.claimed_at)) } },
+        ),
+        (
+            "Lease",
+            html! { @if let Some(run) = &detail.running { (run.lease) @if let Some(at) = run.lease_until { ", until " (page.view.time(at)) } } },
+        ),
         ("Added", page.view.time(summary.enqueued_at)),
         (
             if summary.state == "dead" { "Dead since" } else { "Due" },
             html! { @if let Some(at) = summary.due_at() { (page.view.time(at)) } },
         ),
-        (
-            "Trace",
-            html! { @if let Some(headers) = &detail.headers { code { (headers.to_string()) } } },
-        ),
+        ("Headers", headers(detail)),
     ])
+}
+
+/// Lists the headers of a job. The task is linked at the top of the page.
+fn headers(detail: &JobDetail) -> Markup {
+    let all = detail.headers.as_ref().and_then(|headers| headers.as_object());
+    let others = all.into_iter().flatten().filter(|(name, _)| *name != "task");
+    html! {
+        @for (name, value) in others { div { bdi { (name) } ": " code { bdi { (value.as_str().map_or_else(|| value.to_string(), str::to_owned)) } } } }
+    }
 }

@@ -4,7 +4,7 @@ use axum::extract::Query;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::tab_bar;
+use super::{tab_bar, waits::words};
 use crate::{
     console::{
         layout::Content,
@@ -16,6 +16,7 @@ use crate::{
         },
     },
     operations::{JobState, ListJobs, ListedJob, RetryJob},
+    queue::admin::WaitReason,
 };
 
 const STATES: [&str; 6] = ["ready", "running", "blocked", "scheduled", "held", "dead"];
@@ -33,11 +34,14 @@ pub(in crate::console) struct PageQuery {
     lane: String,
     #[serde(default)]
     campaign_id: String,
+    waits_for: String,
     cursor: Option<i64>,
 }
 
 pub(in crate::console) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
     let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+    let waits_for =
+        optional("a reason for which jobs wait", &query.waits_for, |text| text.parse().ok())?;
     let list = ListJobs {
         queue: given(&query.queue),
         kind: given(&query.kind),
@@ -46,6 +50,7 @@ pub(in crate::console) async fn show(Query(query): Query<PageQuery>, page: Page)
         })?,
         lane: given(&query.lane),
         campaign_id: campaign_id(&query.campaign_id)?,
+        waits_for,
         cursor: query.cursor,
         limit: None,
     };
@@ -76,10 +81,11 @@ pub(in crate::console) async fn show(Query(query): Query<PageQuery>, page: Page)
 }
 
 impl PageQuery {
-    fn filters(&self) -> [(&'static str, &str); 5] {
+    fn filters(&self) -> [(&'static str, &str); 6] {
         [
             ("queue", &self.queue),
             ("state", &self.state),
+            ("waits_for", &self.waits_for),
             ("kind", &self.kind),
             ("lane", &self.lane),
             ("campaign_id", &self.campaign_id),
@@ -106,6 +112,10 @@ fn form(query: &PageQuery, names: &Names) -> Markup {
                 @for state in STATES { option value=(state) selected[state == query.state] { (if state == "dead" { "dead letter" } else { state }) } }
             } }
             label { "Campaign" (names.select("campaign_id", &query.campaign_id)) }
+            label { "Waits for" select name="waits_for" {
+                option value="" { "any" }
+                @for reason in WaitReason::ALL { option value=(reason.as_str()) selected[reason.as_str() == query.waits_for] { (words(reason)) } }
+            } }
             label { "Queue" input name="queue" value=(query.queue) placeholder="any" size="10"; }
             label { "Kind" input name="kind" value=(query.kind) placeholder="any" size="12"; }
             label { "Lane" input type="search" name="lane" value=(query.lane) placeholder="any" size="18"; }
@@ -123,7 +133,7 @@ fn table(page: &Page, jobs: &[ListedJob], names: &Names, here: &str) -> Markup {
         let retry = Action::of::<RetryJob>("Retry", "", &fields, here).class("btn slim");
         html! {
             tr {
-                td { (state(&job.state)) }
+                td { (state_of(&job.state, job.wait_reason.as_deref())) }
                 td.fill {
                     a href={ "/work/jobs/" (job.id) } {
                         @match &listed.task {
@@ -156,15 +166,27 @@ fn why(page: &Page, listed: &ListedJob) -> Markup {
         @match (job.state.as_str(), job.wait_reason.as_deref()) {
             ("dead", _) => bdi { (title(job.reason.as_deref().unwrap_or_default())) },
             ("held", _) => bdi { (title(job.reason.as_deref().unwrap_or("it failed"))) },
+            ("blocked", Some("lane_hold")) => "its lane is held",
             ("blocked", _) => "behind another job of its lane",
             ("running", _) => "runs now",
+            ("ready", Some("pause")) => "its campaign or its queue is paused",
             ("ready", _) => { "ready " (page.view.time(job.run_at)) },
             (_, Some("signal")) => "for another task, or its flow",
-            (_, Some("snooze")) => @match due { Some(at) => { "a limit, until " (page.view.time(at)) }, None => "for space in a budget" },
+            (_, Some("snooze")) => { "a limit or a busy provider" @if let Some(at) = due { ", until " (page.view.time(at)) } },
+            (_, Some("condition")) => "for space in a budget",
             (_, Some("retry")) => { "after an error" @if let Some(at) = due { ", until " (page.view.time(at)) } },
             (_, Some("crash")) => { "its worker was lost" @if let Some(at) = due { ", until " (page.view.time(at)) } },
             _ => { @if let Some(at) = due { "until " (page.view.time(at)) } },
         }
+    }
+}
+
+/// Shows the state of a job. One that is paused, or held with its lane, is not ready and not behind another one.
+pub(super) fn state_of(given: &str, reason: Option<&str>) -> Markup {
+    match reason {
+        Some("pause") => Tone::Paused.state("paused", None),
+        Some("lane_hold") => Tone::Held.state("lane held", None),
+        _ => state(given),
     }
 }
 
@@ -189,9 +211,16 @@ mod tests {
 
     #[test]
     fn the_address_of_the_list_has_its_filters() {
-        let query =
-            PageQuery { state: "dead".into(), lane: "a/b c".into(), ..PageQuery::default() };
-        assert_eq!(target(&query.filters()), "/work/jobs?state=dead&lane=a%2Fb%20c");
+        let query = PageQuery {
+            waits_for: "pause".into(),
+            state: "dead".into(),
+            lane: "a/b c".into(),
+            ..PageQuery::default()
+        };
+        assert_eq!(
+            target(&query.filters()),
+            "/work/jobs?state=dead&waits_for=pause&lane=a%2Fb%20c"
+        );
         assert_eq!(target(&PageQuery::default().filters()), "/work/jobs");
     }
 

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{jobs::state, tab_bar};
+use super::{jobs::state_of, tab_bar};
 use crate::{
     console::{
         layout::Content,
@@ -110,6 +110,7 @@ fn lane_state(lane: &LaneView) -> Markup {
             let behind = format!("{} behind it", lane.members.len() - 1);
             let why = (lane.members.len() > 1).then_some(behind.as_str());
             let (tone, word) = match first.state.as_str() {
+                _ if first.is_paused => (Tone::Paused, "paused"),
                 "running" => (Tone::Running, "running"),
                 "ready" => (Tone::Queued, "ready"),
                 "held" => (Tone::Held, "held"),
@@ -172,15 +173,20 @@ fn actions(page: &Page, lane: &LaneView) -> Markup {
 }
 
 fn members(page: &Page, lane: &LaneView) -> Markup {
+    let reason = |member: &LaneMember| match (&lane.held, member.state.as_str()) {
+        (Some(_), "blocked") => Some("lane_hold"),
+        _ if member.is_paused => Some("pause"),
+        _ => None,
+    };
     let table = html! {
         table.folds {
             thead { tr { th { "State" } th { "Job" } th.num { "Place" } th { "Since, or due" } } }
             tbody {
-                @for member in &lane.members {
+                @for (place, member) in (1..).zip(&lane.members) {
                     tr {
-                        td { (state(&member.state)) }
+                        td { (state_of(&member.state, reason(member))) }
                         td { a href={ "/work/jobs/" (member.id) } { (member.kind.replace('_', " ")) " " (member.id) } }
-                        td.num { @if let Some(seq) = member.lane_seq { (seq) } @else { span.faint { "none yet" } } }
+                        td.num { @if member.lane_seq.is_some() { (place) } @else { span.faint { "none yet" } } }
                         td { @if matches!(member.state.as_str(), "ready" | "scheduled") && member.run_at.timestamp() < FAR { (page.view.time(member.run_at)) } }
                     }
                 }

@@ -5,13 +5,14 @@ mod credentials;
 pub(super) mod job;
 pub(super) mod jobs;
 pub(super) mod lanes;
-mod waits;
+pub(super) mod waits;
 mod workers;
 
 use axum::extract::Query;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use self::waits::WaitSums;
 use super::{
     layout::Content,
     names::Names,
@@ -38,15 +39,16 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let activity = page.caller.run(ShowWorkerActivity { minutes: None }).await?;
     let name = if query.queue.is_empty() { TURNS } else { query.queue.as_str() };
     let queue = queues.iter().find(|queue| queue.queue == name);
+    let sums = queue.map(|queue| WaitSums::of(queue, &waits));
     let names = Names::load(&page).await?;
     let body = html! {
-        (head(&page, name, queue))
+        (head(&page, name, queue, sums))
         (tab_bar(&page, "/work", name).await?)
         @if let Some(QueueView { pause_reason: Some(reason), .. }) = queue {
             section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The queue is paused: no job starts until it is resumed." } p.next dir="auto" { (reason) } } }
         }
-        @match queue {
-            Some(queue) => (strip(queue)),
+        @match queue.zip(sums) {
+            Some((queue, sums)) => (strip(queue, sums)),
             None => (empty("No worker has served this queue, and it has had no job.", &format!("dalsegno worker {}", if name == "upkeep" { "upkeep" } else { "turns" }))),
         }
         div.cols {
@@ -64,7 +66,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     Ok(page.respond(Content { title: "Work", path, body, watch: "all".to_owned() }).await?)
 }
 
-fn head(page: &Page, name: &str, queue: Option<&QueueView>) -> Markup {
+fn head(page: &Page, name: &str, queue: Option<&QueueView>, sums: Option<WaitSums>) -> Markup {
     let here = format!("/work?queue={}", url_text(name));
     let fields = [("name", name)];
     let pause = Confirmation {
@@ -85,7 +87,7 @@ fn head(page: &Page, name: &str, queue: Option<&QueueView>) -> Markup {
                     span { "Queue " bdi { (name) } }
                     @if let Some(queue) = queue {
                         span { (waiting(queue)) " wait, " (queue.running) " run" }
-                        @if let Some(secs) = queue.oldest_ready_secs { span { "oldest ready " (duration(chrono::TimeDelta::milliseconds((secs * 1e3) as i64))) } }
+                        @if let Some(at) = sums.and_then(|sums| sums.ready_at) { span { "oldest ready " (duration(page.view.now - at)) } }
                     }
                 }
             }
@@ -155,8 +157,10 @@ fn queue_choice(path: &str, name: &str, queues: &[QueueView]) -> Markup {
     }
 }
 
-fn strip(queue: &QueueView) -> Markup {
+fn strip(queue: &QueueView, sums: WaitSums) -> Markup {
     let of = |state: &str| format!("/work/jobs?queue={}&state={state}", url_text(&queue.queue));
+    let reason =
+        |reason: &str| format!("/work/jobs?queue={}&waits_for={reason}", url_text(&queue.queue));
     let workers = usize::try_from(queue.workers).unwrap_or(0);
     let figure = |name: &str, n: i64, state: &str, more: Markup| {
         html! {
@@ -169,9 +173,9 @@ fn strip(queue: &QueueView) -> Markup {
     html! {
         div.strip {
             (figure("Running", queue.running, "running", html! { "on " (counted(workers, "worker", "workers")) }))
-            (figure("Ready", queue.ready, "ready", html! { "a free slot takes them" }))
-            (figure("Waiting", queue.blocked + queue.scheduled, "scheduled", html! { (queue.blocked) " behind others" }))
-            (figure("Held", queue.held, "held", html! { a href=(of("dead")) { (counted(usize::try_from(queue.dead).unwrap_or(0), "dead letter", "dead letters")) } }))
+            (figure("Ready", sums.ready, "ready", html! { @if sums.paused > 0 { a href=(reason("pause")) { (sums.paused) " paused" } } @else { "a free slot takes them" } }))
+            (figure("Waiting", sums.behind + sums.later, "scheduled", html! { a href=(of("blocked")) { (sums.behind) " behind others" } }))
+            (figure("Held", sums.held, "held", html! { a href=(of("dead")) { (counted(usize::try_from(queue.dead).unwrap_or(0), "dead letter", "dead letters")) } }))
         }
     }
 }

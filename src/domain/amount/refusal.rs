@@ -127,7 +127,7 @@ impl Refusal {
 
     /// Formats the refusal for a turn that is postponed and retried automatically.
     pub fn describe_delay(&self) -> String {
-        format!("{}; it is tried again when running turns have ended", self.describe_amounts())
+        format!("{}; it is tried again when running turns have ended", self.amounts())
     }
 
     /// Formats the refusal for a task that waits for space in the budget.
@@ -136,7 +136,7 @@ impl Refusal {
         let ends = self.ends.as_ref().map(|ends| format!("at {ends}, or "));
         format!(
             "waiting: budget: {}; it continues {}{}when {} raises the limit",
-            self.describe_amounts(),
+            self.amounts(),
             later.unwrap_or_default(),
             ends.unwrap_or_default(),
             self.raise_command(),
@@ -144,12 +144,13 @@ impl Refusal {
     }
 
     /// Computes a limit that allows the call, rounded up. It is above the current one.
-    fn sufficient_limit(&self) -> i64 {
+    pub fn sufficient_limit(&self) -> i64 {
         let sum = self.spent.saturating_add(self.reserved).saturating_add(self.needed);
         round_up(sum.max(self.limit.saturating_add(1)))
     }
 
-    fn raise_command(&self) -> String {
+    /// Formats the command that raises the limit, in backticks.
+    pub fn raise_command(&self) -> String {
         let flag = match (&self.owner, self.unit) {
             (Owner::Experiments(_), _) => {
                 format!("--experiments {}", format_money(self.sufficient_limit()))
@@ -168,15 +169,13 @@ impl Refusal {
         };
         let raise = format!("raise the limit with {}{remove}", self.raise_command());
         match self.may_pass_later() {
-            true => format!(
-                "{}; wait until running turns have ended, or {raise}",
-                self.describe_amounts()
-            ),
-            false => format!("{}; {raise}", self.describe_amounts()),
+            true => format!("{}; wait until running turns have ended, or {raise}", self.amounts()),
+            false => format!("{}; {raise}", self.amounts()),
         }
     }
 
-    fn describe_amounts(&self) -> String {
+    /// Formats the amounts, without a next step.
+    pub fn amounts(&self) -> String {
         let Self { limit, spent, reserved, needed, .. } = *self;
         let say = |value: i64| match self.unit {
             Unit::Tokens => format!("{value} tokens"),

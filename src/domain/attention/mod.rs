@@ -1,6 +1,7 @@
-//! Things that wait for a person: failed tasks, held jobs, pauses, credentials over their limit, budgets that are used up, and warnings of
-//! the doctor.
+//! Things that wait for a person: providers that refuse calls, failed tasks, held jobs and lanes, pauses, credentials over their limit,
+//! budgets that are used up, and warnings of the doctor.
 
+mod obstacles;
 mod warnings;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -13,6 +14,7 @@ use super::{
     class::{Class, Classify},
     credentials,
     tasks::{self, TaskLine},
+    text::count,
 };
 use crate::queue::{self, admin};
 
@@ -25,7 +27,7 @@ const MAX_OF_KIND: i64 = 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Attention {
     pub kind: Kind,
-    /// Id of the task, the campaign or the webhook, or name of the queue, the agent, the credential or the schedule.
+    /// Id of the task, the campaign or the webhook, or name of the queue, the lane, the agent, the credential, the model or the schedule.
     pub subject: String,
     /// The subject in words: the beginning of the prompt, or a name.
     pub name: String,
@@ -53,6 +55,11 @@ pub enum Kind {
     PausedAgent,
     PausedCredential,
     SpentBudget,
+    /// A task that waits for its own budget.
+    SpentTaskBudget,
+    /// A model whose provider refuses calls for now.
+    BusyModel,
+    HeldLane,
     /// A queue with ready jobs and no worker.
     DesertedQueue,
     /// Dead letters that are no tasks.
@@ -71,6 +78,8 @@ pub enum Error {
     #[error(transparent)]
     Queue(#[from] queue::Error),
     #[error(transparent)]
+    Task(#[from] tasks::Error),
+    #[error(transparent)]
     Database(#[from] StatementError),
 }
 
@@ -78,6 +87,7 @@ impl Classify for Error {
     fn class(&self) -> Class {
         match self {
             Self::Queue(error) => error.class(),
+            Self::Task(error) => error.class(),
             Self::Database(error) => error.class(),
         }
     }
@@ -90,15 +100,17 @@ pub async fn list(
     now: DateTime<Utc>,
 ) -> Result<Vec<Attention>, Error> {
     let failed = tasks::failed_since(&mut *conn, now - FAILED_WITHIN, MAX_OF_KIND).await?;
-    let budgets = campaigns::spent_budgets(&mut *conn, MAX_OF_KIND).await?;
+    let busy = obstacles::busy_models(&mut *conn, now).await?;
+    let budgets = obstacles::budgets(&mut *conn).await?;
+    let health = admin::health(&mut *conn).await?;
+    let lanes = obstacles::held_lanes(&mut *conn, health.held_lanes).await?;
     let queues = admin::list_queues(&mut *conn).await?;
     let pauses = agent_pauses::list_all(&mut *conn).await?;
     let credentials = credentials::list_paused(&mut *conn, now).await?;
     let campaigns = campaigns::paused(&mut *conn, MAX_OF_KIND).await?;
     let campaigns = of_campaigns(&mut *conn, campaigns).await?;
-    let warnings = warnings::list(&mut *conn, &queues, n_broken_files, now).await?;
+    let warnings = warnings::list(&mut *conn, &queues, &health, n_broken_files, now).await?;
     let failed = failed.into_iter().map(of_failed);
-    let budgets = budgets.into_iter().map(|(id, name)| of_budget(id, name));
     let queues = queues.iter().flat_map(|queue| [of_held(queue), of_paused(queue)]).flatten();
     let pauses = pauses.iter().map(of_pause);
     let credentials = credentials.into_iter().filter_map(|credential| {
@@ -115,9 +127,12 @@ pub async fn list(
             )
         })
     });
-    Ok(failed
+    Ok(busy
+        .into_iter()
+        .chain(failed)
         .chain(budgets)
         .chain(queues)
+        .chain(lanes)
         .chain(campaigns)
         .chain(pauses)
         .chain(credentials)
@@ -154,16 +169,9 @@ fn of_failed(task: TaskLine) -> Attention {
     }
 }
 
-fn of_budget(id: Uuid, name: String) -> Attention {
-    let because = "the budget is used up: tasks of the campaign wait".to_owned();
-    let command = format!("dalsegno campaign budget {id} --money AMOUNT");
-    let attention = Attention::of(Kind::SpentBudget, &id.to_string(), because, command);
-    Attention { name, campaign_id: Some(id), ..attention }
-}
-
 fn of_held(queue: &admin::QueueView) -> Option<Attention> {
-    let because = format!("{} jobs of the queue are held", queue.held);
-    let command = "dalsegno job ls --state held".to_owned();
+    let because = count(queue.held, "job of the queue is held", "jobs of the queue are held");
+    let command = format!("dalsegno job ls --state held --queue {}", queue.queue);
     let attention = Attention::of(Kind::HeldJobs, &queue.queue, because, command);
     (queue.held > 0).then_some(Attention { count: Some(queue.held), ..attention })
 }

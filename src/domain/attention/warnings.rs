@@ -11,7 +11,7 @@ use crate::{
         text::count,
         webhooks::{self, Webhook},
     },
-    queue::admin::{self, Health, QueueView},
+    queue::admin::{Health, QueueView},
 };
 
 /// The queue of turns, and the pool of its workers. Its dead letters are failed tasks, which are listed one by one.
@@ -21,10 +21,10 @@ const TURNS: &str = "turns";
 pub(super) async fn list(
     conn: &mut PgConnection,
     queues: &[QueueView],
+    health: &Health,
     n_broken: usize,
     now: DateTime<Utc>,
 ) -> Result<Vec<Attention>, Error> {
-    let health = admin::health(&mut *conn).await?;
     let webhooks = webhooks::list(&mut *conn).await?;
     let schedules = schedules::list(&mut *conn, now).await?;
     let last_cleanup = cleanups::last_success(&mut *conn).await?;
@@ -35,7 +35,7 @@ pub(super) async fn list(
         .chain(of_files(n_broken))
         .chain(webhooks.iter().filter_map(of_webhook))
         .chain(cleanup)
-        .chain(of_transactions(&health))
+        .chain(of_transactions(health))
         .collect())
 }
 

@@ -28,8 +28,8 @@ pub use self::{
     period::{BeginBudgetPeriod, period_end},
     reserve::{Payers, ReserveError, Spender, check_refusal, lock, reserve, settle},
     waits::{
-        BudgetWait, count_waiting, list_awaited, wait, wait_of, wake, wake_of_campaign,
-        wake_of_task,
+        AwaitedBudget, BudgetWait, count_waiting, list_awaited, list_waits, wait, wait_of, wake,
+        wake_of_campaign, wake_of_task,
     },
 };
 
@@ -58,6 +58,8 @@ pub enum OwnerKind {
 }
 
 impl OwnerKind {
+    pub const ALL: [Self; 4] = [Self::Agent, Self::Campaign, Self::Day, Self::User];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Agent => "agent",

@@ -101,6 +101,41 @@ pub async fn list_awaited(
     Ok(rows.into_iter().map(|row| (row.owner, row.key)).collect())
 }
 
+/// The tasks that wait for a budget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AwaitedBudget {
+    pub owner: String,
+    pub key: String,
+    pub tasks: i64,
+    /// The begin of the longest wait.
+    pub since: DateTime<Utc>,
+    /// The largest needs of a call.
+    pub needed: Amount,
+}
+
+/// Lists the budgets that tasks wait for, those with the longest wait first.
+pub async fn list_waits(
+    executor: impl PgExecutor<'_>,
+    limit: i64,
+) -> Result<Vec<AwaitedBudget>, StatementError> {
+    let rows = sqlx::query!(
+        r#"select owner, key, count(*) as "tasks!", min(since) as "since!", max(needed_micros) as "micros!", max(needed_tokens) as "tokens!"
+             from dalsegno.budget_waits group by owner, key order by 4 limit $1"#,
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the waits for budgets"))?;
+    let awaited = rows.into_iter().map(|row| AwaitedBudget {
+        owner: row.owner,
+        key: row.key,
+        tasks: row.tasks,
+        since: row.since,
+        needed: Amount { micros: row.micros, tokens: row.tokens },
+    });
+    Ok(awaited.collect())
+}
+
 /// Counts the open tasks that wait, by kind of owner.
 pub async fn count_waiting(
     executor: impl PgExecutor<'_>,

@@ -85,25 +85,38 @@ pub async fn paused(
     Ok(rows.into_iter().map(|row| (row.id, row.name)).collect())
 }
 
-/// Lists campaigns that are active and whose budget is used up, with their names.
+/// A campaign whose budget is used up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpentBudget {
+    pub campaign_id: Uuid,
+    pub name: String,
+    /// True if it is used up in money. Otherwise it is used up in tokens.
+    pub in_money: bool,
+    pub on_limit: OnLimit,
+}
+
+/// Lists campaigns that are active and whose budget is used up.
 pub async fn spent_budgets(
     executor: impl PgExecutor<'_>,
     limit: i64,
-) -> Result<Vec<(Uuid, String)>, StatementError> {
-    let rows = sqlx::query!(
-        "select c.id, c.name from dalsegno.campaign_budgets as b join dalsegno.campaigns as c on c.id = b.campaign_id
+) -> Result<Vec<SpentBudget>, StatementError> {
+    sqlx::query_as!(
+        SpentBudget,
+        r#"select c.id as campaign_id, c.name, b.on_limit as "on_limit: OnLimit",
+                 coalesce(b.spent_micros + b.reserved_micros
+                   + (select coalesce(sum(s.spent_micros), 0) from dalsegno.campaign_spending as s where s.campaign_id = c.id) >= b.limit_micros, false) as "in_money!"
+           from dalsegno.campaign_budgets as b join dalsegno.campaigns as c on c.id = b.campaign_id
           where c.status = 'active' and (b.limit_micros is not null or b.limit_tokens is not null)
             and (b.spent_micros + b.reserved_micros
                    + (select coalesce(sum(s.spent_micros), 0) from dalsegno.campaign_spending as s where s.campaign_id = c.id) >= b.limit_micros
                  or b.spent_tokens + b.reserved_tokens
                    + (select coalesce(sum(s.spent_tokens), 0) from dalsegno.campaign_spending as s where s.campaign_id = c.id) >= b.limit_tokens)
-          order by c.id desc limit $1",
+          order by c.id desc limit $1"#,
         limit,
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("list the budgets that are used up"))?;
-    Ok(rows.into_iter().map(|row| (row.id, row.name)).collect())
+    .map_err(StatementError::to("list the budgets that are used up"))
 }
 
 /// Counts the campaigns that have a limit in money and are not closed.

@@ -14,7 +14,10 @@ use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
-    budget::{Budget, LimitChange, budget, change_limit, limited_in_money, paused, spent_budgets},
+    budget::{
+        Budget, LimitChange, SpentBudget, budget, change_limit, limited_in_money, paused,
+        spent_budgets,
+    },
     error::Error,
     experiments::{
         ExperimentBudget, charge_experiments, experiment_budget, lock_experiment_budget,

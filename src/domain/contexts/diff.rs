@@ -225,7 +225,28 @@ pub fn diff_words(old: &str, new: &str) -> Vec<WordChange> {
             None => words.push(WordChange { kind, text: change.value().to_owned() }),
         }
     }
-    words
+    match is_another_text(&words) {
+        true => vec![
+            WordChange { kind: WordChangeKind::Removed, text: old.to_owned() },
+            WordChange { kind: WordChangeKind::Added, text: new.to_owned() },
+        ],
+        false => words,
+    }
+}
+
+/// Stretches of a text that are so short are common words and blanks.
+const SHORT_STRETCH: usize = 16;
+
+/// Returns true if both texts have little in common, so that their words would only be mixed.
+fn is_another_text(words: &[WordChange]) -> bool {
+    let sum = |of: &dyn Fn(&&WordChange) -> bool| -> usize {
+        words.iter().filter(of).map(|word| word.text.len()).sum()
+    };
+    let same = sum(&|word| word.kind == WordChangeKind::Same && word.text.len() >= SHORT_STRETCH);
+    let removed = sum(&|word| word.kind == WordChangeKind::Removed);
+    let added = sum(&|word| word.kind == WordChangeKind::Added);
+    let is_long = removed.min(added) >= 8 * SHORT_STRETCH;
+    is_long && same * 4 < removed.max(added)
 }
 
 #[cfg(test)]
@@ -242,6 +263,17 @@ mod tests {
             (WordChangeKind::Same, "short verse."),
         ];
         assert_eq!(changes, expected);
+    }
+
+    #[test]
+    fn texts_that_share_only_common_words_are_replaced_as_a_whole() {
+        let old = "The harbour is quiet in the winter, and the boats of the town are out of the water until the ice is gone. ".repeat(3);
+        let new = "A lamp of the tower needs oil for the night, and the keeper of it asks the mayor for more of it in a letter. ".repeat(3);
+        let changes = diff_words(&old, &new);
+        let kinds: Vec<_> = changes.iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, [WordChangeKind::Removed, WordChangeKind::Added]);
+        let edited = old.replace("quiet", "calm");
+        assert!(diff_words(&old, &edited).iter().any(|it| it.kind == WordChangeKind::Same));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The queue knows why a job waits. This module adds the facts of the domain: the campaign, the budget, the session, and the provider's
 //! last error. A pure function makes the text of these facts.
 
+mod obstacle;
 mod session;
 mod session_words;
 mod words;
@@ -11,7 +12,10 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-pub use self::session::{SessionExplanation, explain_session};
+pub use self::{
+    obstacle::Obstacle,
+    session::{SessionExplanation, explain_session},
+};
 
 use crate::{
     domain::{
@@ -22,10 +26,10 @@ use crate::{
         campaigns::{self, Campaign},
         flows,
         sessions::{self, Session},
-        tasks::{Error, State, Task, TaskWaits, get, reason_and_step, waits_of},
+        tasks::{self, Error, State, Task, TaskWaits, get, reason_and_step, waits_of},
         turns::{self, Turn},
     },
-    queue::admin::{self, RunningHead},
+    queue::admin::{self, Cause, HoldOf, RunningHead},
 };
 
 /// The explanation of a task's state.
@@ -38,6 +42,9 @@ pub struct Explanation {
     pub because: String,
     /// The next step, and who has to take it.
     pub next: String,
+    /// For callers in this process, which offer to remove them.
+    #[serde(skip)]
+    pub obstacles: Vec<Obstacle>,
 }
 
 /// The facts about a task at one moment.
@@ -56,6 +63,8 @@ struct TaskFacts {
     last_turn: Option<Turn>,
     /// The turn of its conversation that runs, while its own job waits for that one's.
     turn_ahead: Option<TurnAhead>,
+    /// The task of the job for which its own waits.
+    task_ahead: Option<Uuid>,
     /// The pauses of its agent: in its campaign, and in all campaigns.
     pauses: Vec<Pause>,
     /// Its dependencies, while it waits for them.
@@ -116,6 +125,7 @@ async fn load_facts(
         waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),
         cancelled_because,
         turn_ahead: None,
+        task_ahead: task_ahead(&mut *conn, &job).await?,
         last_turn: turns::of_task(&mut *conn, id).await?.pop(),
         pauses: pauses(&mut *conn, &task).await?,
         job,
@@ -140,6 +150,19 @@ async fn turn_ahead(
     let running =
         latest.filter(|turn| turn.state == turns::State::Running && turn.job_id == head.job_id);
     Ok(running.map(|turn| TurnAhead { number: turn.number, task_id: turn.task_id, head }))
+}
+
+/// Finds the task of the job ahead in the lane.
+async fn task_ahead(
+    conn: &mut PgConnection,
+    job: &admin::Explanation,
+) -> Result<Option<Uuid>, Error> {
+    let job_id = match &job.cause {
+        Cause::Behind { job_id } => *job_id,
+        Cause::Hold { of: HoldOf::Job(job_id), .. } if *job_id != job.job_id => *job_id,
+        _ => return Ok(None),
+    };
+    Ok(tasks::of_jobs(conn, &[job_id]).await?.pop().map(|line| line.id))
 }
 
 /// Finds the open session of the conversation, or else the one that the task ran in.

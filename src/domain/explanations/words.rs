@@ -29,7 +29,8 @@ impl TaskFacts {
         if let Some((flow, step)) = &self.flow {
             because.push_str(&format!(" It is the step `{step}` of flow {flow}."));
         }
-        Explanation { task_id: self.task.id, state: self.task.state, because, next }
+        let obstacles = self.obstacles();
+        Explanation { task_id: self.task.id, state: self.task.state, because, next, obstacles }
     }
 
     fn done(&self) -> Reason {
@@ -170,15 +171,16 @@ impl TaskFacts {
                     head.started, head.between
                 ),
                 format!(
-                    "There is nothing to do: it starts by itself when that turn has ended. To stop that turn: `dalsegno task cancel {task_id}`."
+                    "There is nothing to do: it starts by itself when that turn, of task {task_id}, has ended. To stop that turn: `dalsegno task cancel {task_id}`."
                 ),
             );
         }
         let turn = self.last_turn.as_ref().filter(|turn| turn.state == turns::State::Running);
-        let because = match turn {
-            Some(turn) if self.job.state == "running" => {
+        let because = match (turn, self.task_ahead) {
+            (Some(turn), _) if self.job.state == "running" => {
                 format!("It is in turn {} of its session. {}", turn.number, self.job.because)
             }
+            (_, Some(other)) => format!("{} That job runs task {other}.", self.job.because),
             _ => self.job.because.clone(),
         };
         (because, self.job.next.clone())
@@ -283,6 +285,7 @@ mod tests {
             Amount,
             amount::{OnLimit, Owner, Unit},
             campaigns::Campaign,
+            explanations::Obstacle,
             tasks::Task,
             turns::Turn,
         },
@@ -314,6 +317,7 @@ mod tests {
             session: None,
             last_turn: None,
             turn_ahead: None,
+            task_ahead: None,
             pauses: Vec::new(),
             waiting: None,
             flow: None,
@@ -378,6 +382,27 @@ mod tests {
             "It waits for turn 4 of this conversation, which started 12 s ago on worker-2 (pid 41). It is next in line."
         );
         assert!(told.next.contains("`dalsegno task cancel 00000000-"), "{}", told.next);
+    }
+
+    #[test]
+    fn the_task_ahead_is_named_with_its_job() {
+        let mut facts = facts(State::Queued, "blocked");
+        facts.task_ahead = Some(Uuid::from_u128(8));
+        let told = facts.explain();
+        assert!(told.because.ends_with("That job runs task 00000000-0000-0000-0000-000000000008."));
+    }
+
+    #[test]
+    fn obstacles_are_those_of_the_text() {
+        let mut facts = facts(State::Queued, "held");
+        facts.job.cause =
+            admin::Cause::Hold { reason: "legal".to_owned(), of: admin::HoldOf::Job(7) };
+        assert_eq!(facts.explain().obstacles, [Obstacle::HeldJob { job_id: 7 }]);
+        facts.campaign.status = Status::Paused;
+        let campaign_id = facts.campaign.id;
+        assert_eq!(facts.explain().obstacles, [Obstacle::CampaignPause { campaign_id }]);
+        facts.job.state = "running".to_owned();
+        assert_eq!(facts.explain().obstacles, []);
     }
 
     #[test]

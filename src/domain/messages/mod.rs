@@ -25,7 +25,7 @@ pub use self::{
     search::{MessageHit, Search, search},
 };
 use super::StatementError;
-use crate::context::{Digest, Entry, Weight};
+use crate::context::{Digest, Entry, Weight, posts::Posts};
 use crate::transcript::{Message, Role, ToolCall};
 
 /// One row of a transcript.
@@ -52,6 +52,11 @@ pub struct StoredMessage {
 }
 
 impl StoredMessage {
+    /// Returns the posts of a message with the role of posts.
+    pub fn posts(&self) -> Option<Posts<'_>> {
+        (self.message.role == Role::Posts).then(|| Posts::of_entry(&self.message.text)).flatten()
+    }
+
     /// Uses the weight and digest that were measured when the message was written.
     pub fn into_entry(self) -> Entry {
         let weight = Weight::from_millitokens(u64::try_from(self.weight).unwrap_or(0));

@@ -42,6 +42,7 @@ pub fn steps() -> Vec<Step> {
         ("list_cleanup_runs", vec!["cleanup", "runs", "--after", "7", "--limit", "3"]),
         ("list_jobs", vec!["job", "ls", "--queue", "upkeep"]),
         ("list_jobs", vec!["job", "ls", "--state", "ready", "--limit", "1"]),
+        ("list_jobs", vec!["job", "ls", "--waits-for", "slot"]),
         ("list_jobs", vec!["job", "ls", "--after", "7", "--kind", "cleanup", "--lane", "cleanup"]),
         ("list_jobs", vec!["job", "ls", "--campaign", "Harbour"]),
         ("show_job", vec!["job", "show", "1"]),

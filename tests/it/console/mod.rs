@@ -3,6 +3,7 @@
 mod actions;
 mod assets;
 pub mod browser;
+mod campaign;
 mod catalogue;
 mod conversation;
 mod cost;
@@ -25,6 +26,7 @@ mod reachable;
 mod scenery;
 mod search;
 mod selection;
+mod session;
 mod sign_in;
 mod source;
 mod task;

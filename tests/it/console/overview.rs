@@ -4,7 +4,7 @@ use dalsegno::domain::tasks;
 use serde_json::{Value, json};
 
 use super::{browser::Browser, scenery::Scenery};
-use crate::http::client::send;
+use crate::{app::noon, http::client::send};
 
 impl Scenery {
     /// Makes a failed task, a pause of an agent and a held job.
@@ -101,6 +101,75 @@ async fn warnings_of_the_doctor_have_a_button_for_their_fix() {
     browser.wait_until("!document.querySelector('form[action=\"/do/enable_webhook\"]')").await;
     let kinds: Vec<_> = scenery.attention().await.iter().map(|it| it["kind"].clone()).collect();
     assert!(!kinds.contains(&json!("disabled_webhook")), "{kinds:?}");
+}
+
+impl Scenery {
+    /// Makes a provider refuse calls, holds a lane, and lets two tasks wait for the budget of their campaign.
+    async fn obstruct(&self) {
+        let pool = &self.app.pool;
+        let busy = "insert into dalsegno.busy_models (provider, model, since, refused_at, until, refusals, why)
+             values ('anthropic', 'claude-sonnet', $1::timestamptz - interval '13 minutes', $1, $1::timestamptz + interval '40 seconds', 5, '503 Service Unavailable')";
+        sqlx::query(busy).bind(noon()).execute(pool).await.unwrap();
+        let lane = format!("{}/copywriter/second", self.world.campaign.id);
+        self.add_apart("Part 12: The end.").await;
+        let path = format!("/v1/lanes/{}/hold", lane.replace('/', "%2F"));
+        self.change(&path, &json!({ "reason": "legal reads it first" })).await;
+        let limit = format!("/v1/campaigns/{}/budget", self.world.campaign.id);
+        self.send("PATCH", &limit, &json!({ "tokens": 900_000 })).await;
+        let waits = "insert into dalsegno.budget_waits (task_id, job_id, since, needed_micros, needed_tokens, owner, key)
+             select id, job_id, '2026-11-20 11:55+00', 0, 900001, 'campaign', campaign_id::text from dalsegno.tasks
+              where campaign_id = $1 and ended_at is null limit 2";
+        sqlx::query(waits).bind(self.world.campaign.id).execute(pool).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn providers_that_refuse_held_lanes_and_waits_for_budgets_are_listed() {
+    let scenery = Scenery::new().await;
+    scenery.obstruct().await;
+    let attention = scenery.attention().await;
+    let of = |kind: &str| {
+        attention.iter().find(|it| it["kind"] == kind).unwrap_or_else(|| panic!("{attention:?}"))
+    };
+    let busy = of("busy_model");
+    assert_eq!(attention[0], *busy, "{attention:?}");
+    assert_eq!(busy["name"], "claude-sonnet on anthropic");
+    assert!(busy["because"].as_str().unwrap().contains("503 Service Unavailable"), "{busy}");
+    assert!(busy["until"].is_string(), "{busy}");
+    let lane = of("held_lane");
+    assert!(lane["because"].as_str().unwrap().contains("legal reads it first"), "{lane}");
+    let budget = of("spent_budget");
+    assert_eq!(budget["count"], 2, "{budget}");
+    assert!(budget["because"].as_str().unwrap().contains("900001 tokens are needed"), "{budget}");
+    assert!(budget["command"].as_str().unwrap().contains("--tokens "), "{budget}");
+    let page = scenery.page("/").await;
+    let campaign = scenery.world.campaign.id;
+    for part in [
+        "/do/release_lane",
+        "/work/jobs?waits_for=snooze",
+        "Held, or in a held lane",
+        &format!("href=\"/campaigns/{campaign}\">Raise the limit"),
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    assert_eq!(scenery.attention().await.len(), attention.len());
+}
+
+#[tokio::test]
+async fn tasks_that_failed_with_the_same_error_are_one_row() {
+    let scenery = Scenery::new().await;
+    let failed = "update dalsegno.tasks set state = 'failed', started_at = created_at, ended_at = '2026-11-20 11:30+00',
+                error = 'there is no login: run `dalsegno credential ls`', result = null
+           where id = any ($1)";
+    let ids = vec![scenery.waiting, scenery.retried];
+    sqlx::query(failed).bind(&ids).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page("/").await;
+    assert!(page.contains("2 tasks with the same error"), "{page}");
+    assert!(page.contains("<code>dalsegno credential ls</code>"), "{page}");
+    let retry = page.split("href=\"").find(|part| part.starts_with("/tasks/selected?action=retry"));
+    let retry = retry.unwrap().split('"').next().unwrap().replace("&amp;", "&");
+    assert!(ids.iter().all(|id| retry.contains(&id.to_string())), "{retry}");
+    assert!(scenery.page(&retry).await.contains("Retry"), "{retry}");
 }
 
 #[tokio::test]

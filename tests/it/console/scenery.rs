@@ -3,7 +3,7 @@
 use dalsegno::domain::{
     amount::Limit,
     compactions::{self, AcceptedSummary, Cause},
-    sessions,
+    sessions, tasks,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -151,6 +151,12 @@ impl Scenery {
         let flow = json!({ "template": "reviewed-text", "inputs": { "task": format!("Write about the harbour. {HOSTILE}") } });
         let flow = self.send("POST", &format!("{campaign}/flows"), &flow).await;
         self.flow = flow["id"].as_str().unwrap().parse().unwrap();
+    }
+
+    /// Adds a task to a conversation that has no other one.
+    pub async fn add_apart(&self, prompt: &str) -> tasks::Task {
+        let new = tasks::New { instance: "second", ..self.world.ask(prompt) };
+        self.world.add_new(&new).await.unwrap().task
     }
 
     /// Sends a request that must succeed, as an administrator where keys are needed.

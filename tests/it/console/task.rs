@@ -1,5 +1,7 @@
 //! The page of a task: its priority and the answers of its attempts.
 
+use serde_json::json;
+
 use super::{browser::Browser, scenery::Scenery};
 
 #[tokio::test]
@@ -23,6 +25,55 @@ async fn the_priority_of_a_waiting_task_is_changed_on_its_page() {
     assert_eq!(task["priority"], 7);
     browser.open(&scenery.url(&format!("/tasks/{}", scenery.done))).await;
     assert!(!browser.has("#change-priority").await, "the task has ended");
+    assert!(browser.complaints().await.is_empty());
+}
+
+#[tokio::test]
+async fn an_explanation_has_links_and_the_button_that_ends_the_wait() {
+    let scenery = Scenery::new().await;
+    let ahead = scenery.add_apart("Part 11: The storm.").await;
+    let behind = scenery.add_apart("Part 12: The calm.").await;
+    let path = format!("/tasks/{}", behind.id);
+    let page = scenery.page(&path).await;
+    for target in [
+        format!("/work/jobs/{}", ahead.job_id),
+        format!("/tasks/{}", ahead.id),
+        "/work/lanes?name=".to_owned(),
+        format!("/work/jobs/{}", behind.job_id),
+        "/catalogue/agent/copywriter".to_owned(),
+    ] {
+        assert!(page.contains(&format!("href=\"{target}")), "{target} in {page}");
+    }
+    let hold = format!("/v1/jobs/{}/hold", ahead.job_id);
+    scenery.send("POST", &hold, &json!({ "reason": "legal reads it first" })).await;
+    assert!(scenery.page(&path).await.contains("/do/release_job"));
+    let limit = format!("/v1/campaigns/{}/budget", scenery.world.campaign.id);
+    scenery.send("PATCH", &limit, &json!({ "micros": null, "tokens": 1 })).await;
+    let page = scenery.page(&path).await;
+    assert!(
+        page.contains("name=\"number:tokens\"") && page.contains("/do/change_budget"),
+        "{page}"
+    );
+    let pause = format!("/v1/campaigns/{}/pause", scenery.world.campaign.id);
+    scenery.send("POST", &pause, &json!({ "reason": "client call" })).await;
+    let page = scenery.page(&path).await;
+    assert!(page.contains("/do/resume_campaign") && !page.contains("/do/release_job"), "{page}");
+}
+
+#[tokio::test]
+async fn the_limit_in_the_form_lets_the_task_go_on() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    let task = scenery.add_apart("Part 11: The storm.").await;
+    let limit = format!("/v1/campaigns/{}/budget", scenery.world.campaign.id);
+    scenery.send("PATCH", &limit, &json!({ "micros": null, "tokens": 1 })).await;
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url(&format!("/tasks/{}", task.id))).await;
+    browser.save_picture("task-budget").await;
+    browser.click("[popovertarget=raise-limit]").await;
+    browser.wait_until("document.querySelector('#raise-limit:popover-open')").await;
+    browser.click("#raise-limit .primary").await;
+    browser.wait_until("!document.querySelector('#raise-limit')").await;
     assert!(browser.complaints().await.is_empty());
 }
 

@@ -49,6 +49,9 @@ async fn a_turn_shows_its_phases_calls_and_tools() {
         .filter(|row| page.body.contains(&format!(">{row}<")))
         .collect();
     assert!(page.body.contains("2 calls, 1 tool"), "{}", page.body);
+    let (session, turn) = (turns.second.session_id.unwrap(), turns.second.turn.unwrap());
+    let rerun = format!("dalsegno turn rerun {session} --turn {turn} --call 1");
+    assert!(page.body.contains(&rerun), "{}", page.body);
     assert_eq!(rows, [&"Begin", &"status"], "the clock of the test stands still: {}", page.body);
 }
 

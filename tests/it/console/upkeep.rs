@@ -164,6 +164,10 @@ async fn the_installation_names_settings_with_their_origin_and_no_secret() {
     let timeout = settings.iter().find(|it| it["key"] == "http.request_timeout_secs").unwrap();
     assert_eq!(timeout["value"], 31, "{timeout}");
     assert_ne!(timeout["origin"], "default", "{timeout}");
+    let n_own = settings.iter().filter(|setting| setting["is_default"] == false).count();
+    assert!(n_own > 0 && n_own < settings.len() / 2, "{n_own} of {}", settings.len());
+    let page = app.get("/installation").await.body;
+    assert!(page.contains(&format!("{n_own} of {} are not defaults", settings.len())), "{page}");
     assert!(installation["tables"].as_array().unwrap().len() > 20, "{installation}");
     assert_eq!(installation["version"], env!("CARGO_PKG_VERSION"));
 }

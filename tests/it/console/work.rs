@@ -1,6 +1,6 @@
 //! The pages of the queue: what waits and why, workers, jobs, lanes, dead letters, bulk actions.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{browser::Browser, scenery::Scenery, upkeep_scenery::UpkeepScenery};
 use crate::{app::eventually, http::client::send};
@@ -45,6 +45,82 @@ async fn the_activity_of_workers_has_their_slots_and_runs() {
     for part in ["worker-a", "slot 3", "2 of 2 live", "0 of 5 slots", "bar-soft"] {
         assert!(page.contains(part), "{part} in {page}");
     }
+}
+
+#[tokio::test]
+async fn jobs_of_a_paused_campaign_are_not_ready() {
+    let scenery = Scenery::new().await;
+    let task = scenery.add_apart("Part 11: The storm.").await;
+    let behind = scenery.add_apart("Part 12: The calm.").await;
+    let pause = format!("/v1/campaigns/{}/pause", scenery.world.campaign.id);
+    scenery.apply("POST", &pause, &json!({ "reason": "client call" })).await;
+    let listed = scenery.get_json("/v1/jobs?waits_for=pause").await;
+    let ids: Vec<_> = listed["items"].as_array().unwrap().iter().map(|job| &job["id"]).collect();
+    assert!(ids.contains(&&json!(task.job_id)), "{listed}");
+    assert!(!ids.contains(&&json!(behind.job_id)), "it is behind the other: {listed}");
+    let list = scenery.page("/work/jobs?waits_for=pause").await;
+    assert!(list.contains("its campaign or its queue is paused"), "{list}");
+    assert!(list.contains("Part 11: The storm.") && !list.contains("Part 12"), "{list}");
+    let lane = format!("/work/lanes?name={}%2Fcopywriter%2Fsecond", scenery.world.campaign.id);
+    let lane = scenery.page(&lane).await;
+    assert!(lane.contains(">paused<"), "{lane}");
+    let work = scenery.page("/work").await;
+    assert!(work.contains("waits_for=pause") && work.contains(" paused</a>"), "{work}");
+    let overview = scenery.page("/").await;
+    assert!(overview.contains("0 ready to run"), "{overview}");
+    let path = "/work/jobs?waits_for=rain";
+    let refused = send(scenery.app.address, "GET", path, &[super::sign_in::HTML], "").await;
+    assert!(refused.status == 422 && refused.body.contains("rain"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn jobs_of_a_held_lane_are_not_behind_another_job() {
+    let scenery = Scenery::new().await;
+    let lane = format!("{}/copywriter/second", scenery.world.campaign.id);
+    let first = scenery.add_apart("Part 11: The storm.").await;
+    let hold = format!("/v1/lanes/{}/hold", lane.replace('/', "%2F"));
+    scenery.apply("POST", &hold, &json!({ "reason": "legal reads it first" })).await;
+    scenery.apply("POST", &format!("/v1/jobs/{}/cancel", first.job_id), &json!({})).await;
+    let second = scenery.add_apart("Part 12: The calm.").await;
+    let jobs = scenery.page("/work/jobs?waits_for=lane_hold").await;
+    assert!(jobs.contains("its lane is held") && jobs.contains("Part 12"), "{jobs}");
+    assert!(!jobs.contains("behind another job"), "{jobs}");
+    let page = scenery.page(&format!("/work/lanes?name={}", lane.replace('/', "%2F"))).await;
+    assert!(page.contains("lane held") && !page.contains(">behind<"), "{page}");
+    assert!(page.contains("<td class=\"num\">1</td>"), "its place: {page}");
+    let task = scenery.page(&format!("/tasks/{}", second.id)).await;
+    assert!(task.contains("/do/release_lane") && task.contains("/work/lanes?name="), "{task}");
+}
+
+#[tokio::test]
+async fn a_running_job_names_its_lease_and_its_worker() {
+    let furnished = UpkeepScenery::new().await;
+    let scenery = &furnished.scenery;
+    let task = scenery.add_apart("Part 11: The storm.").await;
+    let run =
+        "update dalsegno.jobs set state = 'running', lease = 77, attempt = 1, claimed_at = now(),
+                      worker_id = '00000000-0000-7000-8000-00000000000a' where id = $1";
+    sqlx::query(run).bind(task.job_id).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page(&format!("/work/jobs/{}", task.job_id)).await;
+    assert!(page.contains("worker-a") && page.contains("(pid 4711)"), "{page}");
+    assert!(page.contains("77, until "), "{page}");
+    assert!(!page.contains("{&quot;task&quot;"), "{page}");
+    assert!(page.contains("The payload, as the queue has it"), "{page}");
+}
+
+#[tokio::test]
+async fn runs_that_were_put_off_use_up_no_attempt() {
+    let furnished = UpkeepScenery::new().await;
+    let scenery = &furnished.scenery;
+    let job = scenery.world.add("Part 11: The storm.").await.job_id;
+    let put_off = "insert into dalsegno.runs (job_id, lease, started_at, ended_at, worker_id, attempt, outcome, queue, kind, error)
+         select $1, 100 + n, '2026-11-20 11:00+00', '2026-11-20 11:00+00'::timestamptz + n * interval '1 second', null, 1, 'snooze', 'turns', 'run_turn',
+                'it is called again at 2026-11-20 12:20:35 UTC' from generate_series(1, 3) as n";
+    sqlx::query(put_off).bind(job).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page(&format!("/work/jobs/{job}")).await;
+    assert!(page.contains("3 runs, 3 put off") && page.contains("put off"), "{page}");
+    assert_eq!(page.matches("is called again").count(), 1, "{page}");
+    assert!(!page.contains("12:20:35 UTC"), "{page}");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
+use super::WaitReason;
 use crate::{enqueue::NEVER, error::Error};
 
 /// Selection of jobs. Unset fields match everything.
@@ -21,6 +22,8 @@ pub struct JobFilter {
     pub lane: Option<String>,
     /// Only this group.
     pub group_key: Option<String>,
+    /// Only jobs that wait for this reason.
+    pub waits_for: Option<WaitReason>,
     /// Only ids after this one: the last id of the page before.
     pub after_id: Option<i64>,
     /// Largest number of jobs; 50 if unset.
@@ -52,7 +55,7 @@ pub struct JobSummary {
     pub run_at: DateTime<Utc>,
     /// When it was put on the queue.
     pub enqueued_at: DateTime<Utc>,
-    /// Why a scheduled job waits: `later`, `retry`, `snooze`, `crash` or `signal`.
+    /// Why it waits, in the words of the counts by reason.
     #[serde(default)]
     pub wait_reason: Option<String>,
     /// Reason of the person who held it, or the error of a dead letter.
@@ -90,6 +93,26 @@ pub struct JobDetail {
     pub headers: Option<Value>,
     /// Its ended attempts, the newest first.
     pub runs: Vec<RunRecord>,
+    /// Its present run.
+    #[serde(default)]
+    pub running: Option<PresentRun>,
+}
+
+/// The present run of a job.
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PresentRun {
+    /// The lease that it holds.
+    pub lease: i64,
+    /// When it was claimed.
+    pub claimed_at: DateTime<Utc>,
+    /// The worker of the run.
+    pub worker_id: Uuid,
+    /// The host of the worker.
+    pub host: Option<String>,
+    /// The process of the worker.
+    pub pid: Option<i32>,
+    /// When its worker has to have renewed the lease.
+    pub lease_until: Option<DateTime<Utc>>,
 }
 
 /// One ended attempt.
@@ -152,6 +175,7 @@ pub async fn list_jobs(
         filter.after_id.unwrap_or(0),
         filter.limit.unwrap_or(50),
         filter.group_key,
+        filter.waits_for.map(WaitReason::as_str),
     )
     .fetch_all(executor)
     .await
@@ -193,6 +217,16 @@ pub async fn find_job(conn: &mut PgConnection, job_id: i64) -> Result<JobDetail,
             wait_reason: row.wait_reason,
             reason: row.reason,
         },
+        running: row.lease.zip(row.claimed_at).zip(row.worker_id).map(
+            |((lease, claimed_at), worker_id)| PresentRun {
+                lease,
+                claimed_at,
+                worker_id,
+                host: row.host,
+                pid: row.pid,
+                lease_until: row.lease_until,
+            },
+        ),
         payload: row.payload,
         headers: row.headers,
         runs,

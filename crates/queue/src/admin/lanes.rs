@@ -35,6 +35,36 @@ pub struct LaneMember {
     pub lane_seq: Option<i64>,
     /// When it is due, or since when it is ready.
     pub run_at: DateTime<Utc>,
+    /// True if it could run, but its queue or its group is paused.
+    #[serde(default)]
+    pub is_paused: bool,
+}
+
+/// A lane that is held.
+#[derive(Debug, Clone)]
+pub struct HeldLane {
+    /// The name.
+    pub lane: String,
+    /// Why it is held.
+    pub reason: String,
+    /// Since when it is held.
+    pub held_at: Option<DateTime<Utc>>,
+    /// Number of its jobs, at most a thousand.
+    pub jobs: i64,
+}
+
+/// Lists held lanes, those that are held longest first. Reads all lanes.
+pub async fn held_lanes(executor: impl PgExecutor<'_>, limit: i64) -> Result<Vec<HeldLane>, Error> {
+    sqlx::query_as!(
+        HeldLane,
+        r#"SELECT l.key AS lane, l.hold_reason AS "reason!", l.held_at,
+                  (SELECT count(*) FROM (SELECT FROM dalsegno.jobs AS j WHERE j.lane_id = l.id AND j.lane_seq IS NOT NULL LIMIT 1000) AS own) AS "jobs!"
+             FROM dalsegno.lanes AS l WHERE l.hold_reason IS NOT NULL ORDER BY l.held_at, l.key LIMIT $1"#,
+        limit
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Error::of("list held lanes"))
 }
 
 /// Lists the names of held lanes, or of all lanes with jobs, after `after` in alphabetical order.
@@ -70,8 +100,11 @@ pub async fn find_lane(conn: &mut sqlx::PgConnection, lane: &str) -> Result<Lane
     .ok_or_else(|| unknown(lane))?;
     let members = sqlx::query_as!(
         LaneMember,
-        "SELECT id, kind, state, lane_seq, run_at FROM dalsegno.jobs WHERE lane_id = $1
-          ORDER BY lane_seq NULLS LAST, id LIMIT 100",
+        r#"SELECT j.id, j.kind, j.state, j.lane_seq, j.run_at,
+                  j.state = 'ready' AND EXISTS (SELECT FROM dalsegno.pauses AS p
+                     WHERE (p.scope, p.name) IN (('queue', j.queue), ('group', j.group_key))) AS "is_paused!"
+             FROM dalsegno.jobs AS j WHERE j.lane_id = $1
+            ORDER BY j.lane_seq NULLS LAST, j.id LIMIT 100"#,
         row.id
     )
     .fetch_all(conn)

@@ -16,14 +16,16 @@ mod workers;
 pub use activity::{
     RunMinute, WorkerLoad, WorkerRun, running_jobs, runs_by_minute, worker_loads, worker_runs,
 };
-pub use explain::{Cause, Explanation, RunningHead, explain, explain_alone, running_head};
+pub use explain::{Cause, Explanation, HoldOf, RunningHead, explain, explain_alone, running_head};
 pub use health::{Health, health, notifications_arrive};
 pub use jobs::{
-    CancelOutcome, GoneJob, JobDetail, JobFilter, JobSummary, RunRecord, cancel_job, cancel_jobs,
-    change_priority, find_job, hold_job, list_ended_jobs, list_jobs, release_held, release_job,
-    retry_job, runs_of, wake_snoozed,
+    CancelOutcome, GoneJob, JobDetail, JobFilter, JobSummary, PresentRun, RunRecord, cancel_job,
+    cancel_jobs, change_priority, find_job, hold_job, list_ended_jobs, list_jobs, release_held,
+    release_job, retry_job, runs_of, wake_snoozed,
 };
-pub use lanes::{LaneMember, LaneView, find_lane, hold_lane, list_lanes, release_lane};
+pub use lanes::{
+    HeldLane, LaneMember, LaneView, find_lane, held_lanes, hold_lane, list_lanes, release_lane,
+};
 pub use queues::{
     Count, PauseScope, QueueView, count_jobs, count_waiting, find_queue, list_queues, pause,
     pause_reason, resume,

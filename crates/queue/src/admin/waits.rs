@@ -1,5 +1,7 @@
 //! Waiting jobs by the reason for which they wait.
 
+use std::str::FromStr;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
@@ -22,6 +24,9 @@ pub struct WaitCount {
     pub oldest_at: DateTime<Utc>,
     /// When the first of them is due, if they wait for a time.
     pub next_at: Option<DateTime<Utc>>,
+    /// Since when the first of them is ready, if they wait for a slot or for the end of a pause.
+    #[serde(default)]
+    pub ready_at: Option<DateTime<Utc>>,
 }
 
 /// A reason for which a job waits.
@@ -55,6 +60,53 @@ pub enum WaitReason {
     Person,
     /// A decision of a person after its failure.
     Failure,
+}
+
+impl WaitReason {
+    /// All reasons.
+    pub const ALL: [Self; 12] = [
+        Self::Slot,
+        Self::Pause,
+        Self::Lane,
+        Self::LaneHold,
+        Self::Later,
+        Self::Retry,
+        Self::Snooze,
+        Self::Condition,
+        Self::Crash,
+        Self::Signal,
+        Self::Person,
+        Self::Failure,
+    ];
+
+    /// Returns the name, as lists of jobs have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Slot => "slot",
+            Self::Pause => "pause",
+            Self::Lane => "lane",
+            Self::LaneHold => "lane_hold",
+            Self::Later => "later",
+            Self::Retry => "retry",
+            Self::Snooze => "snooze",
+            Self::Condition => "condition",
+            Self::Crash => "crash",
+            Self::Signal => "signal",
+            Self::Person => "person",
+            Self::Failure => "failure",
+        }
+    }
+}
+
+impl FromStr for WaitReason {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == text).ok_or_else(|| {
+            let known = Self::ALL.map(Self::as_str).join(", ");
+            format!("`{text}` is not a reason for which jobs wait: use {known}")
+        })
+    }
 }
 
 /// Counts waiting jobs by queue and reason, among the [`MAX_COUNTED`] oldest live jobs.

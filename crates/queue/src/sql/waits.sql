@@ -8,7 +8,8 @@ SELECT j.queue AS "queue!",
             WHEN j.wait_reason = 'snooze' AND j.run_at >= dalsegno.never() THEN 'condition'
             ELSE j.wait_reason::text END AS "reason!: WaitReason",
        count(*) AS "jobs!", min(j.enqueued_at) AS "oldest_at!",
-       min(j.run_at) FILTER (WHERE j.state = 'scheduled' AND j.run_at < dalsegno.never()) AS "next_at?"
+       min(j.run_at) FILTER (WHERE j.state = 'scheduled' AND j.run_at < dalsegno.never()) AS "next_at?",
+       min(j.run_at) FILTER (WHERE j.state = 'ready') AS "ready_at?"
   FROM (SELECT * FROM dalsegno.jobs ORDER BY id LIMIT $1) AS j
  WHERE j.state <> 'running'
  GROUP BY 1, 2

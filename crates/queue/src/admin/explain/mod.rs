@@ -35,9 +35,20 @@ pub enum Cause {
     /// The job waits for a call of `dalsegno.signal`.
     Signal,
     /// The job, its lane or the head of its lane is held for this reason.
-    Hold { reason: String },
+    Hold { reason: String, of: HoldOf },
+    /// The job waits for another one of its lane, which is not held.
+    Behind { job_id: i64 },
     /// The group of the job is paused.
     GroupPause { group: String },
+}
+
+/// A job or a lane that is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HoldOf {
+    /// The job itself, or the head of its lane.
+    Job(i64),
+    /// Its lane.
+    Lane(String),
 }
 
 /// Explains a job. An unknown id is explained as well.
@@ -143,14 +154,20 @@ impl JobFacts {
     }
 
     fn cause(&self) -> Cause {
-        let hold = |reason: &Option<String>| {
-            reason.clone().map_or(Cause::Explained, |reason| Cause::Hold { reason })
+        let hold = |reason: &Option<String>, of: Option<HoldOf>| {
+            let hold = reason.clone().zip(of);
+            hold.map_or(Cause::Explained, |(reason, of)| Cause::Hold { reason, of })
         };
         match self.state.as_str() {
             "scheduled" if self.awaits_signal() => Cause::Signal,
-            "held" => hold(&self.hold_reason),
-            "blocked" if self.lane_hold_reason.is_some() => hold(&self.lane_hold_reason),
-            "blocked" if self.head_state.as_deref() == Some("held") => hold(&self.head_hold_reason),
+            "held" => hold(&self.hold_reason, Some(HoldOf::Job(self.id))),
+            "blocked" if self.lane_hold_reason.is_some() => {
+                hold(&self.lane_hold_reason, self.lane.clone().map(HoldOf::Lane))
+            }
+            "blocked" if self.head_state.as_deref() == Some("held") => {
+                hold(&self.head_hold_reason, self.head_id.map(HoldOf::Job))
+            }
+            "blocked" => self.head_id.map_or(Cause::Explained, |job_id| Cause::Behind { job_id }),
             "ready" => self
                 .paused_group()
                 .map_or(Cause::Explained, |(group, _)| Cause::GroupPause { group: group.into() }),
@@ -238,13 +255,25 @@ mod tests {
     fn the_cause_names_the_hold_or_the_paused_group_of_the_text() {
         let held = JobFacts { hold_reason: Some("legal".into()), ..facts("held") };
         let behind = JobFacts {
+            head_id: Some(5),
             head_state: Some("held".into()),
             head_hold_reason: Some("legal".into()),
             ..facts("blocked")
         };
-        for facts in [held, behind] {
-            assert_eq!(facts.explain().cause, Cause::Hold { reason: "legal".into() });
+        let lane = JobFacts {
+            lane: Some("chat-1".into()),
+            lane_hold_reason: Some("legal".into()),
+            ..facts("blocked")
+        };
+        for (facts, of) in [
+            (held, HoldOf::Job(7)),
+            (behind.clone(), HoldOf::Job(5)),
+            (lane, HoldOf::Lane("chat-1".into())),
+        ] {
+            assert_eq!(facts.explain().cause, Cause::Hold { reason: "legal".into(), of });
         }
+        let ready = JobFacts { head_state: Some("ready".into()), ..behind };
+        assert_eq!(ready.explain().cause, Cause::Behind { job_id: 5 });
         let group = JobFacts {
             group_key: Some("harbour".into()),
             group_pause_reason: Some("client call".into()),

@@ -148,7 +148,7 @@ impl JobFacts {
         let Some(head) = self.head_id else {
             return (
                 format!("No job of the lane `{lane}` is ready yet. {behind}."),
-                "The sweep of lanes, every queue.upkeep_secs, makes the next job ready.".to_owned(),
+                "The sweep of lanes, which runs every `queue.upkeep_secs` seconds, makes the next job ready.".to_owned(),
             );
         };
         let kind = self.head_kind.as_deref().unwrap_or("?");
@@ -235,7 +235,7 @@ impl JobFacts {
         let lease_over = self.worker_lease_secs.is_none_or(|secs| secs < 0.0);
         let next = if let Some(secs) = self.cancel_requested_secs {
             format!(
-                "Its cancellation was requested {}. Its handler has queue.cancel_grace_secs to stop; then it is aborted.",
+                "Its cancellation was requested {}. Its handler is asked to stop, and is aborted if it has not stopped within the grace period, the setting `queue.cancel_grace_secs`.",
                 format_ago(secs)
             )
         } else if self.worker_gone.is_some() || lease_over {
@@ -284,7 +284,7 @@ impl JobFacts {
                 "There is no job {}: it is not in the queue, is not a dead letter, and has no stored run.",
                 self.id
             ),
-            "Check the number with `dalsegno job ls`. Runs are removed after queue.keep.runs_days."
+            "Check the number with `dalsegno job ls`. Runs are removed after `queue.keep.runs_days` days."
                 .to_owned(),
         )
     }

@@ -1,0 +1,188 @@
+//! Waits of many tasks for one thing: a provider that refuses calls, a budget without space, a held lane.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use sqlx::PgConnection;
+
+use super::{Attention, Error, Kind, MAX_OF_KIND};
+use crate::{
+    domain::{
+        Amount,
+        amount::{OnLimit, Refusal},
+        budgets::{self, AwaitedBudget, OwnerKind},
+        busy_models::{self, BusyModel},
+        campaigns::{self, SpentBudget},
+        tasks,
+        text::count,
+    },
+    queue::admin::{self, HeldLane},
+};
+
+/// A shorter wait for a provider is over before a person could act.
+const SHORTEST_BUSY: TimeDelta = TimeDelta::minutes(1);
+
+/// Lists the models whose provider refuses calls for longer than a moment.
+pub(super) async fn busy_models(
+    conn: &mut PgConnection,
+    now: DateTime<Utc>,
+) -> Result<Vec<Attention>, Error> {
+    let busy = busy_models::list(&mut *conn, now).await?;
+    Ok(busy.iter().filter(|model| is_refusing(model, now)).map(of_busy).collect())
+}
+
+fn is_refusing(model: &BusyModel, now: DateTime<Utc>) -> bool {
+    model.until > now && model.until - model.since >= SHORTEST_BUSY
+}
+
+fn of_busy(model: &BusyModel) -> Attention {
+    let BusyModel { provider, model, since, until, refusals, why } = model;
+    let refused = count(*refusals, "call was refused", "calls in a row were refused");
+    let because = format!("{refused}, and all tasks with this model wait: {why}");
+    let name = format!("{model} on {provider}");
+    let command = "dalsegno job ls --waits-for snooze".to_owned();
+    Attention {
+        since: Some(*since),
+        until: Some(*until),
+        ..Attention::of(Kind::BusyModel, &name, because, command)
+    }
+}
+
+/// Lists the budgets that tasks wait for, and those that are used up.
+pub(super) async fn budgets(conn: &mut PgConnection) -> Result<Vec<Attention>, Error> {
+    let mut all = Vec::new();
+    for awaited in budgets::list_waits(&mut *conn, MAX_OF_KIND).await? {
+        all.extend(of_awaited(&mut *conn, awaited).await?);
+    }
+    for spent in campaigns::spent_budgets(&mut *conn, MAX_OF_KIND).await? {
+        if all.iter().all(|known| known.campaign_id != Some(spent.campaign_id)) {
+            all.push(of_spent(spent));
+        }
+    }
+    Ok(all)
+}
+
+/// Describes the wait for a budget. `None`: the budget has space by now.
+async fn of_awaited(
+    conn: &mut PgConnection,
+    awaited: AwaitedBudget,
+) -> Result<Option<Attention>, Error> {
+    if awaited.owner == "task" {
+        return of_task_budget(conn, awaited).await;
+    }
+    let kind = OwnerKind::ALL.into_iter().find(|kind| kind.as_str() == awaited.owner);
+    let Some(kind) = kind else { return Ok(None) };
+    let Some(budget) = budgets::find(conn, kind, &awaited.key, None).await? else {
+        return Ok(None);
+    };
+    let Err(refusal) = budget.check(awaited.needed) else { return Ok(None) };
+    let name = match (kind, &budget.name) {
+        (_, Some(name)) => name.clone(),
+        (OwnerKind::Day, None) => "the budget of the day".to_owned(),
+        (kind, None) => format!("{} {}", kind.as_str(), budget.key),
+    };
+    let campaign_id = (kind == OwnerKind::Campaign).then(|| budget.key.parse().ok()).flatten();
+    let attention = of_refusal(Kind::SpentBudget, &awaited, &refusal);
+    Ok(Some(Attention { name, campaign_id, ..attention }))
+}
+
+async fn of_task_budget(
+    conn: &mut PgConnection,
+    awaited: AwaitedBudget,
+) -> Result<Option<Attention>, Error> {
+    let Ok(id) = awaited.key.parse() else { return Ok(None) };
+    let task = match tasks::get(conn, id).await {
+        Err(tasks::Error::Unknown(_)) => return Ok(None),
+        found => found?,
+    };
+    let Err(refusal) = task.check_budget(Amount::ZERO, awaited.needed) else { return Ok(None) };
+    let attention = of_refusal(Kind::SpentTaskBudget, &awaited, &refusal);
+    let (name, agent) = (task.prompt, Some(task.agent));
+    Ok(Some(Attention { name, agent, campaign_id: Some(task.campaign_id), ..attention }))
+}
+
+fn of_refusal(kind: Kind, awaited: &AwaitedBudget, refusal: &Refusal) -> Attention {
+    let waiting = count(awaited.tasks, "task waits", "tasks wait");
+    let because = format!("{waiting}: {}", refusal.amounts());
+    let command = refusal.raise_command().trim_matches('`').to_owned();
+    let attention = Attention::of(kind, &awaited.key, because, command);
+    Attention { since: Some(awaited.since), count: Some(awaited.tasks), ..attention }
+}
+
+fn of_spent(SpentBudget { campaign_id, name, in_money, on_limit }: SpentBudget) -> Attention {
+    let because = match on_limit {
+        OnLimit::Wait => "the budget is used up: further tasks of the campaign wait",
+        OnLimit::Fail => "the budget is used up: further tasks of the campaign fail",
+    };
+    let flag = if in_money { "--money AMOUNT" } else { "--tokens NUMBER" };
+    let command = format!("dalsegno campaign budget {campaign_id} {flag}");
+    let subject = campaign_id.to_string();
+    let attention = Attention::of(Kind::SpentBudget, &subject, because.to_owned(), command);
+    Attention { name, campaign_id: Some(campaign_id), ..attention }
+}
+
+/// Lists held lanes. Without any, which is usual, it reads nothing.
+pub(super) async fn held_lanes(
+    conn: &mut PgConnection,
+    n_held: i64,
+) -> Result<Vec<Attention>, Error> {
+    if n_held == 0 {
+        return Ok(Vec::new());
+    }
+    Ok(admin::held_lanes(conn, MAX_OF_KIND).await?.into_iter().map(of_lane).collect())
+}
+
+fn of_lane(HeldLane { lane, reason, held_at, jobs }: HeldLane) -> Attention {
+    let waiting = count(jobs, "job waits", "jobs wait");
+    let because = match reason.as_str() {
+        "" => format!("the lane is held, and {waiting}"),
+        reason => format!("the lane is held, and {waiting}: {reason}"),
+    };
+    let command = format!("dalsegno lane release {lane}");
+    let attention = Attention::of(Kind::HeldLane, &lane, because, command);
+    Attention {
+        campaign_id: lane.split('/').next().and_then(|part| part.parse().ok()),
+        agent: lane.split('/').nth(1).map(str::to_owned),
+        since: held_at,
+        count: Some(jobs),
+        ..attention
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_provider_that_refuses_for_a_moment_needs_no_person() {
+        let now = DateTime::UNIX_EPOCH + TimeDelta::hours(1);
+        let model = |since: i64, until: i64| BusyModel {
+            provider: "anthropic".to_owned(),
+            model: "claude".to_owned(),
+            since: now + TimeDelta::seconds(since),
+            until: now + TimeDelta::seconds(until),
+            refusals: 2,
+            why: "503 Service Unavailable".to_owned(),
+        };
+        assert!(!is_refusing(&model(-5, 10), now));
+        assert!(!is_refusing(&model(-600, -1), now));
+        let busy = model(-600, 30);
+        assert!(is_refusing(&busy, now));
+        let found = of_busy(&busy);
+        assert_eq!((found.name.as_str(), found.until), ("claude on anthropic", Some(busy.until)));
+        assert!(found.because.contains("503 Service Unavailable"), "{}", found.because);
+    }
+
+    #[test]
+    fn the_command_for_a_spent_budget_has_its_unit() {
+        let spent = |in_money| {
+            let name = "Harbour".to_owned();
+            of_spent(SpentBudget {
+                campaign_id: uuid::Uuid::nil(),
+                name,
+                in_money,
+                on_limit: OnLimit::Wait,
+            })
+        };
+        assert!(spent(true).command.ends_with("--money AMOUNT"));
+        assert!(spent(false).command.ends_with("--tokens NUMBER"));
+    }
+}

@@ -1,0 +1,53 @@
+//! The page of a campaign: the statuses of its agents.
+
+use serde_json::{Value, json};
+
+use super::scenery::Scenery;
+
+impl Scenery {
+    /// Returns the status of the copywriter.
+    async fn status(&self) -> String {
+        let path = format!("/v1/campaigns/{}/agents", self.world.campaign.id);
+        let statuses = self.get_json(&path).await;
+        let all = statuses["items"].as_array().unwrap();
+        let own = |it: &&Value| it["agent"] == "copywriter" && it["instance"] == "main";
+        all.iter().find(own).unwrap()["state"].as_str().unwrap().to_owned()
+    }
+
+    /// Leaves the copywriter without an open task.
+    async fn cancel_flow(&self) {
+        self.send("POST", &format!("/v1/flows/{}/cancel", self.flow), &json!({})).await;
+    }
+
+    async fn set_last_task(&self, state: &str) {
+        let fail = "update dalsegno.sessions set state = 'error' where id = $1";
+        sqlx::query(fail).bind(self.session_id).execute(&self.app.pool).await.unwrap();
+        let end = "update dalsegno.tasks set state = $2, result = null, error = case when $2 = 'failed' then 'no login' end
+               where id = (select task_id from dalsegno.turns where session_id = $1 order by number desc limit 1)";
+        let end = sqlx::query(end).bind(self.session_id).bind(state);
+        end.execute(&self.app.pool).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_agent_whose_last_task_was_cancelled_has_not_failed() {
+    let scenery = Scenery::new().await;
+    scenery.cancel_flow().await;
+    scenery.set_last_task("failed").await;
+    assert_eq!(scenery.status().await, "error");
+    let page = scenery.page(&format!("/campaigns/{}", scenery.world.campaign.id)).await;
+    assert!(page.contains("its last task failed"), "{page}");
+    scenery.set_last_task("cancelled").await;
+    assert_eq!(scenery.status().await, "idle");
+}
+
+#[tokio::test]
+async fn an_agent_that_failed_in_a_session_for_one_task_has_failed() {
+    let scenery = Scenery::new().await;
+    scenery.cancel_flow().await;
+    scenery.set_last_task("failed").await;
+    let ephemeral = "update dalsegno.sessions as s set ephemeral = true, closed_at = s.used_at,
+                opened_by_task = (select task_id from dalsegno.turns where session_id = s.id order by number desc limit 1) where id = $1";
+    sqlx::query(ephemeral).bind(scenery.session_id).execute(&scenery.app.pool).await.unwrap();
+    assert_eq!(scenery.status().await, "error");
+}

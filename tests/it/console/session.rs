@@ -1,0 +1,110 @@
+//! The page of a session: the transcript beside what the model sees.
+
+use serde_json::{Value, json};
+
+use super::{browser::Browser, scenery::Scenery};
+
+impl Scenery {
+    /// Replaces the stored contexts of the session with one of these parts, of its last turn.
+    pub async fn store_context(&self, parts: Value) {
+        sqlx::query("delete from dalsegno.manifests where session_id = $1")
+            .bind(self.session_id)
+            .execute(&self.app.pool)
+            .await
+            .unwrap();
+        let store = "insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, sha256, manifest)
+             select $1, max(number), 0, '2026-11-20 12:00+00', 900, decode(repeat('00', 32), 'hex'), $2
+               from dalsegno.turns where session_id = $1 and ended_at is not null";
+        sqlx::query(store)
+            .bind(self.session_id)
+            .bind(json!({ "parts": parts }))
+            .execute(&self.app.pool)
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn messages_of_an_undone_compaction_are_sent_again() {
+    let scenery = Scenery::new().await;
+    scenery
+        .store_context(json!([
+            { "kind": "summary", "tokens": 675, "sent": true, "why": "stands_in" },
+            { "kind": "transcript", "span": { "from_seq": 1, "to_seq": 4 }, "tokens": 0, "sent": false, "why": "folded" },
+        ]))
+        .await;
+    let undone = "insert into dalsegno.compactions (session_id, from_seq, to_seq, tokens_before, tokens_after, created_at, applied_at, undone_at,
+                generation, parent, turn, cause, outcome, summary)
+         values ($1, 1, 4, 9000, 675, '2026-11-20 11:50+00', '2026-11-20 11:50+00', '2026-11-20 12:01+00', 1, 0, 1, 'manual', 'applied', 'A lamp.')";
+    sqlx::query(undone).bind(scenery.session_id).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page(&format!("/sessions/{}", scenery.session_id)).await;
+    assert!(!page.contains("covered by the summary"), "{page}");
+    assert!(page.contains("again, without the summary"), "{page}");
+    assert!(page.contains("Its compaction was undone after this call"), "{page}");
+}
+
+#[tokio::test]
+async fn posts_are_shown_as_posts() {
+    let scenery = Scenery::new().await;
+    let posts = json!({ "left_out": 2, "posts": [{
+        "id": "00000000-0000-7000-8000-00000000000a", "seq": 13, "sender": "ann", "to": "copywriter",
+        "posted_at": "2026-11-20T11:40:00Z", "text": "The lamp is **dark**. <script>alert(1)</script>",
+    }] });
+    let replace = "update dalsegno.messages set role = 'posts', text = $2
+          where session_id = $1 and seq = (select min(seq) from dalsegno.messages where session_id = $1)";
+    sqlx::query(replace)
+        .bind(scenery.session_id)
+        .bind(posts.to_string())
+        .execute(&scenery.app.pool)
+        .await
+        .unwrap();
+    let page = scenery.page(&format!("/sessions/{}", scenery.session_id)).await;
+    assert!(!page.contains("left_out"), "{page}");
+    for part in [
+        "<strong>dark</strong>",
+        "2 further posts were left out",
+        "1 post of <bdi>ann</bdi>",
+        "#p13\">post 13</a>",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    assert!(!page.contains("<script>alert"), "{page}");
+}
+
+#[tokio::test]
+async fn answers_are_not_cut_at_a_height() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    let long = "The lamp was lit at dusk.\n\n".repeat(120);
+    sqlx::query(
+        "update dalsegno.messages set text = $2 where session_id = $1 and role = 'assistant'",
+    )
+    .bind(scenery.session_id)
+    .bind(long)
+    .execute(&scenery.app.pool)
+    .await
+    .unwrap();
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url(&format!("/sessions/{}", scenery.session_id))).await;
+    let is_cut = "return [...document.querySelectorAll('.msg:not(.seen) .said')].some((it) => it.scrollHeight > it.clientHeight + 1)";
+    assert_eq!(browser.run(is_cut).await, false);
+    browser.save_picture("session-long-answers").await;
+}
+
+#[tokio::test]
+async fn the_last_visit_is_told_in_the_time_zone_of_the_pages() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::with(&[("scheduler.time_zone", "Asia/Tokyo")]).await;
+    let url = scenery.url("/");
+    sqlx::query("update dalsegno.tasks set state = 'failed', started_at = created_at, ended_at = '2026-11-20 11:30+00', error = 'no login' where id = $1")
+        .bind(scenery.waiting)
+        .execute(&scenery.app.pool)
+        .await
+        .unwrap();
+    browser.open(&url).await;
+    browser.run("localStorage.setItem('visit /', JSON.stringify({ newest: 1, at: Date.UTC(2026, 10, 20, 12, 0) })); window.addEventListener('pagehide', () => localStorage.setItem('visit /', JSON.stringify({ newest: 1, at: Date.UTC(2026, 10, 20, 12, 0) })))").await;
+    browser.open(&url).await;
+    browser.wait_until("document.querySelector('.visit')").await;
+    let words = browser.text(".visit").await;
+    assert!(words.contains("21:00"), "{words}");
+}
