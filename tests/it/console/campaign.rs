@@ -46,7 +46,7 @@ async fn an_agent_that_failed_in_a_session_for_one_task_has_failed() {
     let scenery = Scenery::new().await;
     scenery.cancel_flow().await;
     scenery.set_last_task("failed").await;
-    let ephemeral = "update dalsegno.sessions as s set ephemeral = true, closed_at = s.used_at,
+    let ephemeral = "update dalsegno.sessions as s set ephemeral = true,
                 opened_by_task = (select task_id from dalsegno.turns where session_id = s.id order by number desc limit 1) where id = $1";
     sqlx::query(ephemeral).bind(scenery.session_id).execute(&scenery.app.pool).await.unwrap();
     assert_eq!(scenery.status().await, "error");

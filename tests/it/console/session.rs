@@ -5,15 +5,21 @@ use serde_json::{Value, json};
 use super::{browser::Browser, scenery::Scenery};
 
 impl Scenery {
-    /// Replaces the stored contexts of the session with one of these parts, of its last turn.
+    /// Appends a message to the transcript of the session, with the properties of its last one.
+    async fn append(&self, role: &str, text: &str) {
+        let copy = "insert into dalsegno.messages
+             select (jsonb_populate_record(m, jsonb_build_object('id', gen_random_uuid(), 'seq', m.seq + 1, 'role', $2::text, 'text', $3::text))).*
+               from dalsegno.messages as m where m.session_id = $1 order by m.seq desc limit 1";
+        let copy = sqlx::query(copy).bind(self.session_id).bind(role).bind(text);
+        copy.execute(&self.app.pool).await.unwrap();
+        let last = "update dalsegno.sessions set last_seq = last_seq + 1 where id = $1";
+        sqlx::query(last).bind(self.session_id).execute(&self.app.pool).await.unwrap();
+    }
+
+    /// Stores a context of these parts as the last one of the session.
     pub async fn store_context(&self, parts: Value) {
-        sqlx::query("delete from dalsegno.manifests where session_id = $1")
-            .bind(self.session_id)
-            .execute(&self.app.pool)
-            .await
-            .unwrap();
         let store = "insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, sha256, manifest)
-             select $1, max(number), 0, '2026-11-20 12:00+00', 900, decode(repeat('00', 32), 'hex'), $2
+             select $1, max(number), 9, '2026-11-20 12:00+00', 900, decode(repeat('00', 32), 'hex'), $2
                from dalsegno.turns where session_id = $1 and ended_at is not null";
         sqlx::query(store)
             .bind(self.session_id)
@@ -50,14 +56,7 @@ async fn posts_are_shown_as_posts() {
         "id": "00000000-0000-7000-8000-00000000000a", "seq": 13, "sender": "ann", "to": "copywriter",
         "posted_at": "2026-11-20T11:40:00Z", "text": "The lamp is **dark**. <script>alert(1)</script>",
     }] });
-    let replace = "update dalsegno.messages set role = 'posts', text = $2
-          where session_id = $1 and seq = (select min(seq) from dalsegno.messages where session_id = $1)";
-    sqlx::query(replace)
-        .bind(scenery.session_id)
-        .bind(posts.to_string())
-        .execute(&scenery.app.pool)
-        .await
-        .unwrap();
+    scenery.append("posts", &posts.to_string()).await;
     let page = scenery.page(&format!("/sessions/{}", scenery.session_id)).await;
     assert!(!page.contains("left_out"), "{page}");
     for part in [
@@ -76,14 +75,7 @@ async fn answers_are_not_cut_at_a_height() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;
     let long = "The lamp was lit at dusk.\n\n".repeat(120);
-    sqlx::query(
-        "update dalsegno.messages set text = $2 where session_id = $1 and role = 'assistant'",
-    )
-    .bind(scenery.session_id)
-    .bind(long)
-    .execute(&scenery.app.pool)
-    .await
-    .unwrap();
+    scenery.append("assistant", &long).await;
     browser.resize(1440, 900).await;
     browser.open(&scenery.url(&format!("/sessions/{}", scenery.session_id))).await;
     let is_cut = "return [...document.querySelectorAll('.msg:not(.seen) .said')].some((it) => it.scrollHeight > it.clientHeight + 1)";
