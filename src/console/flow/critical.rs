@@ -95,7 +95,7 @@ mod tests {
             state: if secs.is_some() { State::Done } else { State::Queued },
             after: after.iter().copied().map(Uuid::from_u128).collect(),
             started_at: secs.map(|_| begin),
-            ended_at: secs.map(|secs| begin + chrono::TimeDelta::seconds(secs)),
+            ended_at: secs.map(|secs| begin + TimeDelta::seconds(secs)),
         }
     }
 
