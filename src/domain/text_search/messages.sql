@@ -1,4 +1,4 @@
--- Finds answers and results of tools, the newest first. $1 question · $2 weeks as tsquery, or NULL · $3 campaign · $4 campaigns · $5 agent ·
+-- Finds results of tools, and answers that are no result of a task, the newest first. $1 question · $2 weeks as tsquery, or NULL · $3 campaign · $4 campaigns · $5 agent ·
 -- $6 instance · $7 since · $8, $9 place before which it begins · $10 matches at most · $11 rows at most
 --
 -- A message that later sessions have inherited is found once, in the latest of them.
@@ -6,7 +6,7 @@ with near as materialized (
   select m.session_id, m.seq, m.id, m.created_at, s.campaign_id,
          case when s.instance = 'main' then s.agent_type else s.agent_type || '/' || s.instance end as author
     from dalsegno.messages as m join dalsegno.sessions as s on s.id = m.session_id
-   where m.role in ('assistant', 'tool')
+   where (m.role = 'tool' or m.tool_calls is not null or m.partial)
      and dalsegno.text_words(m.text, m.created_at)
          @@ case when $2::text is null then dalsegno.text_query($1) else dalsegno.text_query($1) && $2::text::tsquery end
      and ($3::uuid is null or s.campaign_id = $3) and ($4::uuid[] is null or s.campaign_id = any ($4))

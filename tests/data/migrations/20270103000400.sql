@@ -1,3 +1,3 @@
 -- Reads through the index.
 select count(*) from dalsegno.messages
- where role in ('assistant', 'tool') and dalsegno.text_words(text, created_at) @@ dalsegno.text_query('part');
+ where (role = 'tool' or tool_calls is not null or partial) and dalsegno.text_words(text, created_at) @@ dalsegno.text_query('part');

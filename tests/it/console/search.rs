@@ -51,6 +51,16 @@ async fn the_search_leads_to_the_exact_place_of_a_text() {
     assert!(browser.text(".post:target").await.contains("albatross"));
     let is_in_view = "(() => { const { top } = document.querySelector('.post:target').getBoundingClientRect(); return top >= 0 && top < innerHeight; })()";
     browser.wait_until(is_in_view).await;
+    // Answers are found as results of their tasks. This one was interrupted.
+    let interrupted = "with session as (
+             update dalsegno.sessions as s set last_seq = last_seq + 1 where s.id = $1 returning s.last_seq)
+         insert into dalsegno.messages (session_id, seq, turn, created_at, id, role, text, weight, digest, partial)
+         select m.session_id, session.last_seq, m.turn, m.created_at, gen_random_uuid(), m.role, m.text, m.weight, m.digest, true
+           from dalsegno.messages as m, session
+          where m.session_id = $1 and m.role = 'assistant' and m.text like '%LH-0433%'";
+    let pool = &scenery.app.pool;
+    let added = sqlx::query(interrupted).bind(scenery.session_id).execute(pool).await.unwrap();
+    assert_eq!(added.rows_affected(), 1);
     browser.open(&scenery.url("/search?q=LH-0433&kind=message")).await;
     browser.click(".hits header > a").await;
     browser.wait_until("document.querySelector('.msg:target')").await;

@@ -154,7 +154,7 @@ async fn each_kind_of_texts_is_searched_by_its_index() {
         ),
         (
             "messages_texts",
-            "explain select id from dalsegno.messages where role in ('assistant', 'tool')
+            "explain select id from dalsegno.messages where (role = 'tool' or tool_calls is not null or partial)
              and dalsegno.text_words(text, created_at) @@ dalsegno.text_query('words')",
         ),
     ];
