@@ -86,6 +86,7 @@ impl Command {
             | Self::Eval(_)
             | Self::Budget(_)
             | Self::Cost(_)
+            | Self::Search(_)
             | Self::Fidelity(_)
             | Self::Context(_)
             | Self::Webhook(_) => ExecutionTarget::AnyServer,

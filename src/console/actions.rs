@@ -61,6 +61,8 @@ fn read(view: &View, name: &str, text: &str) -> Result<Option<(String, Value)>, 
     let wrong = |detail: String| Refusal::new(Kind::Invalid, "bad_field", detail);
     let value = match (way, text.trim()) {
         ("lines", text) => text.lines().map(str::trim).filter(|line| !line.is_empty()).collect(),
+        // An object of nulls would be a budget without a limit, which is refused.
+        (_, "") if name.contains('.') => return Ok(None),
         (_, "") => Value::Null,
         ("money", amount) => {
             let micros = parse_money(&amount.replace(',', "."));
@@ -152,6 +154,7 @@ mod tests {
         assert_eq!(value("money:micros", " 12.50 "), Some(json!(12_500_000)));
         assert_eq!(value("money:micros", "12,5"), Some(json!(12_500_000)));
         assert_eq!(value("money:micros", ""), Some(Value::Null));
+        assert_eq!(value("money:budget.micros", ""), None);
         assert_eq!(value("number:tokens", "250000"), Some(json!(250_000)));
         assert_eq!(value("text:client_context", "a\r\nb"), Some(json!("a\nb")));
         assert_eq!(value("text:client_context", ""), Some(Value::Null));

@@ -15,8 +15,8 @@ use crate::domain::{
 /// After every moment at which something was written.
 const FUTURE: TimeDelta = TimeDelta::weeks(520);
 
-/// Searches the texts of all campaigns, the newest first: prompts and results of tasks, posts, valid items of the memory, results of tools, and
-/// answers that are no result of a task: those before a tool, and interrupted ones.
+/// Searches the texts of all campaigns, the newest first: prompts and results of tasks, posts, valid items of the memory, results of tools,
+/// answers before a tool and interrupted ones. Other answers are found as the results of their tasks.
 ///
 /// Words of four letters or more also find longer words that begin with them. Of a text, the first 65,536 characters are searched; of open
 /// tasks the newest 1,000. If more than 10,000 texts of a kind and of a span of weeks match, some of them are left out.

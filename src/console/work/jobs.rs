@@ -34,6 +34,7 @@ pub(in crate::console) struct PageQuery {
     lane: String,
     #[serde(default)]
     campaign_id: String,
+    #[serde(default)]
     waits_for: String,
     cursor: Option<i64>,
 }

@@ -1,4 +1,4 @@
--- Finds results of tools, and answers that are no result of a task, the newest first. $1 question · $2 weeks as tsquery, or NULL · $3 campaign · $4 campaigns · $5 agent ·
+-- Finds results of tools, answers before a tool and interrupted ones, the newest first. $1 question · $2 weeks as tsquery, or NULL · $3 campaign · $4 campaigns · $5 agent ·
 -- $6 instance · $7 since · $8, $9 place before which it begins · $10 matches at most · $11 rows at most
 --
 -- A message that later sessions have inherited is found once, in the latest of them.

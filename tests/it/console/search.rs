@@ -73,6 +73,7 @@ async fn the_search_leads_to_the_exact_place_of_a_text() {
 async fn filters_of_the_search_are_in_the_url_and_usable_by_keyboard() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;
+    scenery.post("Part of the board.").await;
     browser.resize(1440, 900).await;
     browser.open(&scenery.url("/search?q=part")).await;
     let n_all = browser.run("return document.querySelectorAll('.hits > li').length").await;

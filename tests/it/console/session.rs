@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 use super::{browser::Browser, scenery::Scenery};
 
 impl Scenery {
-    /// Appends a message to the transcript of the session, with the properties of its last one.
-    async fn append(&self, role: &str, text: &str) {
+    /// Appends a message to the transcript of the session, with the properties of its last one. `posts` are their places on the board.
+    async fn append(&self, role: &str, text: &str, posts: Option<&[i64]>) {
         let copy = "insert into dalsegno.messages
-             select (jsonb_populate_record(m, jsonb_build_object('id', gen_random_uuid(), 'seq', m.seq + 1, 'role', $2::text, 'text', $3::text))).*
+             select (jsonb_populate_record(m, jsonb_build_object('id', gen_random_uuid(), 'seq', m.seq + 1, 'role', $2::text, 'text', $3::text,
+                                                                 'posts', $4::bigint[]))).*
                from dalsegno.messages as m where m.session_id = $1 order by m.seq desc limit 1";
-        let copy = sqlx::query(copy).bind(self.session_id).bind(role).bind(text);
+        let copy = sqlx::query(copy).bind(self.session_id).bind(role).bind(text).bind(posts);
         copy.execute(&self.app.pool).await.unwrap();
         let last = "update dalsegno.sessions set last_seq = last_seq + 1 where id = $1";
         sqlx::query(last).bind(self.session_id).execute(&self.app.pool).await.unwrap();
@@ -56,7 +57,7 @@ async fn posts_are_shown_as_posts() {
         "id": "00000000-0000-7000-8000-00000000000a", "seq": 13, "sender": "ann", "to": "copywriter",
         "posted_at": "2026-11-20T11:40:00Z", "text": "The lamp is **dark**. <script>alert(1)</script>",
     }] });
-    scenery.append("posts", &posts.to_string()).await;
+    scenery.append("notice", &posts.to_string(), Some(&[13])).await;
     let page = scenery.page(&format!("/sessions/{}", scenery.session_id)).await;
     assert!(!page.contains("left_out"), "{page}");
     for part in [
@@ -75,7 +76,7 @@ async fn answers_are_not_cut_at_a_height() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;
     let long = "The lamp was lit at dusk.\n\n".repeat(120);
-    scenery.append("assistant", &long).await;
+    scenery.append("assistant", &long, None).await;
     browser.resize(1440, 900).await;
     browser.open(&scenery.url(&format!("/sessions/{}", scenery.session_id))).await;
     let is_cut = "return [...document.querySelectorAll('.msg:not(.seen) .said')].some((it) => it.scrollHeight > it.clientHeight + 1)";

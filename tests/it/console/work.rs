@@ -87,7 +87,7 @@ async fn jobs_of_a_held_lane_are_not_behind_another_job() {
     assert!(!jobs.contains("behind another job"), "{jobs}");
     let page = scenery.page(&format!("/work/lanes?name={}", lane.replace('/', "%2F"))).await;
     assert!(page.contains("lane held") && !page.contains(">behind<"), "{page}");
-    assert!(page.contains("<td class=\"num\">1</td>"), "its place: {page}");
+    assert!(page.contains("class=\"num\">1</td>"), "its place: {page}");
     let task = scenery.page(&format!("/tasks/{}", second.id)).await;
     assert!(task.contains("/do/release_lane") && task.contains("/work/lanes?name="), "{task}");
 }
