@@ -61,6 +61,10 @@ fn read(view: &View, name: &str, text: &str) -> Result<Option<(String, Value)>, 
     let wrong = |detail: String| Refusal::new(Kind::Invalid, "bad_field", detail);
     let value = match (way, text.trim()) {
         ("lines", text) => text.lines().map(str::trim).filter(|line| !line.is_empty()).collect(),
+        ("words", words) => {
+            let words = words.split([',', ' ', '\n']).map(str::trim);
+            words.filter(|word| !word.is_empty()).collect()
+        }
         // An object of nulls would be a budget without a limit, which is refused.
         (_, "") if name.contains('.') => return Ok(None),
         (_, "") => Value::Null,
@@ -76,10 +80,6 @@ fn read(view: &View, name: &str, text: &str) -> Result<Option<(String, Value)>, 
         }
         ("text", _) => Value::String(text),
         ("flag", text) => Value::Bool(text == "true"),
-        ("words", words) => {
-            let words = words.split([',', ' ', '\n']).map(str::trim);
-            words.filter(|word| !word.is_empty()).collect()
-        }
         ("json", json) => serde_json::from_str(json).map_err(|error| {
             wrong(format!(
                 "`{name}` is not valid JSON: {error}: write for example {{\"parts\": 9}}"
@@ -155,6 +155,8 @@ mod tests {
         assert_eq!(value("money:micros", "12,5"), Some(json!(12_500_000)));
         assert_eq!(value("money:micros", ""), Some(Value::Null));
         assert_eq!(value("money:budget.micros", ""), None);
+        assert_eq!(value("words:tags", ""), Some(json!([])));
+        assert_eq!(value("words:tags", "red, blue"), Some(json!(["red", "blue"])));
         assert_eq!(value("number:tokens", "250000"), Some(json!(250_000)));
         assert_eq!(value("text:client_context", "a\r\nb"), Some(json!("a\nb")));
         assert_eq!(value("text:client_context", ""), Some(Value::Null));

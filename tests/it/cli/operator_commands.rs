@@ -76,7 +76,7 @@ pub fn steps() -> Vec<Step> {
             "search_texts",
             vec!["search", "part", "--agent", "copywriter", "--since", "2026-01-01T00:00:00Z"],
         ),
-        ("search_texts", vec!["search", "--", "-part"]),
+        ("search_texts", vec!["search", "..."]),
         ("add_webhook", vec!["webhook", "add", "https://example.com/", "--kind", "task.done"]),
         ("add_webhook", vec!["webhook", "add", "https://127.0.0.1/", "--campaign", "Harbour"]),
         ("list_webhooks", vec!["webhook", "ls"]),
