@@ -188,7 +188,7 @@ mod tests {
             id,
             campaign_id: Uuid::from_u128(8),
             author: "planner".into(),
-            at: chrono::Utc::now(),
+            at: chrono::DateTime::UNIX_EPOCH,
             snippet: Vec::new(),
             session_id,
             seq,
