@@ -107,7 +107,7 @@ fn parse_number(text: &str) -> Option<i64> {
     };
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || part.len() > zeros || !is_number(part) {
+    if whole.is_empty() || part.len() > zeros || ![whole, part].into_iter().all(is_number) {
         return None;
     }
     format!("{whole}{part}{}", "0".repeat(zeros - part.len())).parse().ok()
