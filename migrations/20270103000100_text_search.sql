@@ -7,7 +7,7 @@
 -- Adds: text_words, task_words, text_query, text_snippet.
 
 create function dalsegno.text_words(text text, at timestamptz) returns tsvector language sql immutable parallel safe as $body$
-  -- A vector has less than 1 MB. The words of so many characters fit, whatever they are.
+  -- A vector is limited to 1 MB. The words of so many characters always fit.
   select to_tsvector('pg_catalog.simple', left(text, 65536))
          || array_to_tsvector(array[':w' || (floor(extract(epoch from at at time zone 'UTC') / 604800)::bigint)::text])
 $body$;

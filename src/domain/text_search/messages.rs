@@ -1,4 +1,4 @@
-//! Full-text search in answers and in results of tools. Campaign and agent are those of the session.
+//! Full-text search in results of tools, in answers before a tool and in interrupted ones. Campaign and agent are those of the session.
 
 use sqlx::PgExecutor;
 
