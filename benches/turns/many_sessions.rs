@@ -2,11 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    bare,
-    common::size,
-    fixture::Fixture,
-};
+use crate::{bare, common::size, fixture::Fixture};
 
 fn n_sessions() -> usize {
     size::of(64, 16)
