@@ -62,7 +62,7 @@ pub(in crate::console) async fn estimate(
         session: field("session"),
     };
     let shown = match page.caller.run(draft.question(given)).await {
-        Ok(estimate) => estimates::show(&page, &estimate),
+        Ok(estimate) => estimates::show(&page, &estimate).await?,
         // The agent is paused, the prompt is empty, or the campaign is closed: the reason is the answer.
         Err(refusal) => {
             html! { div.error { h2 { "It cannot be estimated" } p { bdi { (refusal.detail) } } } }

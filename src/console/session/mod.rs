@@ -215,7 +215,7 @@ async fn estimate(page: &Page, detail: &Detail, is_shown: bool) -> Result<Markup
         return Ok(section("Next turn", &html! {}, &offer));
     }
     let shown = match page.caller.run(EstimateSession { id: session.id, prompt: None }).await {
-        Ok(estimate) => estimates::show(page, &estimate),
+        Ok(estimate) => estimates::show(page, &estimate).await?,
         // The agent is paused, or a turn runs: the reason is the answer.
         Err(refusal) => {
             html! { div.error { h2 { "It cannot be estimated" } p { bdi { (refusal.detail) } } } }
