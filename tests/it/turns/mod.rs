@@ -33,6 +33,7 @@ mod rounds;
 mod side_contexts;
 mod stored_rows;
 mod stretch_summaries;
+mod structured_results;
 mod turn_details;
 mod without_faults;
 
