@@ -6,6 +6,7 @@ mod copies;
 mod preview;
 mod remedies;
 mod result;
+mod structured;
 mod timeline;
 
 use axum::{
@@ -67,6 +68,7 @@ pub(super) async fn show(
                 (timeline::show(&page.view, &detail))
                 (prompt(&detail))
                 (result::show(&page, &detail, &query, attempt).await?)
+                (structured::show(&detail))
                 (preview::show(&page, &detail.task, query.context == "true").await?)
                 (others(&detail))
                 (children::form(&page, &detail).await?)

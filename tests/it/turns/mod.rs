@@ -34,6 +34,7 @@ mod search_index;
 mod side_contexts;
 mod stored_rows;
 mod stretch_summaries;
+mod structured_results;
 mod turn_details;
 mod without_faults;
 
