@@ -161,7 +161,7 @@ impl Operation for ListAgents {
     type Output = Agents;
 
     async fn run(self, call: &Call) -> Result<Agents, Refusal> {
-        let agents = Agents::of(&*call.catalogue()?, call.config.provider);
+        let agents = Agents::of(&*call.catalogue()?, call.config.provider.clone());
         agents.map_err(|error| Refusal::fault(Self::SPEC.id, &error))
     }
 }
