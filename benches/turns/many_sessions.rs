@@ -2,11 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    bare,
-    common::size,
-    fixture::{Conversation, Fixture},
-};
+use crate::{bare, common::size, fixture::Fixture};
 
 fn n_sessions() -> usize {
     size::of(64, 16)
@@ -31,7 +27,7 @@ pub async fn rate(ground: &Fixture) -> anyhow::Result<Value> {
     let conversations = ground.conversations(n_sessions(), n_sessions() / 4).await?;
     ground.run(&conversations, n_warm_up()).await?;
     let bare = bare::rate(ground, &conversations, n_measured()).await?;
-    let budgets = rate_with_budget(ground, &conversations).await?;
+    let budgets = rate_with_budget(ground).await?;
     let ratio = spread["turns_per_s"]
         .as_f64()
         .zip(bare["turns_per_s"].as_f64())
@@ -58,20 +54,18 @@ async fn rate_in(ground: &Fixture, n_campaigns: usize) -> anyhow::Result<Value> 
     }))
 }
 
-/// Runs the same conversations without budgets and with one of the day, which all turns reserve in, alternately: so the load of the
-/// machine and the growth of the conversations concern both. Each part begins with `vacuum analyze`, after which connections plan their
-/// statements anew; it is long enough for them to reuse plans, as they do in a service.
-async fn rate_with_budget(
-    ground: &Fixture,
-    conversations: &[Conversation],
-) -> anyhow::Result<Value> {
-    let n_each = n_measured();
-    let n_turns = (conversations.len() * n_each) as f64;
+/// Measures without budgets and with one of the day, which all turns reserve in, alternately, so that the load of the machine concerns
+/// both. Each part has conversations of its own, because turns of long ones cost more. It begins with `vacuum analyze`, after which
+/// connections plan their statements anew, and is long enough for them to reuse plans, as they do in a service.
+async fn rate_with_budget(ground: &Fixture) -> anyhow::Result<Value> {
+    let n_turns = (n_sessions() * n_measured()) as f64;
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for _ in 0..N_ALTERNATIONS {
         for (limit, rates) in [(None, &mut without), (Some(i64::MAX / 2), &mut with)] {
             ground.set_day_budget(limit).await?;
-            let ran = ground.measure(conversations, n_each).await?;
+            let conversations = ground.conversations(n_sessions(), n_sessions() / 4).await?;
+            ground.run(&conversations, n_warm_up()).await?;
+            let ran = ground.measure(&conversations, n_measured()).await?;
             rates.push((n_turns / ran.took.as_secs_f64()).round());
         }
     }
