@@ -1,4 +1,4 @@
-//! What a request contains, and that it can be shown again.
+//! Content of requests, and their display without a call.
 
 use std::sync::Arc;
 
