@@ -181,6 +181,11 @@ impl Config {
         // A name that cannot be one is a problem of its section.
         let names = sections.names().filter_map(|name| Provider::parse(name).ok());
         self.agents.known_providers = names.collect();
+        let holds_session = |name: &&Provider| {
+            sections.capabilities(name.as_str()).is_some_and(|it| it.holds_session)
+        };
+        let known = self.agents.known_providers.iter();
+        self.agents.session_holders = known.filter(holds_session).cloned().collect();
         for endpoint in &self.endpoints {
             self.sessions.ttl_days.insert(endpoint.name.clone(), endpoint.ttl_days);
         }

@@ -136,7 +136,7 @@ fn check(
                 }
             }
             let mut problems = catalogue.problems();
-            problems.0.extend(jobs::agent_problems(&catalogue, config, &capabilities));
+            problems.0.extend(jobs::agent_problems(&catalogue, config));
             problems.0.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
             (problems, catalogue.agents().count())
         }

@@ -171,6 +171,7 @@ mod tests {
             nodes_folder: at("nodes"),
             look_every_ms: 0,
             known_providers: Vec::new(),
+            session_holders: Vec::new(),
             provider: Provider::parse("sim").unwrap(),
             model: "sim-1".to_owned(),
             variables: Vec::new(),

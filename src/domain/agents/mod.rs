@@ -58,6 +58,9 @@ pub struct Config {
     /// Providers that files may name: those of the configuration.
     #[serde(skip)]
     pub known_providers: Vec<Provider>,
+    /// Those of them that keep the conversation themselves: the service sends them no tools.
+    #[serde(skip)]
+    pub session_holders: Vec<Provider>,
     /// The provider of agents whose files name none.
     pub provider: Provider,
     pub model: String,

@@ -85,7 +85,7 @@ pub use self::{
     },
     store::{add, add_together},
     task::{State, Task},
-    texts::{find_ended_texts, find_open_texts},
+    texts::{find_ended_texts, find_fresh_texts, has_search_backlog, index_words},
     waits::{
         Predecessor, TaskWaits, WaitRange, WaitedFor, end_wait, find_lost_signals, predecessors,
         wait_for_flow, waits_of,

@@ -284,6 +284,7 @@ pub fn files(folder: impl Into<PathBuf>, skills_folder: impl Into<PathBuf>) -> C
         nodes_folder: "/no/nodes".into(),
         look_every_ms: 0,
         known_providers: providers(),
+        session_holders: vec![Provider::parse("claude").unwrap()],
         provider: Provider::parse("sim").unwrap(),
         model: "sim-1".to_owned(),
         variables: vec!["BOARD_TOKEN".to_owned()],

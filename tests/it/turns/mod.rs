@@ -31,6 +31,7 @@ mod reruns;
 mod roles;
 mod rollover;
 mod rounds;
+mod search_index;
 mod side_contexts;
 mod stored_rows;
 mod stretch_summaries;
