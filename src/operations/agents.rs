@@ -161,7 +161,8 @@ impl Operation for ListAgents {
     type Output = Agents;
 
     async fn run(self, call: &Call) -> Result<Agents, Refusal> {
-        let agents = Agents::of(&*call.catalogue()?, call.config.agents.provider);
+        let provider = call.config.agents.provider.clone();
+        let agents = Agents::of(&*call.catalogue()?, provider);
         agents.map_err(|error| Refusal::fault(Self::SPEC.id, &error))
     }
 }
