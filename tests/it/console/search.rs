@@ -97,7 +97,7 @@ async fn the_search_without_words_or_hits_says_what_to_do() {
     let page = scenery.page("/search").await;
     assert!(page.contains("class=\"empty\"") && page.contains("dalsegno search"), "{page}");
     let page = scenery.page("/search?q=xylograph&kind=post").await;
-    assert!(page.contains("No text has these words") && page.contains("Search everything"));
+    assert!(page.contains("No text has these words") && page.contains("Search without filters"));
     for (path, words) in [
         ("/search?q=quay&kind=poem", "`poem` is not a kind of texts"),
         ("/search?q=quay&range=2d", "`2d` is not a time range"),

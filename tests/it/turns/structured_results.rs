@@ -256,3 +256,40 @@ async fn ollama_gets_the_schema_as_format_unless_tools_are_offered() {
     assert!(last.contains("the answer is not JSON: "), "{last}");
     assert!(!last.contains("<task "), "{last}");
 }
+
+#[tokio::test]
+async fn the_command_reads_a_schema_from_a_file_or_as_json_and_prints_the_result() {
+    let fixture = Fixture::new(&[]).await;
+    let campaign = fixture.campaign.id.to_string();
+    let file = fixture.folder().join("title.schema.json");
+    std::fs::write(&file, schema().to_string()).unwrap();
+    let worker = fixture.start_worker().await;
+    for given in [file.to_str().unwrap(), &schema().to_string()] {
+        let prompt = "Write. [[sim: json {\"title\": \"One\"}]]";
+        let arguments = ["--campaign", &campaign, "--agent", "writer", "--result-schema", given];
+        let add = [&["task", "add"], &arguments[..], &["--wait", "30s", prompt]].concat();
+        let added = fixture.run_configured(&add).await;
+        let printed = String::from_utf8_lossy(&added.stdout);
+        assert!(added.status.success() && printed.contains("{\"title\":\"One\"}"), "{added:?}");
+    }
+    worker.stop().await;
+    let wrong = ["--campaign", &campaign, "--agent", "writer", "--result-schema", "{\"type\": 7}"];
+    let refused =
+        fixture.run_configured(&[&["task", "add"], &wrong[..], &["Write."]].concat()).await;
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && error.contains("/type"), "{refused:?}");
+    assert_eq!(fixture.count("select count(*) from dalsegno.tasks").await, 2);
+}
+
+#[tokio::test]
+async fn an_agent_file_with_an_invalid_schema_is_refused_at_its_line() {
+    let fixture = Fixture::new(&[]).await;
+    let file =
+        "---\nname: writer\ndescription: Writes\nresult_schema: { type: 7 }\n---\nYou write.\n";
+    fixture.write_agent("writer", file);
+    let checked = fixture.run_configured(&["agent", "check"]).await;
+    let error = [checked.stdout.as_slice(), &checked.stderr].concat();
+    let error = String::from_utf8_lossy(&error);
+    assert!(!checked.status.success(), "{checked:?}");
+    assert!(error.contains("writer.md:4") && error.contains("result_schema"), "{error}");
+}
