@@ -21,8 +21,8 @@ use super::{
     lists::session_state,
     page::{Page, PageResult},
     parts::{
-        Action, Confirmation, Tone, agent, agent_name, empty, facts, gauge, icon, id, next_page,
-        section, sentence, tokens, wide,
+        Action, Confirmation, Tone, agent, agent_name, counted, empty, facts, gauge, icon, id,
+        next_page, section, sentence, tokens, wide,
     },
     turn::turn_state,
 };
@@ -134,7 +134,7 @@ fn head(page: &Page, detail: &Detail, name: &str) -> Markup {
                     (session_state(session))
                     (agent(&session.agent, &session.instance))
                     span { bdi { (session.model) } " on " (session.provider) }
-                    span { (session.turns) " turns" }
+                    span { (counted(usize::try_from(session.turns).unwrap_or(0), "turn", "turns")) }
                     (id("session", session.id))
                 }
             }
@@ -217,7 +217,7 @@ async fn estimate(page: &Page, detail: &Detail, is_shown: bool) -> Result<Markup
         Ok(estimate) => estimates::show(page, &estimate),
         // The agent is paused, or a turn runs: the reason is the answer.
         Err(refusal) => {
-            html! { div.error { h2 { "It cannot be estimated" } p { bdi { (refusal.detail) } } } }
+            html! { div.error { h2 { "It cannot be estimated" } p { bdi { (sentence(&page.view, &refusal.detail)) } } } }
         }
     };
     Ok(html! { div #estimate { (shown) } })
