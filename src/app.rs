@@ -57,8 +57,7 @@ impl App {
 /// The configuration sections that requests need.
 #[derive(Debug)]
 pub struct Sections {
-    /// The provider of agents that name none.
-    pub provider: agents::Provider,
+    pub agents: agents::Config,
     pub tasks: tasks::Config,
     pub mentions: mentions::Config,
     pub board: posts::Config,

@@ -72,7 +72,13 @@ fn parts<'a>(view: View<'a>, shown: &'a Posts<'a>) -> Parts<'a> {
         parameters: None,
         blackboard: None,
         results: None,
-        task: Task { entry_id: Uuid::from_u128(u128::MAX), prompt: "Go on.", asked_by: None },
+        result_schema: None,
+        task: Task {
+            entry_id: Uuid::from_u128(u128::MAX),
+            prompt: "Go on.",
+            asked_by: None,
+            is_correction: false,
+        },
     }
 }
 

@@ -162,5 +162,6 @@ pub fn ask<'a>(campaign_id: Uuid, agent: &'a Agent, prompt: &'a str) -> tasks::N
         traceparent: None,
         labels: Default::default(),
         parameters: None,
+        result_schema: None,
     }
 }

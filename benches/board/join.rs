@@ -93,7 +93,7 @@ async fn fan_out(ground: &Fixture, parent: &Task) -> anyhow::Result<FannedOut> {
 async fn end_all(ground: &Fixture, ids: &[Uuid]) -> anyhow::Result<()> {
     let end = async |id: Uuid| {
         let mut tx = ground.pool.begin().await?;
-        let result = End::Done { result: "It is done." };
+        let result = End::Done { result: "It is done.", result_json: None };
         tasks::end(&mut tx, id, result, Amount::ZERO, SystemClock.now()).await?;
         tx.commit().await?;
         anyhow::Ok(())

@@ -150,6 +150,7 @@ impl Fixture {
             traceparent: None,
             labels: Default::default(),
             parameters: None,
+            result_schema: None,
         };
         let mut tx = self.pool.begin().await?;
         let added = tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;

@@ -217,6 +217,7 @@ impl Fixture {
                 traceparent: None,
                 labels: Default::default(),
                 parameters: None,
+                result_schema: None,
             };
             tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;
         }

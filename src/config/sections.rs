@@ -8,7 +8,7 @@ use crate::{app, jobs, tools};
 impl From<&Config> for app::Sections {
     fn from(config: &Config) -> Self {
         Self {
-            provider: config.agents.provider,
+            agents: config.agents.clone(),
             tasks: config.tasks.clone(),
             mentions: config.mentions.clone(),
             board: config.board,

@@ -4,11 +4,26 @@ use maud::{Markup, html};
 
 use super::{
     page::Page,
-    parts::{Tone, section, tokens, wide},
+    parts::{Tone, counted, section, tokens, wide},
 };
-use crate::domain::estimates::{ChargeRange, Estimate, Way, WayEstimate};
+use crate::{
+    domain::{
+        budgets::{OwnedBudget, OwnerKind},
+        estimates::{ChargeRange, Estimate, Way, WayEstimate},
+    },
+    operations::{ListBudgets, Refusal},
+};
 
-pub(super) fn show(page: &Page, estimate: &Estimate) -> Markup {
+pub(super) async fn show(page: &Page, estimate: &Estimate) -> Result<Markup, Refusal> {
+    let list = ListBudgets { owner: None, key: None, cursor: None, limit: Some(200) };
+    let budgets = page.caller.run_if_allowed(list).await?.map_or_else(Vec::new, |list| list.items);
+    let campaign = estimate.campaign_id.to_string();
+    let pays = |budget: &&OwnedBudget| match budget.owner {
+        OwnerKind::Agent => budget.key == estimate.agent,
+        OwnerKind::Campaign => budget.key == campaign,
+        OwnerKind::Day => true,
+        OwnerKind::User => false,
+    };
     let end = html! { bdi { (estimate.model) } " on " (estimate.provider) };
     let history = &estimate.history;
     let table = html! {
@@ -27,8 +42,30 @@ pub(super) fn show(page: &Page, estimate: &Estimate) -> Markup {
         }
         (wide("Ways", &table))
         @for note in &estimate.notes { p."small soft after" { bdi { (note) } } }
+        @for budget in budgets.iter().filter(pays) { (left(page, budget)) }
     };
-    section("Estimate", &end, &body)
+    Ok(section("Estimate", &end, &body))
+}
+
+/// Says what is left of a budget that would pay, and if tasks wait for it already.
+fn left(page: &Page, budget: &OwnedBudget) -> Markup {
+    let OwnedBudget { limit, spent, reserved, .. } = budget;
+    let owner = match budget.owner {
+        OwnerKind::Agent => "the agent",
+        OwnerKind::Campaign => "the campaign",
+        OwnerKind::Day => "the day",
+        OwnerKind::User => "the user",
+    };
+    let rest = |limit: i64, spent: i64, reserved: i64| (limit - spent - reserved).max(0);
+    html! {
+        p."small after" {
+            "The " a href="/cost/budgets" { "budget" } " of " (owner) " has "
+            @if let Some(micros) = limit.micros { b { (page.view.money(rest(micros, spent.micros, reserved.micros))) } " " }
+            @if let Some(n) = limit.tokens { b { (tokens(rest(n, spent.tokens, reserved.tokens))) " tokens" } " " }
+            "left."
+            @if budget.waiting_tasks > 0 { " " (counted(usize::try_from(budget.waiting_tasks).unwrap_or(0), "task waits", "tasks wait")) " for it already, so a new one may wait, too." }
+        }
+    }
 }
 
 fn row(page: &Page, way: &WayEstimate) -> Markup {

@@ -59,7 +59,13 @@ fn own_facts(page: &Page, installation: &InstallationView) -> Markup {
         ("Created", page.view.time(installation.created_at)),
         ("Postgres", html! { (database.server_version) }),
         ("Database", html! { (bytes(database.bytes)) }),
-        ("Signed in as", html! { bdi { (page.caller.name()) } }),
+        (
+            "Signed in as",
+            match page.caller.name() {
+                "" => html! { "no key is needed here" },
+                key => html! { bdi { (key) } },
+            },
+        ),
     ])
 }
 
@@ -172,7 +178,7 @@ fn growth_by_day(tables: &[TableSize]) -> Markup {
     let grown = last.bytes - first.bytes;
     let words = match days.len() {
         1 => format!(
-            "{} on {}. Growth is shown from the second cleanup on.",
+            "{} on {}, stored by the nightly cleanup. The growth by day is shown from its second run on.",
             bytes(last.bytes),
             day(first)
         ),

@@ -95,7 +95,7 @@ fn form(query: &PageQuery, names: &Names) -> Markup {
         form.filters action=(HERE) role="search" {
             label.grow { "Words" input type="search" name="q" value=(query.q) maxlength="1000" placeholder="the quay" autocomplete="off"; }
             label { "In" select name="kind" {
-                option value="" { "everything" }
+                option value="" { "all of these" }
                 @for kind in TextKind::ALL { option value=(kind.as_str()) selected[kind.as_str() == query.kind] { (many(kind)) } }
             } }
             label { "Campaign" (names.select("campaign_id", &query.campaign_id)) }
@@ -105,7 +105,7 @@ fn form(query: &PageQuery, names: &Names) -> Markup {
                 @for range in TimeRange::ALL { option value=(range.as_str()) selected[range.as_str() == query.range] { (range.words()) } }
             } }
             button.btn { "Search" }
-            @if is_filtered { a."btn quiet" href=(target(&query.q)) { "Search everything" } }
+            @if is_filtered { a."btn quiet" href=(target(&query.q)) { "Search without filters" } }
         }
     }
 }
@@ -120,7 +120,7 @@ fn hits(page: &Page, query: &PageQuery, names: &Names, listing: &Listing<TextHit
             div.empty {
                 "No text has these words. "
                 @if !query.cursor.is_empty() { a href=(target(&query.q)) { "Back to the newest" } }
-                @else if is_filtered { a href=(target(&query.q)) { "Search everything" } }
+                @else if is_filtered { a href=(target(&query.q)) { "Search without filters" } }
                 @else { "Fewer words find more; a word of four letters or more also finds longer ones." }
                 code { "dalsegno search \"" (title(&query.q)) "\"" }
             }

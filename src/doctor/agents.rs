@@ -10,6 +10,7 @@ use crate::{
         flows::{self, Templates},
         text::count,
     },
+    jobs,
 };
 
 const CHECK: &str = "agents";
@@ -33,7 +34,7 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
             ];
             let what = what.map(|(files, folder)| format!("{files} {}", place(folder))).join("; ");
             let mut findings = vec![match problems.is_empty() {
-                true => Finding::ok(CHECK, what, WHY),
+                true => report_warnings(&catalogue, config, what),
                 false => report_broken(&problems),
             }];
             findings.extend(reach(config, &catalogue));
@@ -44,6 +45,18 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
             report_broken(&problems),
             Finding::skipped(FLOWS, "they name agents, and no agents exist", WHY_FLOWS),
         ],
+    }
+}
+
+/// Reports keys with which agents cannot work as their files say. The service accepts these files.
+fn report_warnings(catalogue: &Catalogue, config: &Config, what: String) -> Finding {
+    let warnings = Problems(jobs::agent_problems(catalogue, &config.agents));
+    match warnings.is_empty() {
+        true => Finding::ok(CHECK, what, WHY),
+        false => {
+            let fix = "correct the files, then run `dalsegno agent check`";
+            Finding::warn(CHECK, indented(&warnings.to_string()), WHY, fix)
+        }
     }
 }
 

@@ -55,6 +55,7 @@ pub mod parameters;
 pub mod posts;
 pub mod prices;
 pub mod reruns;
+pub mod result_schemas;
 pub mod schedules;
 pub mod search;
 pub mod session_summaries;

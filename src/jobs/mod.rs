@@ -19,6 +19,7 @@ mod endpoint;
 mod erased_files;
 mod extract_facts;
 mod histories;
+mod index_texts;
 mod lost_tasks;
 mod make_embeddings;
 mod measure;
@@ -77,6 +78,7 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(extract_facts::run)
         .with(rerun_turn::run)
         .with(make_embeddings::run)
+        .with(index_texts::run)
         .with(cleanup::run)
         .with(erase_campaign::run)
         .with(add_task::run)

@@ -18,7 +18,7 @@ use crate::domain::{
     class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT, QUEUE_FULL},
     flows,
     keys::Scope,
-    labels, objects, parameters,
+    labels, objects, parameters, result_schemas,
     tasks::{self, AddResult, Error, Line, OnFailure, Task, TaskLink},
     text, timestamp,
 };
@@ -77,6 +77,10 @@ pub struct AddTask {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub parameters: Map<String, Value>,
+    /// JSON Schema that the answer has to match, at most 32768 bytes. The result is then JSON, too. By default that of the agent's file.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub result_schema: Option<Value>,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -123,6 +127,7 @@ impl Operation for AddTask {
             labels::Error::BAD_TAGS,
             labels::Error::METADATA_TOO_LONG,
             parameters::Error::INVALID,
+            result_schemas::Error::INVALID,
             BAD_ARGUMENT,
             BAD_VALUE,
             QUEUE_FULL,
@@ -187,6 +192,7 @@ impl AddTask {
             tags: self.tags,
             metadata: self.metadata,
             parameters: self.parameters,
+            result_schema: self.result_schema,
         }
     }
 }

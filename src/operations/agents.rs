@@ -166,9 +166,8 @@ impl Operation for ListAgents {
     type Output = Agents;
 
     async fn run(self, call: &Call) -> Result<Agents, Refusal> {
-        let model = call.config.settings.iter().find(|setting| setting.key == "agents.model");
-        let model = model.and_then(|setting| setting.value.as_str()).unwrap_or_default();
-        let agents = Agents::of(&*call.catalogue()?, call.config.provider, model);
+        let config = &call.config.agents;
+        let agents = Agents::of(&*call.catalogue()?, config.provider, &config.model);
         agents.map_err(|error| Refusal::fault(Self::SPEC.id, &error))
     }
 }

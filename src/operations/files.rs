@@ -1,5 +1,7 @@
 //! The files of agents, skills, nodes and flow templates, and the versions of agents' prompts that sessions were made with.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Operation, Refusal, Spec};
@@ -10,6 +12,7 @@ use crate::domain::{
     flows::Templates,
     sessions::{self, PromptVersion},
 };
+use crate::jobs::agent_problems;
 
 const TAG: &str = "agents";
 const UNKNOWN_FILE: Class = Class::of(Kind::NotFound, "unknown_file");
@@ -24,6 +27,10 @@ pub struct Files {
     pub items: Vec<SourceFile>,
     /// Problems of folders: the files in use are those before the problem.
     pub problems: Vec<Problem>,
+    /// Keys with which agents cannot work as their files say: rules for unknown tools, windows and budgets that are too small. The files
+    /// are in use.
+    #[serde(default)]
+    pub warnings: Vec<Problem>,
 }
 
 /// Shows a file of an agent, a skill, a node or a flow template as it was written, with its problems.
@@ -125,10 +132,10 @@ async fn files(call: &Call) -> Result<Files, Refusal> {
     let mut items = catalogue.sources().to_vec();
     let mut problems = catalogue.problems().0;
     problems.retain(|problem| items.iter().all(|file| file.path != problem.file));
-    match Templates::load_in_thread(&call.config.flows, catalogue).await {
+    match Templates::load_in_thread(&call.config.flows, Arc::clone(&catalogue)).await {
         Ok(templates) => items.extend_from_slice(templates.sources()),
         Err(of_folder) => problems.extend(of_folder.0),
     }
     items.sort_by(|a, b| (a.kind, &a.name).cmp(&(b.kind, &b.name)));
-    Ok(Files { items, problems })
+    Ok(Files { items, problems, warnings: agent_problems(&catalogue, &call.config.agents) })
 }

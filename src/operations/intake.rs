@@ -74,8 +74,11 @@ struct QueuedRequest {
 impl Intake {
     /// Adds a task. If the caller disconnects, the task is still added, unless its write has not begun.
     pub(super) async fn add(&self, call: &Call, question: Question) -> Result<AddResult, Refusal> {
-        let Line { depends_on, flow_templates, parameters, .. } = &question.line;
-        let is_plain = depends_on.is_empty() && flow_templates.is_none() && parameters.is_empty();
+        let Line { depends_on, flow_templates, parameters, result_schema, .. } = &question.line;
+        let is_plain = depends_on.is_empty()
+            && flow_templates.is_none()
+            && parameters.is_empty()
+            && result_schema.is_none();
         if !is_plain || question.node.is_some() {
             return add_alone(call, &question).await;
         }
@@ -147,6 +150,7 @@ impl Question {
             traceparent: self.traceparent.as_deref(),
             labels: Labels { tags: &line.tags, metadata: Some(&line.metadata) },
             parameters: Some(&line.parameters),
+            result_schema: line.result_schema.as_ref(),
             links: Links {
                 depends_on: &line.depends_on,
                 on_failure: line.on_failure,

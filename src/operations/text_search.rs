@@ -19,7 +19,8 @@ const FUTURE: TimeDelta = TimeDelta::weeks(520);
 /// answers before a tool and interrupted ones. Other answers are found as the results of their tasks.
 ///
 /// Words of four letters or more also find longer words that begin with them. Of a text, the first 65,536 characters are searched; of open
-/// tasks the newest 1,000. If more than 10,000 texts of a kind and of a span of weeks match, some of them are left out.
+/// tasks the newest 1,000, and as many of the tasks that ended in the last minutes and are not in the index yet. If more than 10,000 texts
+/// of a kind and of a span of weeks match, some of them are left out.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SearchTexts {

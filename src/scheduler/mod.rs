@@ -26,6 +26,8 @@ use crate::{
         cleanups::{self, Cleanup},
         installation,
         schedules::{self, Config, Error, New, Source},
+        text_search,
+        transaction::{begin, commit},
     },
     jobs::{budget_waits, busy, cleanup},
     metric::Metric,
@@ -91,6 +93,7 @@ impl Scheduler<'_> {
             publish(self.pool).await;
             busy::publish(self.pool, self.clock).await;
             budget_waits::publish(self.pool).await;
+            request_search_index(self.pool).await;
             let is_well = is_installed && is_dated && has_looked;
             let is_woken = is_set && self.notices.is_hearing();
             tokio::select! {
@@ -219,6 +222,21 @@ async fn publish_age(pool: &PgPool) -> bool {
             tracing::debug!(error = causes(&error), "cannot read the age of the installation");
             false
         }
+    }
+}
+
+/// Enqueues the computation of words for the search, if tasks have ended since.
+async fn request_search_index(pool: &PgPool) {
+    let requested = async {
+        let mut tx = begin(pool).await?;
+        text_search::request_index(&mut tx).await?;
+        commit(tx).await
+    };
+    if let Err(error) = requested.await {
+        tracing::debug!(
+            error = causes(&error),
+            "cannot enqueue the computation of words for the search"
+        );
     }
 }
 

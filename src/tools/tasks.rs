@@ -162,6 +162,7 @@ async fn dispatch(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
             traceparent: None,
             labels: Default::default(),
             parameters: None,
+            result_schema: None,
         })
         .collect();
     let (placed, continuation) = add(&call, &mut change, &news, then.as_deref()).await?;

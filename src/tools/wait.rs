@@ -80,7 +80,11 @@ async fn wait(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let catalogue = call.tools.settings.agents.current();
     let line = |task: &Outcome| {
         let agent = catalogue.format_name(&task.agent, &task.instance);
-        json!({ "task_id": task.id, "agent": agent, "state": task.state, "result": task.result, "error": task.error })
+        let mut line = json!({ "task_id": task.id, "agent": agent, "state": task.state, "result": task.result, "error": task.error });
+        if let Some(value) = &task.result_json {
+            line["result_json"] = value.clone();
+        }
+        line
     };
     let lines: Vec<Value> = found.iter().map(line).collect();
     ToolAnswer::list(&json!({ "results": lines, "not_ended": n_open, "next": next }), next_place)

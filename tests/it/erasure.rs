@@ -215,6 +215,17 @@ async fn no_trace_of_an_erased_campaign_remains() {
         let done = json!({ "agent": "copywriter", "prompt": prompt, "tags": labels.0, "metadata": labels.1 });
         let done = setup.ask(campaign, done, &format!("{word}-1")).await;
         setup.wait_for_state(&done, "done").await;
+        let schema = json!({ "type": "object", "description": word });
+        let prompt = format!("Structure {word}. [[sim: json {{\"{word}\": 1}}]]");
+        let structured =
+            json!({ "agent": "copywriter", "prompt": prompt, "result_schema": schema });
+        let structured = setup.ask(campaign, structured, &format!("{word}-structured")).await;
+        setup.wait_for_state(&structured, "done").await;
+        let prompt = format!("Structure {word}. [[sim: say {word}]]");
+        let mismatched =
+            json!({ "agent": "copywriter", "prompt": prompt, "result_schema": schema });
+        let mismatched = setup.ask(campaign, mismatched, &format!("{word}-mismatched")).await;
+        setup.wait_for_state(&mismatched, "failed").await;
         let fails = format!("{word} again. [[sim: error 400]]");
         let failed = json!({ "agent": "planner", "prompt": fails });
         let failed = setup.ask(campaign, failed, &format!("{word}-2")).await;
@@ -348,7 +359,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
     let removed = &receipt["removed"];
     assert_eq!(
         (&removed["tasks"], &removed["webhook_deliveries"]),
-        (&json!(4), &json!(4)),
+        (&json!(6), &json!(6)),
         "{receipt}"
     );
     assert_eq!(removed["blackboard_changes"], 40, "{receipt}");

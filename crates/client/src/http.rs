@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use reqwest::{RequestBuilder, Response, StatusCode, Url, redirect};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Events, NewTask};
@@ -28,6 +28,9 @@ pub struct Task {
     pub instance: String,
     pub state: State,
     pub result: Option<String>,
+    /// The result as JSON, if the task has a result schema.
+    #[serde(default)]
+    pub result_json: Option<Value>,
     pub error: Option<String>,
     pub session_id: Option<Uuid>,
     pub spent_micros: i64,

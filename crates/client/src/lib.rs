@@ -27,6 +27,7 @@ mod sql;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 #[cfg(feature = "sql")]
 pub use self::sql::{EnqueueError, EnqueueResult, enqueue};
@@ -56,6 +57,9 @@ pub struct NewTask<'a> {
     /// Earliest moment of the first turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_at: Option<DateTime<Utc>>,
+    /// JSON Schema that the answer has to match. `None`: the one of the agent's file, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_schema: Option<&'a Value>,
 }
 
 /// The session that a task asks for.
@@ -93,6 +97,7 @@ impl<'a> NewTask<'a> {
             idempotency_key: None,
             priority: None,
             run_at: None,
+            result_schema: None,
         }
     }
 }

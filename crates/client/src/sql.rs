@@ -10,6 +10,11 @@ const ADD_TASK: &str = "select task_id, created
    from dalsegno.add_task(campaign_id => $1, agent => $2, prompt => $3, instance => $4, session_mode => $5,
         budget_micros => $6, budget_tokens => $7, idempotency_key => $8, priority => $9, run_at => $10)";
 
+/// A statement of its own, so that the others work on databases without this argument.
+const ADD_TASK_WITH_SCHEMA: &str = "select task_id, created
+   from dalsegno.add_task(campaign_id => $1, agent => $2, prompt => $3, instance => $4, session_mode => $5,
+        budget_micros => $6, budget_tokens => $7, idempotency_key => $8, priority => $9, run_at => $10, result_schema => $11)";
+
 /// The task that a call created or found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EnqueueResult {
@@ -41,7 +46,8 @@ pub async fn enqueue(
     campaign_id: Uuid,
     new: &NewTask<'_>,
 ) -> Result<EnqueueResult, EnqueueError> {
-    let (task_id, created) = sqlx::query_as(ADD_TASK)
+    let statement = if new.result_schema.is_some() { ADD_TASK_WITH_SCHEMA } else { ADD_TASK };
+    let query = sqlx::query_as(statement)
         .bind(campaign_id)
         .bind(new.agent)
         .bind(new.prompt)
@@ -51,10 +57,12 @@ pub async fn enqueue(
         .bind(new.budget.tokens)
         .bind(new.idempotency_key)
         .bind(new.priority.unwrap_or(100))
-        .bind(new.run_at)
-        .fetch_one(conn)
-        .await
-        .map_err(refused)?;
+        .bind(new.run_at);
+    let query = match new.result_schema {
+        Some(schema) => query.bind(schema),
+        None => query,
+    };
+    let (task_id, created) = query.fetch_one(conn).await.map_err(refused)?;
     Ok(EnqueueResult { task_id, created })
 }
 

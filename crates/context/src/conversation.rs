@@ -29,6 +29,9 @@ Where you stood in the work when earlier messages were archived, as the service 
 until a later notice names another node; the rest is for reference.";
 /// The name of the element around an interrupted answer.
 const INTERRUPTED_ANSWER: &str = "interrupted_answer";
+/// Tells every model what to do with a schema, also those whose provider enforces it: a call with tools is not constrained.
+const SCHEMA_RULE: &str =
+    "JSON only, valid against this JSON Schema; no other text and no Markdown fence";
 const SUMMARY_END: &str = "End of the summary. The conversation goes on below.";
 
 pub(super) struct RenderedConversation {
@@ -219,6 +222,11 @@ fn render_turn(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> 
             Element::with_text("blackboard", blackboard.json).attribute("version", version);
         blocks.push(render_stored(&element, &fence, line, ledger));
     }
+    if let Some(schema) = parts.result_schema {
+        let line = (Kind::ResultSchema, None, PartReason::ThisTurn);
+        let element = Element::with_text("result_schema", schema).attribute("answer", SCHEMA_RULE);
+        blocks.push(render_stored(&element, &fence, line, ledger));
+    }
     if let Some(told) = parts.results {
         let block = render_entry("notice", told.entry_id, told.message, seed);
         let weight = Weight::of_message(told.message);
@@ -245,15 +253,20 @@ pub(super) fn render_stored(
 /// Renders the task exactly as its entry will be rendered in later turns.
 fn task(parts: &Parts<'_>, seed: &FenceSeed, ledger: &mut Ledger<'_>) -> String {
     let task = parts.task;
+    let (name, why) = match task.is_correction {
+        true => ("notice", PartReason::Correction),
+        false => ("task", PartReason::ThisTurn),
+    };
     ledger.sent_as(
         Kind::Task,
         id_of(task.entry_id),
-        PartReason::ThisTurn,
+        why,
         task.prompt,
         Weight::of_user_text(task.prompt),
     );
-    let element = Element::with_text("task", task.prompt);
-    from(element, task.asked_by).render(&seed.fence(Scope::Entry(task.entry_id)))
+    let element = Element::with_text(name, task.prompt);
+    from(element, task.asked_by.filter(|_| !task.is_correction))
+        .render(&seed.fence(Scope::Entry(task.entry_id)))
 }
 
 /// Renders the posts exactly as their entry will be rendered in later turns.

@@ -38,6 +38,8 @@ pub struct Parts<'a> {
     pub blackboard: Option<Blackboard<'a>>,
     /// Results of the tasks that this one has waited for.
     pub results: Option<AwaitedResults<'a>>,
+    /// JSON Schema that the answer has to match, as JSON without whitespace; `None` if any answer will do.
+    pub result_schema: Option<&'a str>,
     pub task: Task<'a>,
 }
 
@@ -148,4 +150,6 @@ pub struct Task<'a> {
     pub prompt: &'a str,
     /// Agent that asked on the board, if an agent did: from a row, never from the text.
     pub asked_by: Option<&'a str>,
+    /// True if the service asks for a corrected answer. It is then sent as a notice.
+    pub is_correction: bool,
 }

@@ -82,9 +82,11 @@ pub fn replay(manifest: &Manifest, rows: &Rows<'_>) -> Result<ReplayedCall, Erro
             Kind::Notice if part.why == PartReason::LastCall => {
                 after_turn.push(Arc::new(user(replay.turn_block(part)?)));
             }
-            Kind::Notice | Kind::Statuses | Kind::Parameters | Kind::Blackboard => {
-                blocks.push(replay.turn_block(part)?)
-            }
+            Kind::Notice
+            | Kind::Statuses
+            | Kind::Parameters
+            | Kind::Blackboard
+            | Kind::ResultSchema => blocks.push(replay.turn_block(part)?),
             Kind::Posts if part.sha256.is_some() => blocks.push(replay.posts(part)?),
             Kind::Results | Kind::Task => blocks.push(replay.own_entry(part)?),
             // The first line of the rounds stands for all of them.
@@ -248,7 +250,8 @@ impl<'a> Replay<'a> {
         let entry = self.find_own(part).ok_or(Error::Removed { kind: part.kind })?;
         if part.kind == Kind::Task {
             check(part, Digest::of(&entry.message.text))?;
-            return Ok(render_entry("task", entry.id, &entry.message, self.rows.seed));
+            let name = if part.why == PartReason::Correction { "notice" } else { "task" };
+            return Ok(render_entry(name, entry.id, &entry.message, self.rows.seed));
         }
         let text = render_entry("notice", entry.id, &entry.message, self.rows.seed);
         check(part, Digest::of(&text))?;

@@ -236,6 +236,7 @@ impl RunningEval<'_> {
             idempotency_key: Some(format!("eval/{}/{key}", self.id)),
             tags: vec!["eval".to_owned()],
             metadata,
+            result_schema: None,
             parameters: Map::new(),
         }
     }

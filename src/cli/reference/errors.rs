@@ -93,6 +93,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "A parameter has an invalid name or no value, or there are too many or too long ones. `detail` names the limit.",
     ),
     ("bad_query", "A query parameter is unknown or has an invalid value."),
+    (
+        "bad_result_schema",
+        "The result schema is not a valid JSON Schema, refers to another document, or is too long. `detail` has the place in the schema.",
+    ),
     ("bad_tags", "A tag is empty or too long, or there are too many."),
     (
         "bad_templates",

@@ -5,6 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::anyhow;
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, ValueEnum};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{add_file, event_printer::EventPrinter};
@@ -36,7 +37,7 @@ pub(in crate::cli) struct Add {
     ///
     /// A line: {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key": "part-1"}. If the tasks have keys, the command may be
     /// repeated after any failure. With --idempotency-key, a line without a key gets that key with the number of the line behind it.
-    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "flow_templates", "wait", "follow", "tags", "metadata", "parameters"])]
+    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "flow_templates", "wait", "follow", "tags", "metadata", "parameters", "result_schema"])]
     file: Option<PathBuf>,
     /// Node of the work: `dalsegno agent nodes` lists them. Default: the node of the session.
     #[arg(long)]
@@ -50,6 +51,9 @@ pub(in crate::cli) struct Add {
     labels: LabelFlags,
     #[command(flatten)]
     parameters: ParameterFlags,
+    /// JSON Schema that the answer has to match: a file, or the JSON itself. Default: that of the agent's file.
+    #[arg(long, value_name = "FILE|JSON", value_parser = read_schema)]
+    result_schema: Option<Value>,
     /// Priority of the conversation, 0 to 32767; 0 is the most urgent. Default: 100.
     #[arg(long)]
     priority: Option<i32>,
@@ -135,6 +139,17 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
     }
 }
 
+/// Reads a schema. A text that begins with `{` is JSON, because names of files do not.
+fn read_schema(given: &str) -> Result<Value, String> {
+    let text = match given.trim_start().starts_with('{') {
+        true => given.to_owned(),
+        false => {
+            std::fs::read_to_string(given).map_err(|error| format!("cannot read it: {error}"))?
+        }
+    };
+    serde_json::from_str(&text).map_err(|error| format!("it is not valid JSON: {error}"))
+}
+
 fn describe(AddedTask { task, created, .. }: &AddedTask) -> String {
     let before = if *created { "" } else { "was added before and " };
     format!("task {} {before}is {}", task.id, task.state.as_str())
@@ -182,6 +197,7 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, F
         tags: add.labels.tags.clone(),
         metadata: add.labels.metadata(),
         parameters: add.parameters.object(),
+        result_schema: add.result_schema.clone(),
     })
 }
 

@@ -81,6 +81,16 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
     if !detail.parameters.is_empty() {
         list.push(("parameters", Value::Object(detail.parameters.clone()).to_string()));
     }
+    if let Some(schema) = &detail.result_schema {
+        list.push(("result schema", schema.to_string()));
+    }
+    let is_open = task.ended_at.is_none();
+    if let Some(fault) = detail.result_fault.as_ref().filter(|_| is_open) {
+        list.push(("to correct", fault.clone()));
+    }
+    if let Some(value) = &task.result_json {
+        list.push(("result as JSON", value.to_string()));
+    }
     if let Some(error) = &task.error {
         list.push(("error", error.clone()));
     }

@@ -38,6 +38,8 @@ pub(in crate::console) struct TaskDraft {
     node: String,
     #[serde(default)]
     session: String,
+    #[serde(default, rename = "json:result_schema")]
+    result_schema: String,
 }
 
 pub(in crate::console) async fn show(
@@ -60,9 +62,10 @@ pub(in crate::console) async fn estimate(
         prompt: field("prompt"),
         node: field("node"),
         session: field("session"),
+        result_schema: field("json:result_schema"),
     };
     let shown = match page.caller.run(draft.question(given)).await {
-        Ok(estimate) => estimates::show(&page, &estimate),
+        Ok(estimate) => estimates::show(&page, &estimate).await?,
         // The agent is paused, the prompt is empty, or the campaign is closed: the reason is the answer.
         Err(refusal) => {
             html! { div.error { h2 { "It cannot be estimated" } p { bdi { (sentence(&page.view, &refusal.detail)) } } } }
@@ -151,6 +154,7 @@ fn form(
             div.field { label for="priority" { "Priority, 0 to 32767; 0 is the most urgent" } input #priority name="number:priority" type="number" min="0" max="32767" placeholder="100"; }
             div.field { label for="run-at" { "Not before" } input #run-at type="datetime-local" name="time:run_at"; }
             div.field { label for="task-limit" { "Budget of the task in " (page.view.currency()) } input #task-limit name="money:budget.micros" inputmode="decimal" pattern="[0-9]+([.,][0-9]{1,6})?" title="An amount such as 12.50" placeholder="none" autocomplete="off"; }
+            div.field { label for="result-schema" { "Result schema: the JSON Schema that the answer has to match" } textarea #result-schema name="json:result_schema" rows="4" spellcheck="false" placeholder="as the agent's file says" { "\n" (draft.result_schema) } }
             div.field { label for="tags" { "Tags, with commas between them" } input #tags name="words:tags" maxlength="400" autocomplete="off"; }
         }
         div."actions after" {

@@ -77,11 +77,13 @@ pub(super) async fn list(page: Page) -> PageResult {
             }
             ". "
             @match n_broken {
+                0 if !files.warnings.is_empty() => { b { (counted(files.warnings.len(), "key has", "keys have")) " no effect" } " or cannot work; the files are in use." }
                 0 => "All files are in order.",
                 n => { b { (counted(n, "file has", "files have")) " problems" } " and " @if n == 1 { "is" } @else { "are" } " refused." }
             }
         }
         @if !files.problems.is_empty() { (section("Folders that cannot be used", &html! { (files.problems.len()) }, &source::problem_list(&files.problems))) }
+        @if !files.warnings.is_empty() { (section("Keys that cannot work as written", &html! { (files.warnings.len()) }, &source::problem_list(&files.warnings))) }
         div.stack {
             @for kind in KINDS { (group(kind, &files.items, &agents, &about)) }
         }

@@ -9,13 +9,13 @@ use crate::{
         parts::{Tone, counted, empty, section, wide, word_diff},
     },
     domain::{class::Kind, files::SourceFile, sessions::PromptVersion},
-    operations::{ListPromptVersions, Refusal, ShowContext, diff_words},
+    operations::{CompareContexts, ListPromptVersions, PartDiff, Refusal, ShowContext},
 };
 
 /// Digits of a hash that are shown.
 const HASH_CHARS: usize = 12;
-/// Longest prompt that is compared.
-const DIFF_MAX_BYTES: usize = 256 * 1024;
+/// Parts of a context that are written in the files of an agent and of its skills. Others belong to a campaign or to a turn.
+const FROM_FILES: [&str; 2] = ["agent_prompt", "skill"];
 
 pub(super) async fn show(
     page: &Page,
@@ -74,28 +74,26 @@ fn short(version: &PromptVersion) -> String {
     version.prompt_hash.chars().take(HASH_CHARS).collect()
 }
 
-/// Shows the system prompt of a version as its last call was sent it, and what changed since the version before.
+/// Shows the system prompt of a version as its last call was sent it, and the parts from files that changed since the version before.
 async fn one(
     page: &Page,
     version: &PromptVersion,
     before: Option<&PromptVersion>,
 ) -> Result<Markup, Refusal> {
     let text = system_of(page, version).await?;
-    let earlier = match before {
-        Some(before) => system_of(page, before).await?,
+    let changes = match before {
+        Some(before) => changes_since(page, before, version).await?,
         None => None,
     };
     let body = html! {
         @match &text {
             Some(text) => {
-                @match (before, &earlier) {
-                    (Some(before), Some(earlier)) if earlier.len() + text.len() < DIFF_MAX_BYTES => {
-                        p."small soft" { "Compared with version " code { (short(before)) } ", as their last calls were sent:" }
-                        (word_diff(&diff_words(earlier, text)))
-                    }
-                    _ => {}
+                @if let (Some(before), Some(changes)) = (before, &changes) {
+                    p."small soft" { "Prompt and skills since version " code { (short(before)) } ", as the last calls of both were sent:" }
+                    @for part in changes { (word_diff(&part.words)) }
+                    @if changes.is_empty() { p { "They are the same; the roster of the lead has changed." } }
                 }
-                details.after open[earlier.is_none()] { summary { "The whole system prompt" } pre."code wrap" tabindex="0" dir="auto" { (text) } }
+                details.after open[changes.is_none()] { summary { "The whole system prompt" } pre."code wrap" tabindex="0" dir="auto" { (text) } }
             }
             None => (empty("The text of this version is not stored: no call of its last conversation has a stored context.", &format!("dalsegno context show {}", version.last_session_id))),
         }
@@ -111,6 +109,28 @@ async fn system_of(page: &Page, version: &PromptVersion) -> Result<Option<String
     let ask = ShowContext { id: version.last_session_id, turn: None, call: None };
     match page.caller.run_if_allowed(ask).await {
         Ok(sent) => Ok(sent.and_then(|sent| sent.system)),
+        Err(refusal) if matches!(refusal.kind, Kind::NotFound | Kind::Conflict) => Ok(None),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// Lists the parts from files that differ between the last calls of two versions, if both are stored.
+async fn changes_since(
+    page: &Page,
+    before: &PromptVersion,
+    version: &PromptVersion,
+) -> Result<Option<Vec<PartDiff>>, Refusal> {
+    let ask = CompareContexts {
+        id: before.last_session_id,
+        from: before.last_session_turns,
+        to: version.last_session_turns,
+        to_session: Some(version.last_session_id),
+    };
+    match page.caller.run_if_allowed(ask).await {
+        Ok(diff) => Ok(diff.map(|diff| {
+            let of_files = diff.parts.into_iter();
+            of_files.filter(|part| FROM_FILES.contains(&part.kind.as_str())).collect()
+        })),
         Err(refusal) if matches!(refusal.kind, Kind::NotFound | Kind::Conflict) => Ok(None),
         Err(refusal) => Err(refusal),
     }

@@ -36,6 +36,7 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
     let listing = page.caller.run(list).await?;
     let waiting: i64 = listing.items.iter().map(|budget| budget.waiting_tasks).sum();
     let n_reached = listing.items.iter().filter(|budget| is_reached(budget)).count();
+    let n_awaited = listing.items.iter().filter(|budget| budget.waiting_tasks > 0).count();
     let body = html! {
         div.head { div { h1 { "Cost" } } div.actions { (new(&page)) } }
         (tabs(HERE))
@@ -43,9 +44,13 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
             (empty("No budget has a limit. Calls are charged, and nothing waits for money.", "dalsegno budget set day --money 20"))
         } @else {
             p.lede {
+                @if n_awaited > 0 {
+                    b { (counted(n_awaited, "budget has", "budgets have")) } " no space for a next call: " a href="/work/jobs?waits_for=budget" { (counted(usize::try_from(waiting).unwrap_or(0), "task waits", "tasks wait")) } ". "
+                }
                 @match n_reached {
+                    0 if n_awaited > 0 => { "Each of these tasks says how much its call needs." }
                     0 => { "No budget has reached its limit." }
-                    n => { b { (counted(n, "budget has", "budgets have")) } " reached the limit, and " (counted(usize::try_from(waiting).unwrap_or(0), "task waits", "tasks wait")) "." }
+                    n => { b { (counted(n, "budget has", "budgets have")) } " reached the limit." }
                 }
             }
             (section("Budgets", &html! { (listing.items.len()) @if listing.next.is_some() { " of more" } }, &html! {
@@ -53,7 +58,7 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
             }))
         }
         (next_page(HERE, &[], listing.next.as_deref()))
-        p."small soft after" { "A budget is reserved before each call and charged after it. At the hard limit tasks wait or fail; at the soft limit a warning is written. Limits are changed here, or with " code { "dalsegno budget set" } "." }
+        p."small soft after" { "A budget is reserved before each call and charged after it. Reruns and evals are paid from the budgets for reruns of their campaigns, which are not in this list. At the hard limit tasks wait or fail; at the soft limit a warning is written. Limits are changed here, or with " code { "dalsegno budget set" } "." }
     };
     let path = html! { a href="/cost" { "Cost" } span { "/" } span { "Budgets" } };
     Ok(page.respond(Content { title: "Budgets", path, body, watch: String::new() }).await?)

@@ -33,7 +33,10 @@ pub(in crate::console) async fn show(
     };
     let command = format!("dalsegno session compaction {given} {number}");
     let body = html! {
-        div.head { div { h1 { (name) } div.meta { (state) span { "messages " (compaction.from_seq) " to " (compaction.to_seq) } } } }
+        div.head {
+            div { h1 { (name) } div.meta { (state) span { (replaced(&compared)) } } }
+            @if compared.is_current { div.actions { (super::undo(&page, given, &format!("/sessions/{given}"), "Undo it")) } }
+        }
         div.cols {
             div.stack {
                 @match &compaction.summary {
@@ -81,13 +84,23 @@ fn messages(session: Uuid, messages: &[ReplacedMessage]) -> Markup {
     wide("Replaced messages", &table)
 }
 
+/// Names all that the summary stands for.
+fn replaced(compared: &CompactionComparison) -> String {
+    let compaction = &compared.compaction;
+    let messages = format!("messages {} to {}", compaction.from_seq, compaction.to_seq);
+    match compared.earlier_summary {
+        Some(_) => format!("the earlier summary, and {messages}"),
+        None => messages,
+    }
+}
+
 fn place(place: MessagePlace) -> &'static str {
     match place {
         MessagePlace::Kept => "word for word",
         MessagePlace::Shortened => "beginning and end",
         MessagePlace::Sentences => "some sentences",
-        MessagePlace::Summary => "in the summary",
-        MessagePlace::Archive => "in the archive only",
+        MessagePlace::Summary => "summarised",
+        MessagePlace::Archive => "dropped; the archive has it",
     }
 }
 
@@ -96,11 +109,14 @@ fn values(compared: &CompactionComparison) -> Markup {
         let words = match it.place {
             ValuePlace::Summary => "in the summary",
             ValuePlace::KeptText => "in a kept text",
-            ValuePlace::Archive => "in the archive only",
+            ValuePlace::Archive => "dropped; the archive has it",
         };
         html! { li { code { bdi { (it.text) } } " " span.soft { (words) @if it.is_pinned { ", pinned" } } } }
     };
-    let all = &compared.values;
+    // Those that the next call lacks come first.
+    let mut all: Vec<&ExactValue> = compared.values.iter().collect();
+    all.sort_by_key(|value| value.place != ValuePlace::Archive);
+    let n_dropped = all.iter().filter(|value| value.place == ValuePlace::Archive).count();
     if all.is_empty() {
         return html! {};
     }
@@ -109,7 +125,11 @@ fn values(compared: &CompactionComparison) -> Markup {
         @if all.len() > FIRST { details.after { summary { (all.len() - FIRST) " more" } ul."rows small" { @for it in &all[FIRST..] { (row(it)) } } } }
         @if compared.more_values > 0 { p."small soft after" { (compared.more_values) " further values are not listed." } }
     };
-    section("Exact values", &html! { (all.len() + compared.more_values) }, &body)
+    section(
+        "Exact values",
+        &html! { (all.len() + compared.more_values) ", " (n_dropped) " dropped" },
+        &body,
+    )
 }
 
 fn rejected(compared: &CompactionComparison) -> Markup {

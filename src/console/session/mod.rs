@@ -134,7 +134,8 @@ fn head(page: &Page, detail: &Detail, name: &str) -> Markup {
                     (session_state(session))
                     (agent(&session.agent, &session.instance))
                     span { bdi { (session.model) } " on " (session.provider) }
-                    span { (counted(usize::try_from(session.turns).unwrap_or(0), "turn", "turns")) }
+                    // The numbers of turns go on from the session before.
+                    @if session.predecessor_id.is_some() { span { "up to turn " (session.turns) } } @else { span { (counted(usize::try_from(session.turns).unwrap_or(0), "turn", "turns")) } }
                     (id("session", session.id))
                 }
             }
@@ -214,7 +215,7 @@ async fn estimate(page: &Page, detail: &Detail, is_shown: bool) -> Result<Markup
         return Ok(section("Next turn", &html! {}, &offer));
     }
     let shown = match page.caller.run(EstimateSession { id: session.id, prompt: None }).await {
-        Ok(estimate) => estimates::show(page, &estimate),
+        Ok(estimate) => estimates::show(page, &estimate).await?,
         // The agent is paused, or a turn runs: the reason is the answer.
         Err(refusal) => {
             html! { div.error { h2 { "It cannot be estimated" } p { bdi { (sentence(&page.view, &refusal.detail)) } } } }
@@ -292,18 +293,7 @@ fn compactions(page: &Page, detail: &Detail) -> Markup {
             ),
         );
     }
-    let given = detail.session.id.to_string();
-    let here = format!("/sessions/{given}");
-    let fields = [("id", given.as_str())];
-    let undo = Confirmation {
-        action: Action::of::<UncompactSession>("Undo the last one", "undo", &fields, &here)
-            .class("btn slim"),
-        id: "confirm-undo",
-        heading: "Undo the last compaction",
-        consequences: html! { p { "The next call sends its messages again instead of the summary. A compaction that was prepared after it goes out of date." } },
-        fields: html! {},
-        command: format!("dalsegno session uncompact {given}"),
-    };
+    let here = format!("/sessions/{}", detail.session.id);
     let table = html! {
         table.folds {
             thead { tr { th { "Outcome" } th { "Messages" } th { "Made" } th.num { "Before" } th.num { "After" } } }
@@ -319,7 +309,7 @@ fn compactions(page: &Page, detail: &Detail) -> Markup {
                 }
             }
         }
-        @if applied(&detail.compactions).is_some() && detail.session.closed_at.is_none() { div."actions after" { (undo.button(&page.view, &page.caller)) } }
+        @if applied(&detail.compactions).is_some() && detail.session.closed_at.is_none() { div."actions after" { (undo(page, detail.session.id, &here, "Undo the last one")) } }
     };
     section("Compactions", &html! { (detail.compactions.len()) }, &wide("Compactions", &table))
 }
@@ -352,4 +342,19 @@ fn session_facts(page: &Page, detail: &Detail) -> Markup {
             html! { @if let Some(id) = &session.external_session_id { code { bdi { (id) } } } },
         ),
     ])
+}
+
+/// The form that undoes the last compaction of a session.
+pub(super) fn undo(page: &Page, session_id: Uuid, here: &str, words: &str) -> Markup {
+    let given = session_id.to_string();
+    let fields = [("id", given.as_str())];
+    let undo = Confirmation {
+        action: Action::of::<UncompactSession>(words, "undo", &fields, here).class("btn slim"),
+        id: "confirm-undo",
+        heading: "Undo the last compaction",
+        consequences: html! { p { "The next call sends its messages again instead of the summary. A compaction that was prepared after it goes out of date." } },
+        fields: html! {},
+        command: format!("dalsegno session uncompact {given}"),
+    };
+    undo.button(&page.view, &page.caller)
 }

@@ -47,9 +47,13 @@ pub(super) fn rows(page: &Page, shown: &PairView<'_>) -> Markup {
     let is_after_fold = shown.fold.is_some_and(|fold| fold.to_seq == begin);
     html! {
         @if is_after_fold { (cut(page, shown)) }
-        @else if begin == 0 { (opening(shown.detail)) }
-        @else { (earlier(shown)) }
-        @for message in &shown.window.messages { (row(page, shown, message)) }
+        @else if begin != 0 { (earlier(shown)) }
+        @else if shown.window.messages.first().is_some_and(|first| is_taken_over(shown, first)) { (taken_over(shown.detail)) }
+        @for (place, message) in shown.window.messages.iter().enumerate() {
+            @if is_opening(shown, place) { (opening(shown.detail)) }
+            (row(page, shown, message))
+        }
+        @if shown.window.messages.is_empty() && begin == 0 { (opening(shown.detail)) }
     }
 }
 
@@ -61,6 +65,29 @@ fn earlier(shown: &PairView<'_>) -> Markup {
         div.cut #earlier {
             a."btn slim" href=(target) hx-get=(target) hx-target="#earlier" hx-swap="outerHTML show:none" { "Show earlier messages" }
         }
+    }
+}
+
+/// Returns true for a message that was written before the session began, in the one that it continues.
+fn is_taken_over(shown: &PairView<'_>, message: &StoredMessage) -> bool {
+    message.created_at < shown.detail.session.created_at
+}
+
+/// Returns true if the session begins in front of this message of the window.
+fn is_opening(shown: &PairView<'_>, place: usize) -> bool {
+    let messages = &shown.window.messages;
+    let is_first = match place.checked_sub(1) {
+        Some(before) => is_taken_over(shown, &messages[before]),
+        None => shown.window.begin == 0,
+    };
+    is_first && !is_taken_over(shown, &messages[place])
+}
+
+fn taken_over(detail: &Detail) -> Markup {
+    html! {
+        div."cut begin" { div {
+            b { "Taken over from " @match detail.session.predecessor_id { Some(before) => a href={ "/sessions/" (before) } { "the session before" }, None => "an earlier session" } }
+        } }
     }
 }
 

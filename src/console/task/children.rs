@@ -88,6 +88,7 @@ fn line(agent: &str, prompt: &str) -> Line {
         idempotency_key: None,
         tags: Vec::new(),
         metadata: serde_json::Map::new(),
+        result_schema: None,
         parameters: serde_json::Map::new(),
     }
 }

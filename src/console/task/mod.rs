@@ -6,6 +6,7 @@ mod copies;
 mod preview;
 mod remedies;
 mod result;
+mod structured;
 mod timeline;
 
 use axum::{
@@ -69,6 +70,7 @@ pub(super) async fn show(
                 (timeline::show(&page.view, &detail, &runs))
                 (prompt(&detail))
                 (result::show(&page, &detail, &query, attempt).await?)
+                (structured::show(&detail))
                 (preview::show(&page, &detail.task, query.context == "true").await?)
                 (others(&detail))
                 (children::form(&page, &detail).await?)

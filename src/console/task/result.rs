@@ -192,6 +192,9 @@ fn no_answer(detail: &Detail, attempt: Attempt) -> Markup {
         (true, State::Queued | State::Running, _) => {
             "There is no result yet. The command prints it as soon as the task has ended."
         }
+        (true, State::Cancelled, _) => {
+            "No part of an answer had arrived when the task was cancelled."
+        }
         (_, _, Some(_)) => "The attempt failed before any of its answer had arrived.",
         (true, ..) => "The task ended without a result.",
         (false, ..) => "No answer of this attempt is stored.",

@@ -79,7 +79,7 @@ fn wait(detail: &Detail, begin: DateTime<Utc>, end: DateTime<Utc>, is_open: bool
     let what = match (begin == detail.task.created_at, &detail.added_by) {
         (true, Some(by)) => html! { b { "added" } span.soft { " by " bdi { (by) } } },
         (true, None) => html! { b { "added" } },
-        (false, _) => html! { b { "back on the queue" } },
+        (false, _) => html! { b { "until the next attempt" } },
     };
     let (tone, word) = if is_open { (Tone::Waiting, "waiting") } else { (Tone::Queued, "queued") };
     Stretch { begin, end, tone, word, what, cost_micros: None, is_open }

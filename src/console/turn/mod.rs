@@ -250,6 +250,9 @@ fn turn_facts(page: &Page, detail: &Detail, worker: Markup) -> Markup {
     let turn = &detail.turn.turn;
     let check = turn.history_check.and_then(|check| serde_json::to_value(check).ok());
     let check = check.as_ref().and_then(|it| it.as_str()).unwrap_or_default().replace('_', " ");
+    let is_counted =
+        turn.calls == 0 || detail.ledger.iter().any(|call| call.input_tokens.is_some());
+    let count = |n: i64| if is_counted { tokens(n) } else { "unknown".to_owned() };
     facts(&[
         ("Task", html! { a href={ "/tasks/" (turn.task_id) } { (id("", turn.task_id)) } }),
         ("Attempt", html! { (turn.attempt) }),
@@ -257,10 +260,10 @@ fn turn_facts(page: &Page, detail: &Detail, worker: Markup) -> Markup {
         ("Ended", html! { @if let Some(at) = turn.ended_at { (page.view.clock(at)) } }),
         ("Worker", worker),
         ("Calls", html! { (turn.calls) }),
-        ("Tokens in", html! { (tokens(turn.input_tokens)) }),
-        ("From the cache", html! { (tokens(turn.cache_read_tokens)) }),
-        ("To the cache", html! { (tokens(turn.cache_creation_tokens)) }),
-        ("Tokens out", html! { (tokens(turn.output_tokens)) }),
+        ("Tokens in", html! { (count(turn.input_tokens)) }),
+        ("From the cache", html! { (count(turn.cache_read_tokens)) }),
+        ("To the cache", html! { (count(turn.cache_creation_tokens)) }),
+        ("Tokens out", html! { (count(turn.output_tokens)) }),
         ("Cost", html! { (page.view.money(turn.cost_micros)) }),
         ("History", html! { (check) }),
         (

@@ -134,6 +134,10 @@ pub const USER_MISTAKES: &[UserMistake] = &[
         message: "the parameters of a task must be a JSON object of at most 8192 bytes, as the database formats it",
     },
     UserMistake {
+        constraint: "tasks_result_schema_form",
+        message: "the result schema of a task must be a JSON object of at most 65536 bytes, as the database formats it",
+    },
+    UserMistake {
         constraint: "campaigns_parameters_form",
         message: "the parameters of a campaign must be a JSON object of at most 8192 bytes, as the database formats it",
     },

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{
@@ -63,6 +64,9 @@ pub struct Agent {
     pub budget: Limit,
     /// Effect of that budget on a task that reaches it.
     pub on_limit: OnLimit,
+    /// The JSON Schema that answers to its tasks have to match. A task or a step of a flow may have another one.
+    #[schema(value_type = Option<Object>)]
+    pub result_schema: Option<Value>,
     /// The system prompt.
     #[serde(skip)]
     pub prompt: String,
@@ -203,6 +207,7 @@ pub(super) fn read(
             tokens: fields.number("task_budget_tokens", 1..=i64::MAX),
         },
         on_limit: fields.one_of("on_limit", &ON_LIMIT).unwrap_or_default(),
+        result_schema: fields.result_schema(),
         prompt_hash: hash(prompt.as_bytes()),
         prompt,
     }

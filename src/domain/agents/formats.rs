@@ -38,7 +38,7 @@ pub fn node_format() -> FileFormat {
     FileFormat { title: "Node file", keys: fields.into_keys(), texts: &NODE_KEYS, example_text: "" }
 }
 
-const AGENT_KEYS: [KeyText; 37] = [
+const AGENT_KEYS: [KeyText; 38] = [
     KeyText::new("name", "", "copywriter", "Name of the agent, equal to the name of the file without `.md`."),
     KeyText::new(
         "description",
@@ -233,6 +233,13 @@ const AGENT_KEYS: [KeyText; 37] = [
         "fail",
         "Effect of the task's budget on a task that reaches it: it waits until the budget is raised, or fails.",
     ),
+    KeyText::new(
+        "result_schema",
+        "none",
+        "{ type: object, properties: { title: { type: string } }, required: [title] }",
+        "JSON Schema that the answers to its tasks have to match, at most 32768 bytes. A task or a step of a flow may have another one.",
+    )
+    .with_schema(r#"{ "type": "object" }"#),
 ];
 
 const SKILL_KEYS: [KeyText; 2] = [

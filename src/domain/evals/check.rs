@@ -1,12 +1,10 @@
 //! Checks of answers.
 
-use boon::{Compiler, Schemas};
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Name of the schema within its compiler, which reads no other.
-const SCHEMA: &str = "eval.json";
+use crate::domain::result_schemas;
 
 /// A condition on an answer.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -42,7 +40,9 @@ impl Check {
                 Err("a check has an empty text".to_owned())
             }
             Self::Regex(pattern) => compile(pattern).map(|_| ()),
-            Self::JsonSchema(schema) => check_schema(schema, &Value::Null).map(|_| ()),
+            Self::JsonSchema(schema) => {
+                result_schemas::check(schema).map_err(|error| error.to_string())
+            }
             _ => Ok(()),
         }
     }
@@ -61,7 +61,7 @@ impl Check {
                 }
                 Err(problem) => Some(problem),
             },
-            Self::JsonSchema(schema) => json_fault(schema, answer),
+            Self::JsonSchema(schema) => result_schemas::read_answer(schema, answer).err(),
             Self::MinWords(least) => {
                 let n = n_words();
                 (n < *least).then(|| format!("has {n} words, at least {least} are required"))
@@ -81,39 +81,6 @@ impl Check {
 
 fn compile(pattern: &str) -> Result<Regex, String> {
     Regex::new(pattern).map_err(|error| format!("the regex /{pattern}/ is not valid: {error}"))
-}
-
-fn json_fault(schema: &Value, answer: &str) -> Option<String> {
-    let value: Value = match serde_json::from_str(without_fence(answer)) {
-        Ok(value) => value,
-        Err(error) => return Some(format!("is not JSON: {error}")),
-    };
-    match check_schema(schema, &value) {
-        Ok(fault) => fault,
-        Err(problem) => Some(problem),
-    }
-}
-
-/// Returns the first fault of a value. Fails if the schema is not valid.
-fn check_schema(schema: &Value, value: &Value) -> Result<Option<String>, String> {
-    let invalid = |error: boon::CompileError| format!("the JSON schema is not valid: {error}");
-    let mut compiler = Compiler::new();
-    compiler.add_resource(SCHEMA, schema.clone()).map_err(invalid)?;
-    let mut schemas = Schemas::new();
-    let compiled = compiler.compile(SCHEMA, &mut schemas).map_err(invalid)?;
-    let faults = schemas.validate(value, compiled).err();
-    Ok(faults.map(|faults| {
-        let leaf = faults.causes.first().unwrap_or(&faults);
-        format!("does not match the JSON schema: at '{}': {}", leaf.instance_location, leaf.kind)
-    }))
-}
-
-/// Returns the text in the Markdown fence that models put around JSON.
-pub(super) fn without_fence(answer: &str) -> &str {
-    let text = answer.trim();
-    let inside = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
-    // The rest of the fence's line names a language.
-    inside.and_then(|inside| inside.split_once('\n')).map_or(text, |(_, json)| json.trim())
 }
 
 #[cfg(test)]
@@ -139,7 +106,7 @@ mod tests {
             assert!(check.fault(bad).is_some(), "{check:?}");
         }
         let text = Check::JsonSchema(json!({})).fault("Sure!").unwrap();
-        assert!(text.starts_with("is not JSON"), "{text}");
+        assert!(text.starts_with("the answer is not JSON"), "{text}");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{check::without_fence, short_digest};
+use super::short_digest;
 use crate::context::xml::escape_text;
+use crate::domain::result_schemas::without_fence;
 
 /// The judge's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -78,7 +78,8 @@ impl SessionFacts {
         push(&mut because, &format!("Task {} waits for it: {}", waiting.id, waiting.because));
         if self.n_waiting > 1 {
             let others = count(self.n_waiting as u64 - 1, "more task waits", "more tasks wait");
-            push(&mut because, &format!("{others} behind that one."));
+            // A retried task is at the end of the lane, although it is the oldest.
+            push(&mut because, &format!("{others} in this conversation."));
         }
         (because, waiting.next.clone())
     }
@@ -333,7 +334,7 @@ mod tests {
                 .contains("was interrupted at 2026-11-20 12:00:00 UTC: the worker was lost.")
         );
         assert!(told.because.contains(&format!("Task {id} waits for it: Its campaign is paused.")));
-        assert!(told.because.ends_with("2 more tasks wait behind that one."), "{told:?}");
+        assert!(told.because.ends_with("2 more tasks wait in this conversation."), "{told:?}");
         assert!(told.next.starts_with("Resume it."), "{told:?}");
     }
 

@@ -66,7 +66,7 @@ impl TaskFacts {
             // One commit has ended both.
             Some(turn) if turn.ended_at == self.task.ended_at => {
                 format!(
-                    " during its turn {}; the part of the answer that had arrived is kept",
+                    " during its turn {}; a part of the answer that had arrived is kept",
                     turn.number
                 )
             }
@@ -190,8 +190,7 @@ impl TaskFacts {
         match self.budget_wait.as_ref().and_then(Option::as_ref) {
             Some(refusal) => (
                 sentence(&refusal.describe_wait()),
-                "It continues by itself; later tasks of its conversation wait behind it."
-                    .to_owned(),
+                "Later tasks of its conversation wait behind it.".to_owned(),
             ),
             None => (
                 "It has waited for its budget, which has space now.".to_owned(),
@@ -506,7 +505,7 @@ mod tests {
         facts.last_turn = Some(turn(turns::State::Interrupted, "an operator was cancelled"));
         let told = facts.explain().because;
         assert!(
-            told.ends_with("during its turn 4; the part of the answer that had arrived is kept."),
+            told.ends_with("during its turn 4; a part of the answer that had arrived is kept."),
             "{told}"
         );
         facts.task.ended_at = Some(at() + chrono::TimeDelta::seconds(1));

@@ -9,7 +9,7 @@ use super::{
     front_matter::{FrontMatter, ListItem},
     is_name, nearest,
 };
-use crate::domain::text;
+use crate::domain::{result_schemas, text};
 
 /// The keys of a file. Each is asked for once; [`Fields::finish`] reports the others.
 pub(in crate::domain) struct Fields<'a> {
@@ -161,6 +161,19 @@ impl<'a> Fields<'a> {
     ) -> Option<FrontMatter> {
         let found = self.values.get(key).cloned();
         self.read(key, ValueType::Json(wanted), |value| fits(value).then_some(())).and(found)
+    }
+
+    /// Reads the JSON Schema of a result.
+    pub fn result_schema(&mut self) -> Option<Value> {
+        const KEY: &str = "result_schema";
+        let schema = self.value(KEY, "a JSON Schema: { type: object, … }", Value::is_object)?.value;
+        match result_schemas::check(&schema) {
+            Ok(()) => Some(schema),
+            Err(error) => {
+                self.fail(KEY, error.to_string(), "a JSON Schema in one piece, of draft 2020-12");
+                None
+            }
+        }
     }
 
     /// Reports a key that is wrong for a reason beyond its type.

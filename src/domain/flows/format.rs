@@ -92,6 +92,10 @@ const STEPS: &str = r#"{
                 "description": "Session mode of its tasks. Default: that of the agent's file."
             },
             "node": { "type": "string", "description": "Node of its tasks. Default: the session stays at its node." },
+            "result_schema": {
+                "type": "object",
+                "description": "JSON Schema that the answers to its tasks have to match. Prompts of later steps read fields of the results: `{{steps.plan.result.title}}`. Default: that of the agent's file."
+            },
             "each": {
                 "type": "string",
                 "description": "Input whose items repeat the step: one task per item, with `{{item}}` and `{{number}}` in the prompt. Default: one task."

@@ -55,6 +55,8 @@ impl Improvement {
                 session: Some(Mode::Continue),
                 on_failure: OnFailure::Run,
                 prompt: reflection.clone(),
+                fields: None,
+                result_schema: None,
                 after: after.clone(),
             })
             .collect();
@@ -68,6 +70,8 @@ impl Improvement {
             session: Some(Mode::Fresh),
             on_failure: OnFailure::Run,
             prompt,
+            fields: None,
+            result_schema: None,
             after: if drafts.is_empty() { after } else { reflections },
         });
         drafts
@@ -113,7 +117,7 @@ pub(super) fn read(
         let Some(section) = section.filter(|section| !section.text.is_empty()) else {
             return default;
         };
-        check_prompt(fields, section, around.inputs, false);
+        check_prompt(fields, section, around.inputs, false, None);
         section.text.clone()
     };
     let [look_back, combine] = STEPS;

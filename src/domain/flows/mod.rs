@@ -17,6 +17,7 @@ mod improvement;
 mod retry;
 mod show;
 mod start;
+mod step_fields;
 mod steps;
 mod template;
 mod templates;

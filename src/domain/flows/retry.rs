@@ -59,10 +59,16 @@ pub async fn retry(
             traceparent: None,
             labels: Default::default(),
             parameters: None,
+            result_schema: task.result_schema.as_ref(),
             links: Links {
                 depends_on: after,
                 on_failure: task.on_failure,
-                flow: Some(FlowStep { flow_id: id, step: &task.step, place: task.place }),
+                flow: Some(FlowStep {
+                    flow_id: id,
+                    step: &task.step,
+                    place: task.place,
+                    fields: task.step_fields.as_ref(),
+                }),
                 ..Links::default()
             },
         });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use crate::domain::{
     agents::{Catalogue, SessionMode as Mode},
     amount::Limit,
     feed, ids,
-    tasks::{self, BulkError, FlowStep, Links, OnFailure, TaskLink},
+    tasks::{self, BulkError, FlowStep, Links, OnFailure, StepField, TaskLink},
 };
 
 /// The inputs of a flow, by name.
@@ -47,6 +47,9 @@ pub(super) struct Draft<'a> {
     pub session: Option<Mode>,
     pub on_failure: OnFailure,
     pub prompt: String,
+    /// The places of the prompt that stand for fields of earlier results.
+    pub fields: Option<Value>,
+    pub result_schema: Option<&'a Value>,
     pub after: Vec<TaskLink>,
 }
 
@@ -97,11 +100,17 @@ pub async fn start(
             traceparent: None,
             labels: Default::default(),
             parameters: None,
+            result_schema: draft.result_schema,
             links: Links {
                 depends_on: &draft.after,
                 on_failure: draft.on_failure,
                 parent_id: new.parent_id,
-                flow: Some(FlowStep { flow_id: id, step: draft.step, place }),
+                flow: Some(FlowStep {
+                    flow_id: id,
+                    step: draft.step,
+                    place,
+                    fields: draft.fields.as_ref(),
+                }),
                 ..Links::default()
             },
         });
@@ -197,8 +206,8 @@ fn check(template: &Template, inputs: &Inputs) -> Result<(), Error> {
 fn drafts<'a>(catalogue: &Catalogue, template: &'a Template, inputs: &Inputs) -> Vec<Draft<'a>> {
     let mut drafts = drafts_of_steps(template, inputs);
     if let Some(improvement) = &template.improvement {
-        let prompts =
-            [&improvement.reflection, &improvement.prompt].map(|text| fill(text, inputs, None));
+        let prompts = [&improvement.reflection, &improvement.prompt]
+            .map(|text| fill(text, inputs, None).text);
         let more = improvement.drafts(catalogue, &drafts, prompts);
         drafts.extend(more);
     }
@@ -216,15 +225,20 @@ fn drafts_of_steps<'a>(template: &'a Template, inputs: &Inputs) -> Vec<Draft<'a>
             .flatten()
             .map(|item| TaskLink::Item { item: *item })
             .collect();
-        let draft = |instance: String, item: Option<(usize, &str)>| Draft {
-            step: &step.name,
-            agent: &step.agent,
-            instance,
-            node: step.node.as_deref(),
-            session: step.session,
-            on_failure: step.on_failure,
-            prompt: fill(&step.prompt, inputs, item),
-            after: after.clone(),
+        let draft = |instance: String, item: Option<(usize, &str)>| {
+            let FilledPrompt { text, fields } = fill(&step.prompt, inputs, item);
+            Draft {
+                step: &step.name,
+                agent: &step.agent,
+                instance,
+                node: step.node.as_deref(),
+                session: step.session,
+                on_failure: step.on_failure,
+                prompt: text,
+                fields: (!fields.is_empty()).then(|| json!(fields)),
+                result_schema: step.result_schema.as_ref(),
+                after: after.clone(),
+            }
         };
         let items = step.each.as_ref().and_then(|each| inputs.get(each)).map(InputValue::items);
         let n_before = drafts.len();
@@ -239,9 +253,17 @@ fn drafts_of_steps<'a>(template: &'a Template, inputs: &Inputs) -> Vec<Draft<'a>
     drafts
 }
 
+/// A prompt with its inputs.
+struct FilledPrompt {
+    text: String,
+    /// Its placeholders that stand for fields of results, which are not known yet.
+    fields: Vec<StepField>,
+}
+
 /// Replaces the placeholders by inputs. Placeholders inside of an input stay as they are.
-fn fill(prompt: &str, inputs: &Inputs, item: Option<(usize, &str)>) -> String {
+fn fill(prompt: &str, inputs: &Inputs, item: Option<(usize, &str)>) -> FilledPrompt {
     let mut filled = String::with_capacity(prompt.len());
+    let mut fields = Vec::new();
     let mut copied_to = 0;
     for (at, name) in placeholders(prompt) {
         let Some(length) = prompt[at..].find("}}").map(|end| end + 2) else { continue };
@@ -251,11 +273,15 @@ fn fill(prompt: &str, inputs: &Inputs, item: Option<(usize, &str)>) -> String {
             _ => inputs.get(name).map(InputValue::to_prompt_text),
         };
         filled.push_str(&prompt[copied_to..at]);
+        if let (None, Some(field)) = (&value, StepField::parse(name)) {
+            fields.push(StepField { at: filled.len(), length, ..field });
+            filled.push_str(&prompt[at..at + length]);
+        }
         filled.push_str(&value.unwrap_or_default());
         copied_to = at + length;
     }
     filled.push_str(&prompt[copied_to..]);
-    filled
+    FilledPrompt { text: filled, fields }
 }
 
 impl InputValue {
@@ -308,6 +334,18 @@ mod tests {
         ]);
         let filled =
             fill("{{ number }}: {{item}} of {{topic}}\n{{parts}}.", &inputs, Some((2, "b")));
-        assert_eq!(filled, "2: b of {{item}} & Sea\n- a\n- b.");
+        assert_eq!(filled.text, "2: b of {{item}} & Sea\n- a\n- b.");
+        assert_eq!(filled.fields, []);
+    }
+
+    #[test]
+    fn fields_of_results_keep_their_places() {
+        let text = "{{steps.other.result.b}}".to_owned();
+        let inputs = Inputs::from([("topic".to_owned(), InputValue::Text(text.clone()))]);
+        let filled = fill("{{topic}}: {{ steps.plan.result.a }}!", &inputs, None);
+        assert_eq!(filled.text, format!("{text}: {{{{ steps.plan.result.a }}}}!"));
+        let path = vec!["a".to_owned()];
+        let field = StepField { at: 26, length: 25, step: "plan".to_owned(), path };
+        assert_eq!(filled.fields, [field]);
     }
 }

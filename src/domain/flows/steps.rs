@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::template::{Input, Section, Step, placeholders};
+use super::{
+    step_fields::{EarlierSteps, check_field},
+    template::{Input, Section, Step, placeholders},
+};
 use crate::domain::{
     agents::{Catalogue, LookupError, SessionMode as Mode},
     files::{Fields, ListItem, is_name, nearest},
@@ -26,6 +29,7 @@ struct StepKeys {
     session: Option<Mode>,
     node: Option<String>,
     each: Option<String>,
+    result_schema: Option<Value>,
 }
 
 /// Placeholders that only a repeated step has.
@@ -34,11 +38,12 @@ const OF_ITEM: [&str; 2] = ["item", "number"];
 const INSTANCE_MAX_BYTES: usize = 56;
 const ON_FAILURE: [(&str, OnFailure); 2] = [("run", OnFailure::Run), ("cancel", OnFailure::Cancel)];
 
-/// Reads a step, and reports its problems. `before` has the names of the steps above it. `None`: the step has no prompt.
+/// Reads a step, and reports its problems. `before` has the names of the steps above it, and those of them that could be read. `None`: the
+/// step has no prompt.
 pub(super) fn read_step(
     fields: &mut Fields<'_>,
     item: &ListItem,
-    before: &[&str],
+    (before, earlier): (&[&str], &[Step]),
     around: &StepContext<'_>,
 ) -> Option<Step> {
     let Some(mut keys) = fields.open_item(item) else {
@@ -62,7 +67,9 @@ pub(super) fn read_step(
     let section = find_section(&mut keys, &step.name, around.sections);
     fields.problems.extend(keys.into_problems());
     let section = section?;
-    check_prompt(fields, section, around.inputs, item.has("each"));
+    let earlier =
+        EarlierSteps { names: before, steps: earlier, after: &step.after, agents: around.agents };
+    check_prompt(fields, section, around.inputs, item.has("each"), Some(&earlier));
     Some(Step {
         name: step.name,
         agent: step.agent,
@@ -72,6 +79,7 @@ pub(super) fn read_step(
         session: step.session,
         node: step.node,
         each: step.each,
+        result_schema: step.result_schema,
         prompt: section.text.clone(),
     })
 }
@@ -86,6 +94,7 @@ fn read_keys(keys: &mut Fields<'_>) -> StepKeys {
         session: keys.one_of("session", &Mode::CHOICES),
         node: keys.text("node"),
         each: keys.text("each"),
+        result_schema: keys.result_schema(),
     }
 }
 
@@ -163,11 +172,13 @@ fn find_section<'a>(
     found
 }
 
+/// Checks the placeholders of a prompt. `earlier`: the steps whose results it may name.
 pub(super) fn check_prompt(
     fields: &mut Fields<'_>,
     section: &Section,
     inputs: &[Input],
     is_repeated: bool,
+    earlier: Option<&EarlierSteps<'_>>,
 ) {
     for (at, name) in placeholders(&section.text) {
         let is_known = inputs.iter().any(|input| input.name == name)
@@ -176,6 +187,12 @@ pub(super) fn check_prompt(
             continue;
         }
         let line = section.line + section.text[..at].matches('\n').count();
+        if let Some(earlier) = earlier.filter(|_| name.starts_with("steps.")) {
+            if let Err((message, fix)) = check_field(name, earlier) {
+                fields.fail_at(line, &section.name, message, fix);
+            }
+            continue;
+        }
         let fix = match nearest(name, inputs.iter().map(|input| input.name.as_str())) {
             Some(near) => format!("{{{{{near}}}}} (the closest match)"),
             None => "an input by its name; in a step with `each` also {{item}} and {{number}}"

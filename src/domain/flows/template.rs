@@ -53,7 +53,12 @@ pub struct Step {
     pub node: Option<String>,
     /// The list for whose items it is repeated.
     pub each: Option<String>,
-    /// The prompt with `{{input}}`, and in a repeated step `{{item}}` and `{{number}}`.
+    /// The JSON Schema of its results; null: that of the agent's file, if it has one.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub result_schema: Option<Value>,
+    /// The prompt with `{{input}}`, `{{steps.plan.result.title}}` for a field of an earlier result, and in a repeated step `{{item}}` and
+    /// `{{number}}`.
     pub prompt: String,
 }
 
@@ -97,7 +102,8 @@ pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Pro
     // Names of all steps, also of those with problems: others may name them.
     let mut names: Vec<&str> = Vec::new();
     for item in &items {
-        steps.extend(read_step(&mut fields, item, &names, &around));
+        let step = read_step(&mut fields, item, (&names, &steps), &around);
+        steps.extend(step);
         names.extend(item.text("step"));
     }
     let improvement =

@@ -66,6 +66,7 @@ fn build_tasks<'a>(
         traceparent: None,
         labels: Default::default(),
         parameters: None,
+        result_schema: None,
         links: Links::default(),
     };
     called.iter().map(new).collect()

@@ -25,7 +25,7 @@ pub struct PromptVersion {
     pub turns: i64,
     /// The session that was used last.
     pub last_session_id: Uuid,
-    /// Number of turns of that session.
+    /// Number of the last turn of that session.
     pub last_session_turns: i32,
 }
 
@@ -38,7 +38,7 @@ pub async fn prompt_versions(
     sqlx::query_as!(
         PromptVersion,
         r#"select prompt_hash as "prompt_hash!", prompt_hash = any ($2) as "is_current!", min(created_at) as "first_used_at!",
-                  max(used_at) as "last_used_at!", count(*) as "sessions!", sum(turn_count)::bigint as "turns!",
+                  max(used_at) as "last_used_at!", count(*) as "sessions!", sum((select count(*) from dalsegno.turns as t where t.session_id = sessions.id))::bigint as "turns!",
                   (array_agg(id order by used_at desc, id desc))[1] as "last_session_id!",
                   (array_agg(turn_count order by used_at desc, id desc))[1] as "last_session_turns!"
              from dalsegno.sessions where agent_type = $1

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{Error, Links, RunTurn, Task, digest};
@@ -14,7 +14,7 @@ use crate::{
         feed::{self, Kind},
         labels::Labels,
         parameters::{self, Parameters},
-        text,
+        result_schemas, text,
     },
     queue,
     settings::Checks,
@@ -28,6 +28,8 @@ const DEFAULT_PRIORITY: i32 = 100;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     pub max_prompt_bytes: usize,
+    /// Corrections that a task asks for if its answers do not match its result schema.
+    pub max_corrections: u8,
 }
 
 /// A task to add.
@@ -59,6 +61,8 @@ pub struct New<'a> {
     pub labels: Labels<'a>,
     /// Named values that its calls contain.
     pub parameters: Option<&'a Parameters>,
+    /// The JSON Schema that the answer has to match. `None`: the one of the agent's file.
+    pub result_schema: Option<&'a Value>,
 }
 
 impl New<'_> {
@@ -147,6 +151,7 @@ pub fn check_new(config: &Config, new: &New<'_>) -> Result<(), Error> {
     new.links.check()?;
     new.labels.check()?;
     new.parameters.map_or(Ok(()), parameters::check)?;
+    new.result_schema.map_or(Ok(()), result_schemas::check)?;
     let budgets = [new.budget.micros, new.budget.tokens];
     match budgets.into_iter().flatten().find(|budget| *budget <= 0) {
         Some(budget) => Err(Error::EmptyBudget(budget)),

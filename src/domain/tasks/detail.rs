@@ -50,6 +50,13 @@ pub struct Detail {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub parameters: Map<String, Value>,
+    /// The JSON Schema that the answer has to match. Null: that of the agent's file, if it has one.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub result_schema: Option<Value>,
+    /// The fault of the last answer, while the task waits for a corrected one.
+    #[serde(default)]
+    pub result_fault: Option<String>,
     /// The attempts that reached a session, in order.
     pub turns: Vec<Turn>,
     /// The tasks that it has added as children, in order, at most 200.
@@ -82,6 +89,8 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
         metadata: labels.metadata,
         children: children(&mut *conn, id).await?,
         parameters: parameters_of(&mut *conn, id).await?,
+        result_schema: beside.result_schema,
+        result_fault: beside.result_fault,
         turns: turns::of_task(conn, id).await?,
     })
 }
@@ -110,6 +119,8 @@ pub(super) struct DetailColumns {
     cancelled_because: Option<String>,
     flow_id: Option<Uuid>,
     step: Option<String>,
+    result_schema: Option<Value>,
+    result_fault: Option<String>,
 }
 
 async fn load_relations(
@@ -118,7 +129,7 @@ async fn load_relations(
 ) -> Result<DetailColumns, StatementError> {
     sqlx::query_as!(
         DetailColumns,
-        "select priority, node, flow_templates, added_by, parent_id, continues_id, cancelled_because, flow_id, step from dalsegno.tasks where id = $1",
+        "select priority, node, flow_templates, added_by, parent_id, continues_id, cancelled_because, flow_id, step, result_schema, result_fault from dalsegno.tasks where id = $1",
         id,
     )
     .fetch_one(conn)

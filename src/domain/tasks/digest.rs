@@ -21,9 +21,10 @@ pub(super) fn of(new: &New<'_>) -> String {
     let flows = new.links.flow_templates.map(|names| format!("flows {}", names.join(",")));
     let parameters = new.parameters.filter(|it| !it.is_empty());
     let parameters = parameters.map(|it| format!("parameters {}", Value::Object(it.clone())));
+    let schema = new.result_schema.map(|schema| format!("result_schema {schema}"));
     let parts = [&campaign, &new.agent.name, new.instance, new.prompt, &limits];
     // Left out if absent, so that keys from before they existed still match their requests.
-    let more = [links, node, flows, parameters];
+    let more = [links, node, flows, parameters, schema];
     of_parts(parts.into_iter().chain(more.iter().filter_map(Option::as_deref)))
 }
 

@@ -12,7 +12,7 @@ use crate::{
     domain::{
         StatementError, amount, campaigns,
         class::{Class, Classify, Kind},
-        labels, parameters, posts, sessions, text,
+        labels, parameters, posts, result_schemas, sessions, text,
     },
     queue,
 };
@@ -97,6 +97,8 @@ pub enum Error {
     #[error(transparent)]
     Parameters(#[from] parameters::Error),
     #[error(transparent)]
+    ResultSchema(#[from] result_schemas::Error),
+    #[error(transparent)]
     Campaign(#[from] campaigns::Error),
     #[error(transparent)]
     Session(#[from] sessions::Error),
@@ -171,6 +173,7 @@ impl Classify for Error {
             Self::Text(error) => error.class(),
             Self::Labels(error) => error.class(),
             Self::Parameters(error) => error.class(),
+            Self::ResultSchema(error) => error.class(),
             Self::Campaign(error) => error.class(),
             Self::Session(error) => error.class(),
             Self::Budget(error) => error.class(),

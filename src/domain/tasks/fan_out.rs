@@ -74,6 +74,7 @@ pub async fn fan_out(
         traceparent: None,
         labels: Default::default(),
         parameters: None,
+        result_schema: None,
         links: Links {
             depends_on: &all,
             on_failure: OnFailure::Run,

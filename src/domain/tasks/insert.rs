@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use serde_json::Value;
 use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
@@ -29,6 +30,8 @@ pub(super) struct InsertRow<'a> {
     step: Option<&'a str>,
     step_place: Option<i32>,
     traceparent: Option<&'a str>,
+    result_schema: Option<&'a Value>,
+    step_fields: Option<&'a Value>,
     priority: i32,
     #[serde(serialize_with = "json_rows::optional_timestamptz")]
     run_at: Option<DateTime<Utc>>,
@@ -53,6 +56,8 @@ impl<'a> InsertRow<'a> {
             step: flow.map(|flow| flow.step),
             step_place: flow.map(|flow| flow.place),
             traceparent: new.traceparent,
+            result_schema: new.result_schema,
+            step_fields: flow.and_then(|flow| flow.fields),
             priority: priority_of(new),
             run_at: new.run_at,
         }
@@ -95,6 +100,8 @@ mod tests {
             step: None,
             step_place: None,
             traceparent: None,
+            result_schema: None,
+            step_fields: None,
             priority: 1,
             run_at: None,
         };

@@ -66,6 +66,10 @@ pub struct Line {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub parameters: Map<String, Value>,
+    /// JSON Schema that the answer has to match, at most 32768 bytes. The result is then JSON, too. By default that of the agent's file.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub result_schema: Option<Value>,
 }
 
 /// The reason why a text is not a valid task.
@@ -116,6 +120,7 @@ impl Line {
             traceparent: None,
             labels: Labels { tags: &self.tags, metadata: Some(&self.metadata) },
             parameters: Some(&self.parameters),
+            result_schema: self.result_schema.as_ref(),
         })
     }
 }

@@ -4,6 +4,7 @@
 //! continues meanwhile. The task takes its place when the last of those that it waits for has ended.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Error, State};
@@ -71,6 +72,8 @@ pub struct FlowStep<'a> {
     pub step: &'a str,
     /// Index among all tasks of the flow, from 0. A retried step takes the place of the previous one.
     pub place: i32,
+    /// The places of its prompt that stand for fields of results of earlier steps, as `tasks.step_fields` has them.
+    pub fields: Option<&'a Value>,
 }
 
 impl Links<'_> {

@@ -14,7 +14,7 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Task, Error>
     sqlx::query_as!(
         Task,
         r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
-                  error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
+                  result_json, error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
                   started_at, ended_at
              from dalsegno.tasks where id = $1"#,
         id,
@@ -42,7 +42,7 @@ pub async fn by_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Task, 
     sqlx::query_as!(
         Task,
         r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
-                  error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
+                  result_json, error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
                   started_at, ended_at
              from dalsegno.tasks where job_id = $1"#,
         job_id,
@@ -78,7 +78,7 @@ pub(super) async fn of_ids(
     sqlx::query_as!(
         Task,
         r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
-                  error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
+                  result_json, error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
                   started_at, ended_at
              from dalsegno.tasks where id = any($1) order by id desc"#,
         ids,
@@ -98,7 +98,7 @@ pub async fn of_conversation(
     sqlx::query_as!(
         Task,
         r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
-                  error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
+                  result_json, error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
                   started_at, ended_at
              from dalsegno.tasks
             where campaign_id = $1 and agent = $2 and instance = $3 and ($4::text is null or state = $4)

@@ -38,6 +38,7 @@ mod requests;
 mod results;
 mod search;
 mod state;
+mod step_fields;
 mod store;
 mod task;
 mod texts;
@@ -83,9 +84,10 @@ pub use self::{
         CancelOutcome, End, cancel, cancel_job, cancel_silently, count_wait, end,
         end_provider_wait, longest_busy_since, retry, wait_for_provider,
     },
+    step_fields::{StepField, StepResult, fill_fields, step_results},
     store::{add, add_together},
     task::{State, Task},
-    texts::{find_ended_texts, find_open_texts},
+    texts::{find_ended_texts, find_fresh_texts, has_search_backlog, index_words},
     waits::{
         Predecessor, TaskWaits, WaitRange, WaitedFor, end_wait, find_lost_signals, predecessors,
         wait_for_flow, waits_of,

@@ -60,6 +60,7 @@ impl AddTask {
             traceparent: None,
             labels: Default::default(),
             parameters: None,
+            result_schema: None,
         }
     }
 }

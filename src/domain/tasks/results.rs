@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use sqlx::{PgExecutor, PgPool};
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
@@ -22,6 +23,7 @@ pub struct Outcome {
     pub instance: String,
     pub state: State,
     pub result: Option<String>,
+    pub result_json: Option<Value>,
     pub error: Option<String>,
 }
 
@@ -54,7 +56,7 @@ pub async fn outcomes(
                select t.id, o.place, sum(coalesce(octet_length(t.result), 0)) over (order by o.place)
                       - coalesce(octet_length(t.result), 0) as bytes_before
                  from unnest($1::uuid[]) with ordinality as o (id, place) join dalsegno.tasks as t on t.id = o.id)
-           select t.id, t.agent, t.instance, t.state as "state: State", t.result, t.error
+           select t.id, t.agent, t.instance, t.state as "state: State", t.result, t.result_json, t.error
              from sized as s join dalsegno.tasks as t on t.id = s.id
             where s.bytes_before < $2
             order by s.place"#,

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
@@ -24,23 +24,69 @@ use crate::{
 pub enum End<'a> {
     Done {
         result: &'a str,
+        /// The same as JSON, if the task has a result schema.
+        result_json: Option<&'a Value>,
     },
     Failed {
+        error: &'a str,
+    },
+    /// Failed: the answer does not match the result schema.
+    Mismatched {
+        result: &'a str,
         error: &'a str,
     },
     Cancelled,
     /// Not ended: waits for its next attempt.
     Queued,
+    /// Not ended: the next turn asks for an answer without this fault.
+    Corrected {
+        fault: &'a str,
+    },
+}
+
+/// The columns of a task that its end sets.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::domain) struct EndColumns<'a> {
+    pub state: State,
+    pub result: Option<&'a str>,
+    pub result_json: Option<&'a Value>,
+    pub error: Option<&'a str>,
+    /// Set if a correction follows; `None` keeps that of an open task.
+    pub fault: Option<&'a str>,
 }
 
 impl<'a> End<'a> {
     /// Returns the outcome for the asker. `None`: the task continues.
     pub fn outcome(self) -> Option<posts::Outcome<'a>> {
         match self {
-            Self::Done { result } => Some(posts::Outcome::Done { result }),
-            Self::Failed { error } => Some(posts::Outcome::Failed { error }),
+            Self::Done { result, .. } => Some(posts::Outcome::Done { result }),
+            Self::Failed { error } | Self::Mismatched { error, .. } => {
+                Some(posts::Outcome::Failed { error })
+            }
             Self::Cancelled => Some(posts::Outcome::Cancelled),
-            Self::Queued => None,
+            Self::Queued | Self::Corrected { .. } => None,
+        }
+    }
+
+    /// Returns true if the task continues.
+    pub fn is_open(self) -> bool {
+        self.outcome().is_none()
+    }
+
+    pub(in crate::domain) fn columns(self) -> EndColumns<'a> {
+        let of =
+            |state| EndColumns { state, result: None, result_json: None, error: None, fault: None };
+        match self {
+            Self::Done { result, result_json } => {
+                EndColumns { result: Some(result), result_json, ..of(State::Done) }
+            }
+            Self::Failed { error } => EndColumns { error: Some(error), ..of(State::Failed) },
+            Self::Mismatched { result, error } => {
+                EndColumns { result: Some(result), error: Some(error), ..of(State::Failed) }
+            }
+            Self::Cancelled => of(State::Cancelled),
+            Self::Queued => of(State::Queued),
+            Self::Corrected { fault } => EndColumns { fault: Some(fault), ..of(State::Queued) },
         }
     }
 }
@@ -56,18 +102,6 @@ pub enum CancelOutcome {
     AtSafePoint,
     /// The task had ended before. Only descendants were cancelled.
     HadEnded,
-}
-
-impl<'a> End<'a> {
-    /// Returns state, result and error.
-    pub(in crate::domain) fn columns(self) -> (State, Option<&'a str>, Option<&'a str>) {
-        match self {
-            Self::Done { result } => (State::Done, Some(result), None),
-            Self::Failed { error } => (State::Failed, None, Some(error)),
-            Self::Cancelled => (State::Cancelled, None, None),
-            Self::Queued => (State::Queued, None, None),
-        }
-    }
 }
 
 /// Counts that a task's turn was put off before it began, and returns how often in a row. Returns an error if the task has ended.
@@ -223,11 +257,12 @@ async fn write_end(
     spent: Amount,
     now: DateTime<Utc>,
 ) -> Result<Option<Option<UnansweredTask>>, Error> {
-    let (state, result, error) = end.columns();
+    let EndColumns { state, result, error, .. } = end.columns();
     let ended_at = (state != State::Queued).then_some(now);
     let hit = sqlx::query!(
         "update dalsegno.tasks
-            set state = $2, result = $3, error = $4, ended_at = $5, spent_micros = spent_micros + $6, spent_tokens = spent_tokens + $7
+            set state = $2, result = $3, error = $4, ended_at = $5, result_fault = case when $2 = 'queued' then result_fault end,
+                spent_micros = spent_micros + $6, spent_tokens = spent_tokens + $7
           where id = $1 and ($8::bigint is null or job_id = $8) and state in ('queued', 'running')
         returning campaign_id, agent, instance, post_id",
         id,
@@ -421,7 +456,7 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     };
     let hit = sqlx::query!(
         "update dalsegno.tasks
-            set state = 'queued', started_at = null, ended_at = null, error = null, cancelled_because = null, n_waits = 0, stop_asked_at = null, job_id = $2,
+            set state = 'queued', started_at = null, ended_at = null, result = null, error = null, result_fault = null, cancelled_because = null, n_waits = 0, stop_asked_at = null, job_id = $2,
                 first_job_id = coalesce(first_job_id, job_id)
           where id = $1 and job_id = $3 and state in ('failed', 'cancelled')",
         id,

@@ -21,14 +21,18 @@ use crate::{
 };
 
 /// Adds a task and its job, in the caller's transaction or as a statement of its own. After an error the caller must roll back. Tasks
-/// with links, nodes or parameters need a transaction, because they take several statements.
+/// with links, nodes, parameters or a result schema need a transaction, because they take several statements.
 pub async fn add(
     conn: &mut PgConnection,
     config: &Config,
     new: &New<'_>,
     now: DateTime<Utc>,
 ) -> Result<AddResult, Error> {
-    if !new.links.is_none() || new.node.is_some() || new.has_parameters() {
+    if !new.links.is_none()
+        || new.node.is_some()
+        || new.has_parameters()
+        || new.result_schema.is_some()
+    {
         return bulk::add_linked(conn, config, new, now).await;
     }
     check_new(config, new)?;
@@ -206,6 +210,7 @@ async fn added(
         state: State::Queued,
         prompt: row.prompt.to_owned(),
         result: None,
+        result_json: None,
         error: None,
         budget_micros: row.budget_micros,
         budget_tokens: row.budget_tokens,

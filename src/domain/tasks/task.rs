@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::domain::{agents::SessionMode as Mode, turns::TaskWithoutTurn};
@@ -15,7 +16,12 @@ pub struct Task {
     pub session_mode: Mode,
     pub state: State,
     pub prompt: String,
+    /// The answer. Of a failed task: its last answer, which does not match the schema.
     pub result: Option<String>,
+    /// The answer as JSON, if the task has a result schema and the answer matches it.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub result_json: Option<Value>,
     pub error: Option<String>,
     pub budget_micros: Option<i64>,
     pub budget_tokens: Option<i64>,
@@ -68,6 +74,7 @@ impl Task {
             state: State::Queued,
             prompt: "Part one.".to_owned(),
             result: None,
+            result_json: None,
             error: None,
             budget_micros: None,
             budget_tokens: None,

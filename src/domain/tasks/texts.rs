@@ -7,10 +7,10 @@ use crate::domain::{
     text_query::{MAX_MATCHES, Span, TextQuery, TextRow},
 };
 
-/// Open tasks whose prompts a search reads: the newest. They are not in the index.
-const MAX_OPEN: i64 = 1_000;
+/// Open tasks, and tasks of the backlog, whose texts a search reads: the newest.
+const MAX_READ: i64 = 1_000;
 
-/// Finds tasks that have ended, the newest first.
+/// Finds tasks that have ended and are in the index, the newest first.
 pub async fn find_ended_texts(
     executor: impl PgExecutor<'_>,
     query: &TextQuery<'_>,
@@ -19,13 +19,11 @@ pub async fn find_ended_texts(
     sqlx::query_as!(
         TextRow,
         r#"with near as materialized (
-             select id, created_at from dalsegno.tasks
-              where ended_at is not null
-                and dalsegno.task_words(prompt, result, created_at)
-                    @@ case when $2::text is null then dalsegno.text_query($1) else dalsegno.text_query($1) && $2::text::tsquery end
-                and ($3::uuid is null or campaign_id = $3) and ($4::uuid[] is null or campaign_id = any ($4))
-                and ($5::text is null or agent = $5) and ($6::text is null or instance = $6)
-                and ($7::timestamptz is null or created_at >= $7) and (created_at, id) < ($8, $9)
+             select t.id, t.created_at from dalsegno.search_words as w join dalsegno.tasks as t on t.id = w.task_id
+              where w.words @@ case when $2::text is null then dalsegno.text_query($1) else dalsegno.text_query($1) && $2::text::tsquery end
+                and ($3::uuid is null or t.campaign_id = $3) and ($4::uuid[] is null or t.campaign_id = any ($4))
+                and ($5::text is null or t.agent = $5) and ($6::text is null or t.instance = $6)
+                and ($7::timestamptz is null or t.created_at >= $7) and (t.created_at, t.id) < ($8, $9)
               limit $10),
            newest as materialized (select id from near order by created_at desc, id desc limit $11)
            select t.id, t.campaign_id, t.created_at as at, t.session_id, null::bigint as seq,
@@ -50,28 +48,36 @@ pub async fn find_ended_texts(
     .map_err(StatementError::to("search the texts of tasks"))
 }
 
-/// Finds tasks that have not ended, the newest first. A task without `part` in its prompt is left out before its words are compared.
-pub async fn find_open_texts(
+/// Finds tasks that are not in the index, the newest first: open ones, and those that have ended shortly before. A task without `part` in
+/// its texts is left out before its words are compared.
+pub async fn find_fresh_texts(
     executor: impl PgExecutor<'_>,
     query: &TextQuery<'_>,
     part: &str,
 ) -> Result<Vec<TextRow>, StatementError> {
     sqlx::query_as!(
         TextRow,
-        r#"with open as materialized (
-             select id, campaign_id, created_at, session_id, agent, instance, prompt from dalsegno.tasks
-              where ended_at is null
-                and ($2::uuid is null or campaign_id = $2) and ($3::uuid[] is null or campaign_id = any ($3))
-                and ($4::text is null or agent = $4) and ($5::text is null or instance = $5)
-                and ($6::timestamptz is null or created_at >= $6) and (created_at, id) < ($7, $8)
-              order by id desc limit $9)
-           select o.id, o.campaign_id, o.created_at as at, o.session_id, null::bigint as seq,
-                  case when o.instance = 'main' then o.agent else o.agent || '/' || o.instance end as "author!",
-                  dalsegno.text_snippet(o.prompt, dalsegno.text_query($1)) as "snippet!"
-             from open as o
-            where strpos(lower(o.prompt), lower($10)) > 0
-              and dalsegno.task_words(o.prompt, null, o.created_at) @@ dalsegno.text_query($1)
-            order by o.created_at desc, o.id desc limit $11"#,
+        r#"with ids as materialized (
+             (select id from dalsegno.tasks
+               where ended_at is null
+                 and ($2::uuid is null or campaign_id = $2) and ($3::uuid[] is null or campaign_id = any ($3))
+               order by id desc limit $9)
+             union
+             (select task_id from dalsegno.search_backlog order by task_id desc limit $9)),
+           fresh as materialized (
+             select t.id, t.campaign_id, t.created_at, t.session_id, t.agent, t.instance, t.prompt, t.result,
+                    t.prompt || coalesce(E'\n' || t.result, '') as text
+               from ids join dalsegno.tasks as t on t.id = ids.id
+              where ($2::uuid is null or t.campaign_id = $2) and ($3::uuid[] is null or t.campaign_id = any ($3))
+                and ($4::text is null or t.agent = $4) and ($5::text is null or t.instance = $5)
+                and ($6::timestamptz is null or t.created_at >= $6) and (t.created_at, t.id) < ($7, $8))
+           select f.id, f.campaign_id, f.created_at as at, f.session_id, null::bigint as seq,
+                  case when f.instance = 'main' then f.agent else f.agent || '/' || f.instance end as "author!",
+                  dalsegno.text_snippet(f.text, dalsegno.text_query($1)) as "snippet!"
+             from fresh as f
+            where strpos(lower(f.text), lower($10)) > 0
+              and dalsegno.task_words(f.prompt, f.result, f.created_at) @@ dalsegno.text_query($1)
+            order by f.created_at desc, f.id desc limit $11"#,
         query.words,
         query.campaign_id,
         query.within,
@@ -80,11 +86,27 @@ pub async fn find_open_texts(
         query.since,
         query.before.at,
         query.before.id,
-        MAX_OPEN,
+        MAX_READ,
         part,
         query.limit,
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("search the prompts of open tasks"))
+    .map_err(StatementError::to("search the texts of the newest tasks"))
+}
+
+/// Computes the words of up to `limit` ended tasks for the search. Returns the number of tasks that were taken from the backlog.
+pub async fn index_words(executor: impl PgExecutor<'_>, limit: i64) -> Result<i64, StatementError> {
+    sqlx::query_file_scalar!("src/domain/tasks/index_words.sql", limit)
+        .fetch_one(executor)
+        .await
+        .map_err(StatementError::to("compute the words of ended tasks"))
+}
+
+/// Returns true if the words of some ended tasks are not computed yet.
+pub async fn has_search_backlog(executor: impl PgExecutor<'_>) -> Result<bool, StatementError> {
+    sqlx::query_scalar!(r#"select exists (select from dalsegno.search_backlog) as "exists!""#)
+        .fetch_one(executor)
+        .await
+        .map_err(StatementError::to("look for ended tasks without words"))
 }

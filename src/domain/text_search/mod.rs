@@ -1,6 +1,9 @@
 //! Search over the texts of all campaigns: tasks, posts, memory and transcripts, the newest first.
 
+mod job;
 mod messages;
+
+use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
@@ -13,6 +16,8 @@ use super::{
     tasks, text,
     text_query::{Span, TextHit, TextKind, TextQuery, TextRow},
 };
+
+pub use self::job::{IndexTexts, request_index};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -58,12 +63,12 @@ async fn of_kind(
     let mut rows = match kind {
         // A campaign has few items.
         TextKind::Memory => return memory::find_texts(conn, query, now).await,
-        TextKind::Task => tasks::find_open_texts(&mut *conn, query, part_of(query.words)).await?,
+        TextKind::Task => tasks::find_fresh_texts(&mut *conn, query, part_of(query.words)).await?,
         TextKind::Post | TextKind::Message => Vec::new(),
     };
-    let n_open = rows.len();
+    let n_fresh = rows.len();
     for span in Span::before(query.before, now) {
-        let n_found = i64::try_from(rows.len() - n_open).unwrap_or(i64::MAX);
+        let n_found = i64::try_from(rows.len() - n_fresh).unwrap_or(i64::MAX);
         if n_found >= query.limit || span.is_before(query.since) {
             break;
         }
@@ -74,6 +79,9 @@ async fn of_kind(
             TextKind::Memory => Vec::new(),
         });
     }
+    // A task may get its words between the two statements.
+    let mut seen = HashSet::new();
+    rows.retain(|row| kind != TextKind::Task || seen.insert(row.id));
     Ok(rows)
 }
 

@@ -51,8 +51,8 @@ pub struct Record<'a> {
 /// A turn with an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct AnsweredTurn<'a> {
-    /// The result of the task.
-    pub result: &'a str,
+    /// The end of the task, or that it asks for a corrected answer.
+    pub task: tasks::End<'a>,
     /// Tokens of the window that the last call occupied, counted or estimated. 0 would mean that nothing was answered.
     pub context_tokens: Option<i64>,
     /// The continuation of a conversation that the provider keeps.
@@ -119,13 +119,13 @@ pub struct Failure<'a> {
     pub rejected: bool,
 }
 
-/// Ends a turn with its answer, and its task.
+/// Ends a turn with its answer. Its task ends with it, unless the answer has to be corrected.
 pub async fn commit(
     conn: &mut PgConnection,
     ending: &TurnEnd<'_>,
     done: &AnsweredTurn<'_>,
 ) -> Result<(), Error> {
-    let task = tasks::End::Done { result: done.result };
+    let task = done.task;
     let row = EndRow {
         flags: done.flags,
         history_check: Some(done.history_check),
@@ -230,11 +230,11 @@ async fn write(
     let TurnEnd { turn, now, .. } = *ending;
     let hit = write_end(&mut *conn, ending, &outcome).await?;
     let Outcome { task, handed_on, .. } = outcome;
-    if turn.ephemeral && !matches!(task, tasks::End::Queued) {
+    if turn.ephemeral && !task.is_open() {
         sessions::close(&mut *conn, turn.session_id, Reason::Ended, None, now).await?;
         facts::request(&mut *conn, turn.campaign_id, turn.session_id).await?;
     }
-    if matches!(task, tasks::End::Queued) && !turn.reserved.is_zero() {
+    if task.is_open() && !turn.reserved.is_zero() {
         let payers = Payers { campaign_id: turn.campaign_id, budgets: &hit.budgets };
         let spender = Spender { agent: &hit.agent, task_id: Some(turn.task_id) };
         // The task may wait for one of them in the same transaction, which locks them all before it changes a share.

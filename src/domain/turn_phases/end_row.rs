@@ -47,7 +47,10 @@ pub(super) struct EndRow<'a> {
     pub(super) meter: Option<&'a Value>,
     pub(super) task_state: tasks::State,
     pub(super) task_result: Option<&'a str>,
+    pub(super) task_result_json: Option<&'a Value>,
     pub(super) task_error: Option<&'a str>,
+    /// Set if the next turn of the task corrects the answer.
+    pub(super) task_fault: Option<&'a str>,
     /// The amount that the turn set aside in its budgets.
     pub(super) reserved_micros: i64,
     pub(super) reserved_tokens: i64,
@@ -74,7 +77,7 @@ impl<'a> EndRow<'a> {
     ) -> Self {
         let TurnEnd { turn, now, .. } = *ending;
         let used: Amount = ending.calls.iter().map(usage::Call::amount).sum();
-        let (task_state, task_result, task_error) = task.columns();
+        let end = task.columns();
         Self {
             session_id: turn.session_id,
             number: turn.turn,
@@ -100,9 +103,11 @@ impl<'a> EndRow<'a> {
             head: None,
             generation: None,
             meter: None,
-            task_state,
-            task_result,
-            task_error,
+            task_state: end.state,
+            task_result: end.result,
+            task_result_json: end.result_json,
+            task_error: end.error,
+            task_fault: end.fault,
             reserved_micros: turn.reserved.micros,
             reserved_tokens: turn.reserved.tokens,
         }

@@ -58,6 +58,20 @@ pub struct TurnInput {
     pub post_id: Option<Uuid>,
     /// The agent that wrote that post, from the post's row. `None` if a person asked.
     pub asked_by: Option<String>,
+    /// The JSON Schema that the task itself has for its answer.
+    pub result_schema: Option<Value>,
+    /// The correction that its next turn asks for.
+    pub correction: Option<Correction>,
+    /// Places of the prompt that stand for fields of results of its flow.
+    pub step_fields: Option<(Uuid, Value)>,
+}
+
+/// A request to correct an answer that does not match its schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Correction {
+    /// From 1, since the task was last queued.
+    pub number: i16,
+    pub fault: String,
 }
 
 /// Facts about a user for an agent.
@@ -129,6 +143,7 @@ pub async fn load_task_of_job(
         state: row.state,
         prompt: row.prompt,
         result: row.result,
+        result_json: row.result_json,
         error: row.error,
         budget_micros: row.budget_micros,
         budget_tokens: row.budget_tokens,
@@ -165,6 +180,9 @@ pub async fn load_task_of_job(
         budgets: row.budgets,
         node: row.node,
         parameters: row.task_parameters.map(|it| it.0).unwrap_or_default(),
+        result_schema: row.result_schema,
+        correction: row.result_fault.map(|fault| Correction { number: row.n_corrections, fault }),
+        step_fields: row.flow_id.zip(row.step_fields),
         blackboard,
         edicts,
         facts,

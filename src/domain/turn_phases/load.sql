@@ -4,6 +4,7 @@
 -- $1 bigint job · $2 text[] agents that see the blackboard · $3 timestamptz now · $4 integer space for edicts in bytes
 -- $5 text[] agents that are shown facts · $6 integer space for facts in bytes
 select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode: Mode", t.state as "state: TaskState", t.prompt, t.result,
+       t.result_json, t.result_schema, t.result_fault, t.n_corrections, t.step_fields, t.flow_id,
        t.error, t.budget_micros, t.budget_tokens, t.spent_micros, t.spent_tokens, t.job_id, t.session_id, t.turn, t.created_at,
        t.started_at, t.ended_at, t.traceparent, t.node, t.post_id,
        (select q.sender from dalsegno.posts as q where q.campaign_id = t.campaign_id and q.id = t.post_id and q.origin = 'agent') as asked_by,

@@ -22,7 +22,7 @@ pub use self::{
         commit, fail, interrupt,
     },
     error::Error,
-    load::{AboutUser, BlackboardVersion, LoadParams, TurnInput, load_task_of_job},
+    load::{AboutUser, BlackboardVersion, Correction, LoadParams, TurnInput, load_task_of_job},
     reserve::reserve_more,
     unseen::{OmissionReason, UnseenPosts, UnseenQuery, find_unseen_posts},
 };

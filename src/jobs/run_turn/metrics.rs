@@ -7,8 +7,8 @@ use crate::metric::Metric;
 pub const DURATION: Metric = Metric::histogram(
     "dalsegno_turn_duration_seconds",
     &["provider", "outcome"],
-    "Time in seconds that turns spent in calls to the provider and in tools: done, cancelled, failed, retried, snoozed, \
-     context_full (the call did not fit into the window), given_back (the worker shuts down), lease_lost.",
+    "Time in seconds that turns spent in calls to the provider and in tools: done, corrected and mismatched (the \
+     answer does not match the result schema; it is corrected, or the task fails), cancelled, failed, retried, snoozed, context_full (the call did not fit into the window), given_back (the worker shuts down), lease_lost.",
 );
 pub const FIRST_BYTE: Metric = Metric::histogram(
     "dalsegno_turn_first_byte_seconds",
@@ -37,8 +37,10 @@ pub const TOOLS: Metric = Metric::histogram(
 pub const METRICS: [Metric; 5] = [DURATION, FIRST_BYTE, TOOLS, TOKENS, COST];
 
 /// Every fate of a turn.
-const OUTCOMES: [&str; 8] = [
+const OUTCOMES: [&str; 10] = [
     "done",
+    "corrected",
+    "mismatched",
     "cancelled",
     "given_back",
     "retried",

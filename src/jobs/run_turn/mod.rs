@@ -48,7 +48,7 @@ use self::{
         window::EarlierBegins,
     },
     call::{calls::ask, history_check},
-    commit::{decision, measure, turn::Turn},
+    commit::{decision, measure, structured_result::StructuredResult, turn::Turn},
     crash_points::CrashPoint,
     error::Error,
     gate::{budget, busy, failover, paused, refuse},
@@ -162,7 +162,15 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
         let n_refused = before.n_refused + 1;
         let keep = make_space::keep_after(n_refused).filter(|_| opened.has_history);
-        let turn = Turn { run, services, assignment, opened: &opened, called: &called };
+        let structured = StructuredResult::of(assignment, &called);
+        let turn = Turn {
+            run,
+            services,
+            assignment,
+            opened: &opened,
+            called: &called,
+            structured: &structured,
+        };
         let fate = decision::decide(&turn, keep.is_some()).await?;
         let ended = turn.end(&fate).await?;
         measure::record_turn(&turn, &fate, began_at);

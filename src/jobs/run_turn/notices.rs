@@ -7,9 +7,8 @@ use crate::{
     domain::{
         messages::{self, LeftByTurn, LeftOut},
         sessions::{Reason, SessionRow},
-        tasks::Task,
     },
-    jobs::measure::measure_message,
+    jobs::{measure::measure_message, run_turn::load::prompt::TurnPrompt},
     transcript::{Message, Role},
 };
 
@@ -33,16 +32,17 @@ pub(super) fn message(id: Uuid, role: Role, text: String) -> messages::New {
     measure_message(id, Message { role, text, tool_calls, tool_call_id, tool_name })
 }
 
-/// Builds the prompt of a task, with the agent that asked for it on the board.
-pub(super) fn prompt(task: &Task, asked_by: Option<&str>) -> messages::New {
+/// Builds the entry of a turn's prompt, with the agent that asked for it on the board.
+pub(super) fn prompt(prompt: &TurnPrompt, asked_by: Option<&str>) -> messages::New {
+    let asked_by = asked_by.filter(|_| !prompt.is_correction);
     let message = Message {
-        role: Role::User,
-        text: task.prompt.clone(),
+        role: prompt.role(),
+        text: prompt.text.clone(),
         tool_calls: Vec::new(),
         tool_call_id: None,
         tool_name: asked_by.map(str::to_owned),
     };
-    measure_message(task.id, message)
+    measure_message(prompt.entry_id, message)
 }
 
 /// Builds the notice of an interrupted turn. It is stored before the prompt, because later turns should know it, too.

@@ -145,6 +145,7 @@ async fn add(
         traceparent: None,
         labels: Default::default(),
         parameters: None,
+        result_schema: None,
     };
     Ok(tasks::add(conn, &services.tasks, &new, services.clock.now()).await?.task)
 }

@@ -122,7 +122,11 @@ fn part_of(kind: Kind) -> TurnPart {
             TurnPart::Messages
         }
         Kind::Posts => TurnPart::Posts,
-        Kind::Statuses | Kind::Blackboard | Kind::Results | Kind::Parameters => TurnPart::State,
+        Kind::Statuses
+        | Kind::Blackboard
+        | Kind::Results
+        | Kind::Parameters
+        | Kind::ResultSchema => TurnPart::State,
         Kind::Task => TurnPart::Prompt,
     }
 }

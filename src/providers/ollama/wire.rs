@@ -96,7 +96,8 @@ impl Envelope {
             shift: false,
             keep_alive,
             think: options.think.and_then(|think| wire_think(think, thinking)),
-            format: options.format.clone(),
+            // An answer that has to match a schema cannot call tools.
+            format: options.format.clone().filter(|_| request.tools.is_empty()),
             options: WireOptions {
                 num_ctx: plan.num_ctx,
                 num_predict: request.reserve_tokens.max(1),

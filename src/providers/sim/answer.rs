@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{board, calls, fault::Fault, script};
+use super::{board, calls, fault::Fault, sample, script};
 use crate::{
     providers::Request,
     transcript::{Message, Role},
@@ -47,10 +47,11 @@ const IMPERATIVES: [&str; 8] =
 
 pub(super) fn write(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> String {
     let said = faults.iter().find_map(|fault| match fault {
-        Fault::Say(text) => Some(text.clone()),
+        Fault::Say(text) | Fault::Json(text) => Some(text.clone()),
         _ => None,
     });
-    said.unwrap_or_else(|| write_about(request, prompt_tokens, faults))
+    let matching = || request.options.format.as_ref().map(|schema| sample::of(schema).to_string());
+    said.or_else(matching).unwrap_or_else(|| write_about(request, prompt_tokens, faults))
 }
 
 fn write_about(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> String {

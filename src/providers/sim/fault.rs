@@ -7,10 +7,11 @@
 //! length           breaks off in the middle      counts 40  reports 40 % of the prompt's tokens
 //! slow 250         250 ms more                   words 300  an answer of about that many words
 //! say TEXT         answers exactly TEXT
+//! json VALUE       answers this JSON, also as `json VALUE once`
 //! call NAME JSON   asks for this tool with these arguments, and is asked again with its result
 //! also NAME JSON   asks for this one together with the call before it
 //! ```
-//! Each but the last three may end with `once`, `3 times` (the first three calls) or `every 4` (each fourth). Otherwise it always holds.
+//! Each but `say` and the last two may end with `once`, `3 times` (the first three calls) or `every 4` (each fourth). Otherwise it always holds.
 //! Several calls are made one after the other. `call` may end with `3 times`, which makes three calls. A request that offers no tools is
 //! answered at once.
 
@@ -35,9 +36,13 @@ pub(super) enum Fault {
     Empty,
     Length,
     CountedPercent(u32),
-    Slow { ms: u64 },
+    Slow {
+        ms: u64,
+    },
     Words(u32),
     Say(String),
+    /// Like `Say`, for answers that differ from call to call.
+    Json(String),
     Call(Call),
 }
 
@@ -114,6 +119,9 @@ impl FromStr for Direction {
             return Ok(Self { fault, often: FaultCount::Always });
         }
         let wrong = |reason| Error { directive: text.to_owned(), reason };
+        if let Some(answer) = text.strip_prefix("json ") {
+            return json_answer(answer).map_err(wrong);
+        }
         for (verb, is_joined) in [("call ", false), ("also ", true)] {
             if let Some(asked) = text.strip_prefix(verb) {
                 let fault = Fault::Call(Call::parse(asked, is_joined).map_err(wrong)?);
@@ -146,6 +154,21 @@ impl Call {
             _ => return Err(format!("`{after}` may not follow the arguments of `{name}`")),
         };
         Ok(Self { name: name.to_owned(), arguments, n_times, is_joined })
+    }
+}
+
+/// Parses `VALUE` or `VALUE once`. The error is the reason.
+fn json_answer(text: &str) -> Result<Direction, String> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let value =
+        values.next().transpose().map_err(|error| format!("it is not valid JSON: {error}"))?;
+    let value = value.ok_or("the JSON after `json` is missing")?;
+    let mut words: Vec<&str> =
+        text.get(values.byte_offset()..).unwrap_or_default().split_whitespace().collect();
+    let often = take_often(&mut words)?;
+    match words.is_empty() {
+        true => Ok(Direction { fault: Fault::Json(value.to_string()), often }),
+        false => Err(format!("`{}` may not follow the JSON", words.join(" "))),
     }
 }
 
@@ -206,6 +229,9 @@ mod tests {
         assert_eq!(holds(" stall  2 times "), [1, 2]);
         assert_eq!(holds("cut every 2"), [2, 4]);
         assert_eq!(holds("slow 10"), [1, 2, 3, 4]);
+        let json: Direction = "json {\"a\": [1]} 2 times".parse().unwrap();
+        assert_eq!(json.fault, Fault::Json("{\"a\":[1]}".to_owned()));
+        assert!(json.holds_at(2) && !json.holds_at(3));
         let say: Direction = "say it once".parse().unwrap();
         assert_eq!(say.fault, Fault::Say("it once".to_owned()));
     }
@@ -229,8 +255,18 @@ mod tests {
 
     #[test]
     fn invalid_directions_are_refused() {
-        for text in ["", "error", "error 200", "error x", "cut every 0", "explode", "stall x times"]
-        {
+        for text in [
+            "json ",
+            "json {",
+            "json {} often",
+            "",
+            "error",
+            "error 200",
+            "error x",
+            "cut every 0",
+            "explode",
+            "stall x times",
+        ] {
             assert!(text.parse::<Direction>().is_err(), "{text}");
         }
     }

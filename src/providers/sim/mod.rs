@@ -14,6 +14,7 @@ mod config;
 mod error;
 mod facts;
 mod fault;
+mod sample;
 mod script;
 mod summary;
 mod tokens;

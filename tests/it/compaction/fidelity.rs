@@ -84,7 +84,12 @@ impl ScriptedConversation {
 
     /// Prepares a turn: compacts if the context is near its limit.
     async fn prepare_turn(&mut self, id: Uuid, task: &Task) -> AssembledContext {
-        let spoken = AssembledTask { entry_id: task.id, prompt: &task.prompt, asked_by: None };
+        let spoken = AssembledTask {
+            entry_id: task.id,
+            prompt: &task.prompt,
+            asked_by: None,
+            is_correction: false,
+        };
         for _ in 0..3 {
             let assembled = self.setup.assembled(id, spoken).await;
             let cause = match self.pressure(id, &assembled).await {

@@ -146,7 +146,8 @@ async fn a_compaction_applied_during_a_turn_loses_nothing_of_the_turn() {
     let world = &setup.world;
     let task = world.add("Part 25 is about INV-0025.").await;
     let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
-    let spoken = Task { entry_id: task.id, prompt: &task.prompt, asked_by: None };
+    let spoken =
+        Task { entry_id: task.id, prompt: &task.prompt, asked_by: None, is_correction: false };
     let sent = setup.assembled(id, spoken).await;
     setup.prepare(id, Cause::Manual).await.unwrap();
     assert!(matches!(setup.apply(id).await, ShowOutcome::Applied(_)));
@@ -170,7 +171,8 @@ async fn a_compaction_applied_during_a_turn_loses_nothing_of_the_turn() {
 #[tokio::test]
 async fn reverting_restores_each_earlier_view_exactly() {
     let setup = Setup::new(WatchedProvider::honest()).await;
-    let task = Task { entry_id: Uuid::max(), prompt: "Go on.", asked_by: None };
+    let task =
+        Task { entry_id: Uuid::max(), prompt: "Go on.", asked_by: None, is_correction: false };
     let id = setup.chat(24).await;
     let whole = setup.assembled(id, task).await;
     setup.prepare(id, Cause::Manual).await.unwrap();

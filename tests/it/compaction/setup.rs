@@ -262,7 +262,8 @@ impl Setup {
 
     /// Returns the text of a call with a new task, as the model reads it.
     pub async fn context(&self, id: Uuid) -> String {
-        let task = Task { entry_id: Uuid::max(), prompt: "Go on.", asked_by: None };
+        let task =
+            Task { entry_id: Uuid::max(), prompt: "Go on.", asked_by: None, is_correction: false };
         text_of(&self.assembled(id, task).await)
     }
 

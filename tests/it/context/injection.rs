@@ -121,7 +121,13 @@ fn send(text: &str) -> ParsedRequest {
         parameters: Some(Parameters { source: text, json: text }),
         blackboard: Some(Blackboard { version: 7, json: text }),
         results: None,
-        task: Task { entry_id: task_id(), prompt: text, asked_by: Some(text) },
+        result_schema: None,
+        task: Task {
+            entry_id: task_id(),
+            prompt: text,
+            asked_by: Some(text),
+            is_correction: false,
+        },
     };
     let assembled = assemble(&parts, &seed(), &Calibration::cold());
     let fences = fences(&history.iter().map(|entry| entry.id).collect::<Vec<_>>());

@@ -68,7 +68,13 @@ pub fn parts<'a>(view: View<'a>, prompt: &'a str) -> Parts<'a> {
         parameters: None,
         blackboard: None,
         results: None,
-        task: Task { entry_id: Uuid::from_u128(u128::MAX), prompt, asked_by: None },
+        result_schema: None,
+        task: Task {
+            entry_id: Uuid::from_u128(u128::MAX),
+            prompt,
+            asked_by: None,
+            is_correction: false,
+        },
     }
 }
 

@@ -26,6 +26,8 @@ const CHANGED_COLUMNS: &[&str] = &[
     "task.job_id",
     "task.n_waits",
     "task.result",
+    "task.result_fault",
+    "task.result_json",
     "task.session_id",
     "task.spent_micros",
     "task.spent_tokens",
@@ -121,6 +123,7 @@ async fn a_retried_task_keeps_every_option() {
     let first = world.add("Part one.").await;
     let after = [TaskLink::Task(first.id)];
     let (tags, metadata) = (["late".to_owned()], json!({ "order": 17 }));
+    let (schema, fields) = (json!({ "type": "object" }), json!([]));
     // Without `..`, so that a new option has to be set here.
     let plain = New {
         campaign_id: world.campaign.id,
@@ -138,6 +141,7 @@ async fn a_retried_task_keeps_every_option() {
         traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
         labels: Labels { tags: &tags, metadata: metadata.as_object() },
         parameters: None,
+        result_schema: Some(&schema),
     };
     let templates = ["reviewed-text".to_owned()];
     let linked = New {
@@ -149,7 +153,7 @@ async fn a_retried_task_keeps_every_option() {
             only_of: None,
             parent_id: Some(first.id),
             continues_id: Some(first.id),
-            flow: Some(FlowStep { flow_id, step: "draft", place: 4 }),
+            flow: Some(FlowStep { flow_id, step: "draft", place: 4, fields: Some(&fields) }),
             flow_templates: Some(&templates),
         },
         ..plain

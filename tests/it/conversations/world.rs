@@ -127,6 +127,7 @@ impl World {
             traceparent: None,
             labels: Default::default(),
             parameters: None,
+            result_schema: None,
         }
     }
 
@@ -296,7 +297,7 @@ pub fn files(folder: impl Into<PathBuf>, skills_folder: impl Into<PathBuf>) -> C
 }
 
 pub fn limits() -> tasks::Config {
-    tasks::Config { max_prompt_bytes: 1000 }
+    tasks::Config { max_prompt_bytes: 1000, max_corrections: 2 }
 }
 
 pub fn opening(task: &Task, now: TurnSettings) -> NewSession<'_> {
@@ -381,7 +382,7 @@ pub fn call<'a>(begun: &StartedTurn, provider_message_id: Option<&'a str>) -> us
 
 pub fn done(result: &str, now: TurnSettings) -> AnsweredTurn<'_> {
     AnsweredTurn {
-        result,
+        task: tasks::End::Done { result, result_json: None },
         context_tokens: Some(40),
         kept: None,
         board: None,

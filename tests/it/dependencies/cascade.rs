@@ -49,6 +49,7 @@ pub async fn fan_out(
             traceparent: None,
             labels: Default::default(),
             parameters: None,
+            result_schema: None,
             links: Default::default(),
         })
         .collect();
@@ -295,6 +296,7 @@ fn child_of<'a>(fixture: &Fixture, catalogue: &'a Catalogue) -> New<'a> {
         traceparent: None,
         labels: Default::default(),
         parameters: None,
+        result_schema: None,
         links: Default::default(),
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 };
 
 async fn end(tx: &mut Transaction<'_, Postgres>, task: &Task) {
-    let done = End::Done { result: "It is done." };
+    let done = End::Done { result: "It is done.", result_json: None };
     tasks::end(tx, task.id, done, Amount::ZERO, noon()).await.unwrap();
 }
 

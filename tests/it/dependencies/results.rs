@@ -42,7 +42,7 @@ async fn results_are_shown_in_order_escaped_and_stay_in_the_conversation() {
     );
     let first = fixture.add_for("writer", "one", "One.").await;
     let mut conn = fixture.pool.acquire().await.unwrap();
-    let says = End::Done { result: HOSTILE };
+    let says = End::Done { result: HOSTILE, result_json: None };
     tasks::end(&mut conn, first.id, says, Amount::ZERO, noon()).await.unwrap();
     let second = fixture.add_for("writer", "two", "Two. [[sim: error 400]]").await;
     let third = fixture.add_for("writer", "three", "Three.").await;

@@ -52,7 +52,7 @@ mod chaos {
         let started = Instant::now();
         let end = async |id| {
             let mut tx = fixture.pool.begin().await.unwrap();
-            let result = End::Done { result: "It is done." };
+            let result = End::Done { result: "It is done.", result_json: None };
             tasks::end(&mut tx, id, result, Amount::ZERO, noon()).await.unwrap();
             tx.commit().await.unwrap();
         };

@@ -64,7 +64,7 @@ async fn a_running_step_of_a_paused_flow_ends_and_starts_no_other() {
     let flow = start(&fixture, "series", &inputs("x", &["a", "b"])).await.unwrap();
     let plan = task(&fixture, flow.id, 0).await;
     let mut ending = fixture.pool.begin().await.unwrap();
-    let done = tasks::End::Done { result: "A plan." };
+    let done = tasks::End::Done { result: "A plan.", result_json: None };
     tasks::end(&mut ending, plan.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
     // Both at once: in either order of commits, no step begins.
     let (paused, ended_) = tokio::join!(pause(&fixture, flow.id), ending.commit());
@@ -83,7 +83,7 @@ async fn the_end_of_a_step_and_the_resumption_of_its_flow_do_not_block_each_othe
     pause(&fixture, flow.id).await.unwrap();
     let plan = task(&fixture, flow.id, 0).await;
     let mut ending = fixture.pool.begin().await.unwrap();
-    let done = tasks::End::Done { result: "A plan." };
+    let done = tasks::End::Done { result: "A plan.", result_json: None };
     tasks::end(&mut ending, plan.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
     // It holds the row of the flow by now, and waits for that of the step.
     let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
@@ -108,7 +108,7 @@ async fn the_end_of_a_step_and_a_change_of_its_flow_do_not_block_each_other() {
         let flow = start(&fixture, "series", &inputs("x", &["a"])).await.unwrap();
         let plan = task(&fixture, flow.id, 0).await;
         let mut ending = fixture.pool.begin().await.unwrap();
-        let done = tasks::End::Done { result: "A plan." };
+        let done = tasks::End::Done { result: "A plan.", result_json: None };
         let spent = dalsegno::domain::Amount::ZERO;
         tasks::end(&mut ending, plan.id, done, spent, noon()).await.unwrap();
         let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
@@ -143,7 +143,7 @@ async fn many_concurrent_ends_and_changes_of_flows_cause_no_deadlock() {
         let steps = show(&fixture, flow.id).await.steps;
         let end = async |task_id| {
             let mut tx = fixture.pool.begin().await.unwrap();
-            let done = tasks::End::Done { result: "A part." };
+            let done = tasks::End::Done { result: "A part.", result_json: None };
             let spent = dalsegno::domain::Amount::ZERO;
             match tasks::end(&mut tx, task_id, done, spent, noon()).await {
                 Err(error) => assert!(matches!(error, tasks::Error::Ended { .. }), "{error:?}"),
@@ -262,7 +262,7 @@ async fn a_pause_does_not_change_the_handling_of_failures() {
     for place in [0, 1] {
         let step = task(&fixture, flow.id, place).await;
         let mut tx = begin(&fixture.pool).await.unwrap();
-        let done = tasks::End::Done { result: "Done." };
+        let done = tasks::End::Done { result: "Done.", result_json: None };
         tasks::end(&mut tx, step.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
         commit(tx).await.unwrap();
     }
@@ -378,7 +378,7 @@ async fn the_end_of_a_flow_is_reported_once_for_concurrent_ends() {
         let flow = start(&fixture, "wide", &inputs).await.unwrap();
         let end = async |task_id| {
             let mut tx = fixture.pool.begin().await.unwrap();
-            let done = tasks::End::Done { result: "A part." };
+            let done = tasks::End::Done { result: "A part.", result_json: None };
             tasks::end(&mut tx, task_id, done, dalsegno::domain::Amount::ZERO, noon())
                 .await
                 .unwrap();

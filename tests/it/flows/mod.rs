@@ -3,6 +3,7 @@
 mod control;
 mod improvement;
 mod start;
+mod structured_results;
 mod templates;
 
 use dalsegno::domain::{

@@ -162,6 +162,66 @@ Plan again.
 }
 
 #[test]
+fn a_field_of_a_result_that_cannot_exist_is_reported() {
+    let bad = "---
+name: bad
+description: Bad
+inputs:
+  parts: One line each
+steps:
+  - step: plan
+    agent: planner
+    result_schema: { type: object, properties: { title: { type: string } } }
+  - step: draft
+    agent: copywriter
+    each: parts
+    after: [plan]
+  - step: note
+    agent: copywriter
+    result_schema: { type: text }
+  - step: review
+    agent: reviewer
+    after: [draft]
+---
+## plan
+
+Plan {{parts}}.
+
+## draft
+
+Write {{item}}: {{steps.plan.result.title}}.
+
+## note
+
+Note {{steps.plan.result.title}}.
+
+## review
+
+{{steps.plan.result.titel}} {{steps.plna.result.title}}
+{{steps.draft.result.text}}
+{{steps.plan.title}}
+";
+    let words = load(&[("bad.md", bad)]).unwrap_err();
+    for expected in [
+        "bad.md:16: result_schema: the result schema is invalid at `#/type`: ",
+        "bad.md:31: note: `{{steps.plan.result.title}}` names a step that may not have ended\n  write: `after: [plan]`",
+        "bad.md:35: review: `{{steps.plan.result.titel}}`: the result schema of the step `plan` has no `titel`",
+        "bad.md:35: review: `plna` in `{{steps.plna.result.title}}` is not an earlier step\n  write: plan (the closest match)",
+        "bad.md:36: review: `{{steps.draft.result.text}}` names a repeated step",
+        "bad.md:37: review: `{{steps.plan.title}}` does not name a field of a result",
+    ] {
+        assert!(words.contains(expected), "{expected}\n in:\n{words}");
+    }
+    assert!(words.starts_with("the templates of flows have 6 problems"), "{words}");
+    let without = bad.replace(
+        "    result_schema: { type: object, properties: { title: { type: string } } }\n",
+        "",
+    );
+    let words = load(&[("bad.md", &without)]).unwrap_err();
+    assert!(words.contains("names a step without a `result_schema`"), "{words}");
+}
+
+#[test]
 fn the_advice_for_a_flow_without_front_matter_names_no_agent() {
     let open = "---\nname: open\ndescription: Open\n";
     let words = load(&[("none.md", "## plan\n"), ("open.md", open)]).unwrap_err();

@@ -34,6 +34,7 @@ mod priorities;
 mod queue;
 mod reach;
 mod request_ids;
+mod result_schemas;
 mod routes;
 mod scopes;
 mod search;

@@ -148,9 +148,8 @@ async fn each_kind_of_texts_is_searched_by_its_index() {
     assert_eq!(fixture.search("q=words&kind=post&limit=200").await.len(), 200);
     let expected = [
         (
-            "tasks_texts",
-            "explain select id from dalsegno.tasks where ended_at is not null
-             and dalsegno.task_words(prompt, result, created_at) @@ dalsegno.text_query('words')",
+            "search_words_words",
+            "explain select task_id from dalsegno.search_words where words @@ dalsegno.text_query('words')",
         ),
         (
             "messages_texts",

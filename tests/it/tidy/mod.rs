@@ -215,6 +215,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "mod",
             "objects",
             "parameters",
+            "result_schemas",
             "text",
             "text_query",
             "timestamp",

@@ -114,7 +114,12 @@ async fn finished_tasks_are_not_dispatched_again_when_their_parent_is_retried() 
     };
     cancel(id(&first).parse().unwrap()).await;
     let done = setup.tasks().await.into_iter().find(|task| task.id.to_string() == id(&second));
-    end(&setup, &setup.attempt(&done.unwrap()).await, End::Done { result: "It is done." }).await;
+    end(
+        &setup,
+        &setup.attempt(&done.unwrap()).await,
+        End::Done { result: "It is done.", result_json: None },
+    )
+    .await;
     cancel(turn.task_id).await;
     end(&setup, &turn, End::Cancelled).await;
 
@@ -145,7 +150,12 @@ async fn a_continuation_runs_when_its_task_is_retried() {
     let said = setup.call_tool(&caller, name, arguments.clone()).await;
     let child = said["tasks"][0]["task_id"].as_str().unwrap();
     let done = setup.tasks().await.into_iter().find(|task| task.id.to_string() == child);
-    end(&setup, &setup.attempt(&done.unwrap()).await, End::Done { result: "It is done." }).await;
+    end(
+        &setup,
+        &setup.attempt(&done.unwrap()).await,
+        End::Done { result: "It is done.", result_json: None },
+    )
+    .await;
     let mut tx = setup.pool().begin().await.unwrap();
     tasks::cancel(&mut tx, turn.task_id, "not wanted", noon()).await.unwrap();
     tx.commit().await.unwrap();

@@ -367,6 +367,7 @@ impl Fixture {
             traceparent: None,
             labels: Default::default(),
             parameters: None,
+            result_schema: None,
             links,
         };
         tasks::add(conn, &config.tasks, &new, self.clock.now()).await.unwrap().task
@@ -396,6 +397,7 @@ impl Fixture {
             traceparent: None,
             labels: Default::default(),
             parameters: None,
+            result_schema: None,
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -423,6 +425,7 @@ impl Fixture {
             traceparent: None,
             labels: Default::default(),
             parameters: None,
+            result_schema: None,
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -498,6 +501,7 @@ impl Fixture {
             traceparent: None,
             labels: Default::default(),
             parameters: None,
+            result_schema: None,
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;

@@ -30,9 +30,11 @@ mod reruns;
 mod roles;
 mod rollover;
 mod rounds;
+mod search_index;
 mod side_contexts;
 mod stored_rows;
 mod stretch_summaries;
+mod structured_results;
 mod turn_details;
 mod without_faults;
 

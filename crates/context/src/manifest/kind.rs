@@ -24,6 +24,8 @@ pub enum Kind {
     /// Named values of the campaign and the task.
     Parameters,
     Blackboard,
+    /// The JSON Schema that the answer has to match.
+    ResultSchema,
     Results,
     Task,
     /// The tools that the model may call.
@@ -83,6 +85,7 @@ impl Kind {
             Self::Statuses => "statuses",
             Self::Parameters => "parameters",
             Self::Blackboard => "blackboard",
+            Self::ResultSchema => "result_schema",
             Self::Results => "results",
             Self::Task => "task",
             Self::Tools => "tools",
@@ -109,6 +112,7 @@ impl Kind {
             | Self::Posts
             | Self::Parameters
             | Self::Blackboard
+            | Self::ResultSchema
             | Self::Results
             | Self::Task
             | Self::Rounds => Trust::Untrusted,

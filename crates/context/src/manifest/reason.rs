@@ -45,6 +45,8 @@ pub enum PartReason {
     Shortened,
     /// The last call of a turn has to end in words.
     LastCall,
+    /// Asks to correct an answer that does not match the result schema.
+    Correction,
 }
 
 impl PartReason {
@@ -74,6 +76,7 @@ impl PartReason {
             Self::NoRoom => "too long for its share of the context",
             Self::Shortened => "shortened to its beginning and end",
             Self::LastCall => "asks for the answer in the last call of the turn",
+            Self::Correction => "asks to correct an answer that does not match the result schema",
         }
     }
 }

@@ -28,6 +28,8 @@ pub struct NewEntries<'a> {
 pub struct TurnEntries {
     /// In order; the prompt is the last one.
     pub new: Vec<messages::New>,
+    /// True if an earlier attempt has stored the prompt, and storing it again would repeat it.
+    pub is_prompt_stored: bool,
     /// Results that the task has waited for. They are in `new` unless an earlier attempt has stored them.
     pub results: Option<messages::New>,
     /// Posts that the turn shows; its commit stores them.
@@ -47,7 +49,7 @@ impl<'a> NewEntries<'a> {
         was_refused: bool,
         now: DateTime<Utc>,
     ) -> Result<Self, Error> {
-        let (task, session) = (&assignment.task, &resolved.session);
+        let (task, prompt, session) = (&assignment.task, &assignment.prompt, &resolved.session);
         let asked_by = assignment.asked_by.as_deref();
         let joined = results::read(&mut *conn, assignment, session.id).await?;
         let mut new = Vec::with_capacity(1);
@@ -63,21 +65,36 @@ impl<'a> NewEntries<'a> {
         }
         // A run that has called before has the latest turn itself.
         let is_latest = was_refused || task.turn.is_none_or(|turn| turn == session.turn_count);
-        if !is_latest && messages::others_asked_since(&mut *conn, session.id, task.id).await? {
-            new.push(notices::repeated_prompt_notice(ids::new_at(now), &task.prompt, asked_by));
+        if !is_latest
+            && messages::others_asked_since(&mut *conn, session.id, prompt.entry_id).await?
+        {
+            new.push(notices::repeated_prompt_notice(ids::new_at(now), &prompt.text, asked_by));
         }
         let arrival = arrival::find_arrival(&mut *conn, assignment, session, now).await?;
         new.extend(arrival.as_ref().map(NodeArrival::entry));
         let untold = joined.as_ref().filter(|joined| !joined.is_stored);
         new.extend(untold.map(|joined| joined.entry.clone()));
-        new.push(notices::prompt(task, asked_by));
-        let board = board::load_board(&mut *conn, assignment, session, calibration, now).await?;
-        let words = TurnEntries { new, results: joined.map(|joined| joined.entry), board };
+        new.push(notices::prompt(prompt, asked_by));
+        // A repeated prompt of a task is skipped when it is stored. A correction brings no news, so that nothing but the answer is new.
+        let (is_prompt_stored, board) = match prompt.is_correction {
+            true => (messages::contains(&mut *conn, session.id, prompt.entry_id).await?, None),
+            false => {
+                let board = board::load_board(&mut *conn, assignment, session, calibration, now);
+                (false, board.await?)
+            }
+        };
+        let results = joined.map(|joined| joined.entry);
+        let words = TurnEntries { new, is_prompt_stored, results, board };
         Ok(Self { words, arrival })
     }
 }
 
 impl TurnEntries {
+    /// Returns the entries that the begin of the turn stores.
+    pub fn to_store(&self) -> &[messages::New] {
+        if self.is_prompt_stored { self.notices() } else { &self.new }
+    }
+
     /// Returns the entries before the prompt, which is sent as the task.
     pub fn notices(&self) -> &[messages::New] {
         match self.new.as_slice() {

@@ -71,9 +71,11 @@ pub fn build_outlook(
     loaded: &LoadedView,
     given: &Additions<'_>,
 ) -> Result<Outlook, Error> {
-    let Assignment { task, route, parameters, blackboard, .. } = assignment;
+    let Assignment { prompt, route, parameters, blackboard, result_schema, .. } = assignment;
     let texts = [parameters.as_ref().map(|it| &it.json), blackboard.as_ref().map(|it| &it.json)];
-    let shown: Weight = texts.into_iter().flatten().map(|json| Weight::of_text(json)).sum();
+    let schema = result_schema.iter().map(|schema| Weight::of_text(&schema.to_string()));
+    let shown: Weight =
+        texts.into_iter().flatten().map(|json| Weight::of_text(json)).chain(schema).sum();
     let calibration = given.calibration;
     let view = loaded.view().map_err(Error::undone)?;
     let has_history = notices::has_history(&view, &assignment.own_entries());
@@ -91,7 +93,7 @@ pub fn build_outlook(
     Ok(Outlook {
         around: FixedWeight {
             system: assembled.system_weight,
-            upcoming: Weight::of_user_text(&task.prompt) + shown + given.words.upcoming(),
+            upcoming: Weight::of_user_text(&prompt.text) + shown + given.words.upcoming(),
         },
         pressure: budget.pressure(estimated_tokens, &route.thresholds),
         assembled,
@@ -108,7 +110,7 @@ fn assemble_call(
     given: &Additions<'_>,
 ) -> Result<AssembledContext, Error> {
     let Assignment {
-        task,
+        prompt,
         agent,
         campaign,
         skills,
@@ -118,6 +120,7 @@ fn assemble_call(
         edicts,
         facts: about,
         tools,
+        result_schema,
         ..
     } = assignment;
     let skills: Vec<Skill<'_>> =
@@ -135,6 +138,7 @@ fn assemble_call(
     let facts: Vec<Fact<'_>> = about.iter().flat_map(|about| &about.facts).map(fact).collect();
     let shows_posts = given.words.board.as_ref().is_some_and(Board::shows_posts);
     let notice = notices::restored_notice(session, &view, &assignment.own_entries(), shows_posts);
+    let schema = result_schema.as_ref().map(ToString::to_string);
     let parts = Parts {
         agent_prompt: &agent.prompt,
         skills: &skills,
@@ -161,15 +165,17 @@ fn assemble_call(
         blackboard: blackboard
             .as_ref()
             .map(|it| Blackboard { version: it.version, json: &it.json }),
+        result_schema: schema.as_deref(),
         results: given
             .words
             .results
             .as_ref()
             .map(|told| AwaitedResults { entry_id: told.id, message: &told.message }),
         task: Task {
-            entry_id: task.id,
-            prompt: &task.prompt,
+            entry_id: prompt.entry_id,
+            prompt: &prompt.text,
             asked_by: assignment.asked_by.as_deref(),
+            is_correction: prompt.is_correction,
         },
     };
     let seed = session.fence_seed.as_slice().try_into();

@@ -7,7 +7,7 @@ use crate::{
         begin::{open_turn::OpenTurn, outlook::Outlook},
         load::assignment::Assignment,
     },
-    providers::{Purpose, Request, Timeouts},
+    providers::{Options, Purpose, Request, Timeouts},
 };
 
 /// Computes the reservation of a call. Zero without a limit: the budget's row is shared by all turns of a campaign.
@@ -71,7 +71,7 @@ pub fn first_request(
         window_tokens: tokens(route.window_tokens),
         reserve_tokens: tokens(route.reserve_tokens),
         estimated_prompt_tokens: Some(tokens(expected_tokens)),
-        options: route.options.clone(),
+        options: Options { format: assignment.result_schema.clone(), ..route.options.clone() },
         timeouts: Timeouts::default(),
         conversation: None,
         credential: None,

@@ -113,7 +113,7 @@ async fn open(
         reserve: reserve(assignment, outlook.estimated_tokens),
         budgets: &assignment.budgets,
         minted,
-        messages: &entries.words.new,
+        messages: entries.words.to_store(),
         shows_posts: entries.words.board.as_ref().is_some_and(Board::shows_posts),
         events: &events,
         now,

@@ -16,6 +16,7 @@ pub async fn apply_cancellation(pool: &PgPool, task_id: Uuid, fate: Fate) -> Res
             | Fate::PutOff { .. }
             | Fate::WaitsForBudget { .. }
             | Fate::NoRoom { .. }
+            | Fate::Correction { .. }
             | Fate::GivenBack
     );
     match begins_anew && tasks::is_asked_to_stop(pool, task_id).await? {

@@ -41,7 +41,7 @@ impl Contexts {
     /// Builds the records. `new` are the messages that the turn stores.
     pub fn of(turn: &Turn<'_>, fate: &Fate, new: &[messages::New]) -> serde_json::Result<Self> {
         let called = turn.called;
-        let mut texts = Texts { is_answered: *fate == Fate::Done, ..Texts::default() };
+        let mut texts = Texts { is_answered: fate.is_answered(), ..Texts::default() };
         let mut record = |call: &CallRecord, sent: Option<&SentRequest>| {
             let mut manifest = call.manifest.clone();
             call.texts.iter().for_each(|text| texts.add(text.clone()));

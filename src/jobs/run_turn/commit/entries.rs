@@ -18,7 +18,7 @@ pub fn entries(turn: &Turn<'_>, fate: &Fate) -> Vec<messages::New> {
 fn final_entries(turn: &Turn<'_>, fate: &Fate) -> Vec<messages::New> {
     let id = ids::new_at(turn.services.clock.now());
     match (fate, &turn.called.result) {
-        (Fate::Done, Ok(outcome)) => answer(turn, outcome),
+        (fate, Ok(outcome)) if fate.is_answered() => answer(turn, outcome),
         (
             Fate::Cancelled
             | Fate::GivenBack

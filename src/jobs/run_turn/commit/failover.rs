@@ -24,7 +24,7 @@ fn change(
     now: DateTime<Utc>,
 ) -> Option<Change> {
     match (fate, result) {
-        (Fate::Done, Ok(_)) => {
+        (fate, Ok(_)) if fate.is_answered() => {
             Some(failover.rules.change_after_answer(failover.standing, failover.side))
         }
         (

@@ -42,6 +42,14 @@ pub enum Fate {
         /// The provider rejects its prompt, which is not sent again.
         rejected: bool,
     },
+    /// The answer does not match the result schema. The next turn of the task asks for a corrected one, without using an attempt.
+    Correction {
+        fault: String,
+    },
+    /// The answer does not match the result schema, and the task fails.
+    Mismatch {
+        why: String,
+    },
     /// The call does not fit. The same attempt goes on when the conversation is smaller.
     NoRoom {
         why: String,
@@ -60,9 +68,16 @@ impl Fate {
             Self::Again { .. } => "retried",
             Self::PutOff { .. } | Self::WaitsForBudget { .. } => "snoozed",
             Self::Failed { .. } => "failed",
+            Self::Correction { .. } => "corrected",
+            Self::Mismatch { .. } => "mismatched",
             Self::NoRoom { .. } => "context_full",
             Self::LeaseLost => "lease_lost",
         }
+    }
+
+    /// Returns true if the turn has an answer, which stays in the conversation.
+    pub fn is_answered(&self) -> bool {
+        matches!(self, Self::Done | Self::Correction { .. } | Self::Mismatch { .. })
     }
 }
 

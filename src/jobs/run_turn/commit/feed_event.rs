@@ -30,6 +30,9 @@ pub fn event(turn: &Turn<'_>, fate: &Fate) -> feed::New {
             feed::Kind::TurnFailed,
             json!({ "turn": n, "error": because(why), "again": true, "rebuild": rebuild }),
         ),
+        Fate::Correction { fault } => {
+            (feed::Kind::TurnFailed, json!({ "turn": n, "error": because(fault), "again": true }))
+        }
         Fate::NoRoom { why } => {
             (feed::Kind::TurnFailed, json!({ "turn": n, "error": because(why), "again": true }))
         }
@@ -40,6 +43,10 @@ pub fn event(turn: &Turn<'_>, fate: &Fate) -> feed::New {
         Fate::WaitsForBudget { refusal, .. } => (
             feed::Kind::TurnSnoozed,
             json!({ "turn": n, "because": because(&refusal.describe_wait()) }),
+        ),
+        Fate::Mismatch { why } => (
+            feed::Kind::TurnFailed,
+            json!({ "turn": n, "error": because(why), "again": false, "rejected": false }),
         ),
         Fate::Failed { why, rejected, .. } => (
             feed::Kind::TurnFailed,
@@ -59,7 +66,7 @@ fn done_data(turn: &Turn<'_>) -> Value {
     let answered = turn.called.result.as_ref().ok();
     let (usage, rounds) = (turn.called.usage(), &turn.called.rounds);
     let continued = answered.and_then(|outcome| outcome.conversation.as_deref());
-    json!({
+    let mut data = json!({
         "turn": turn.opened.begun.turn,
         "input_tokens": usage.prompt(),
         "output_tokens": usage.output,
@@ -67,5 +74,9 @@ fn done_data(turn: &Turn<'_>) -> Value {
         "tools": continued.is_none().then_some(rounds.tools.len()),
         "began": continued.map(|continued| continued.began),
         "ahead": continued.map(|continued| continued.was_ahead),
-    })
+    });
+    if let Some(value) = turn.structured.value() {
+        data["result_json"] = value.clone();
+    }
+    data
 }

@@ -22,7 +22,7 @@ use crate::{
 /// had used tokens is billed.
 pub fn outcome(fate: &Fate, result: &Result<Outcome, Error>) -> Option<usage::Outcome> {
     match (fate, result) {
-        (Fate::Done, _) => Some(usage::Outcome::Done),
+        (fate, _) if fate.is_answered() => Some(usage::Outcome::Done),
         (_, Err(error)) if error.is_unasked => None,
         (Fate::PutOff { .. }, Err(error)) if error.usage.is_none() => None,
         (_, Err(error)) if error.class == Class::Cancelled => Some(usage::Outcome::Interrupted),

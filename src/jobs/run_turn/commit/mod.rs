@@ -13,5 +13,6 @@ pub mod ledger;
 pub mod measure;
 pub mod provider_session;
 pub mod spans;
+pub mod structured_result;
 pub mod transaction;
 pub mod turn;

@@ -32,7 +32,9 @@ pub fn spans(
     let rounds = &called.rounds;
     let error = match &called.result {
         Err(error) => Some(error.code.to_owned()),
-        Ok(_) if *fate != Fate::Done => Some(fate.as_str().to_owned()),
+        Ok(_) if !matches!(fate, Fate::Done | Fate::Correction { .. }) => {
+            Some(fate.as_str().to_owned())
+        }
         Ok(_) => None,
     };
     let called_at = rounds.calls.first().map_or(called.called_at, |first| first.called_at);

@@ -32,6 +32,7 @@ use crate::{
             fate::Fate,
             feed_event::{self, INTERRUPTED_BY_CANCEL, INTERRUPTED_BY_DRAIN},
             ledger, provider_session,
+            structured_result::MISMATCH,
             turn::Turn,
         },
         crash_points::CrashPoint,
@@ -123,13 +124,16 @@ impl Turn<'_> {
             Fate::WaitsForBudget { refusal, .. } => {
                 run.commit_snooze(tx, until, &refusal.describe_wait()).await
             }
-            Fate::Failed { why, .. } => run.commit_failure(tx, why).await,
+            Fate::Correction { fault } => {
+                run.commit_snooze(tx, HoldUntil::After(Duration::ZERO), fault).await
+            }
+            Fate::Failed { why, .. } | Fate::Mismatch { why } => run.commit_failure(tx, why).await,
             Fate::NoRoom { .. } | Fate::LeaseLost => {
                 tx.commit().await.map_err(Error::undone)?;
                 return Ok(None);
             }
         }?;
-        if matches!(fate, Fate::Done) {
+        if fate.is_answered() {
             let route = &self.assignment.route;
             self.services.calibrations.learn(
                 &route.provider_name,
@@ -190,7 +194,7 @@ impl Turn<'_> {
                 let until = now + TimeDelta::from_std(*after).unwrap_or(TimeDelta::days(1));
                 tasks::wait_for_provider(conn, assignment.task.id, until, now).await?;
             }
-            Fate::Done => {
+            fate if fate.is_answered() => {
                 if let Some(busy) = &assignment.busy {
                     let (provider, model) = (&busy.provider, &busy.model);
                     let called_at = self.called.called_at;
@@ -238,8 +242,11 @@ impl Turn<'_> {
             rejected: false,
         };
         match (fate, &self.called.result) {
-            (Fate::Done, Ok(outcome)) => {
-                self.commit(conn, ending, outcome, (learnt, handed_on)).await?;
+            (
+                fate @ (Fate::Done | Fate::Correction { .. } | Fate::Mismatch { .. }),
+                Ok(outcome),
+            ) => {
+                self.commit(conn, ending, (outcome, fate), (learnt, handed_on)).await?;
             }
             (Fate::Cancelled, _) => {
                 turn_phases::cancel(conn, ending, INTERRUPTED_BY_CANCEL).await?
@@ -279,7 +286,10 @@ impl Turn<'_> {
                 let failure = Failure { forgotten, interrupted, rejected, ..failed(&why, true) };
                 turn_phases::fail(conn, ending, &failure).await?;
             }
-            (Fate::LeaseLost, _) | (Fate::Done, Err(_)) => return Err(Error::Overtaken),
+            (Fate::LeaseLost, _)
+            | (Fate::Done | Fate::Correction { .. } | Fate::Mismatch { .. }, Err(_)) => {
+                return Err(Error::Overtaken);
+            }
         }
         Ok(())
     }
@@ -327,7 +337,7 @@ impl Turn<'_> {
         fate: &Fate,
         learnt: &Lesson,
     ) -> Result<(), Error> {
-        if *fate != Fate::Done {
+        if !fate.is_answered() {
             return Ok(());
         }
         let begun = &self.opened.begun;
@@ -344,7 +354,7 @@ impl Turn<'_> {
         &self,
         conn: &mut PgConnection,
         ending: &TurnEnd<'_>,
-        outcome: &Outcome,
+        (outcome, fate): (&Outcome, &Fate),
         (learnt, handed_on): (&Lesson, Option<&HandedOn>),
     ) -> Result<(), Error> {
         let Assignment { agent, route, .. } = self.assignment;
@@ -361,15 +371,28 @@ impl Turn<'_> {
         });
         let board = self.opened.words.board.as_ref();
         let entry = board.and_then(|board| board.entry(self.opened.posts_seq));
+        let result = text::make_storable(outcome.message.text.clone());
+        let fault = match fate {
+            Fate::Correction { fault } | Fate::Mismatch { why: fault } => fault.clone(),
+            _ => String::new(),
+        };
+        let fault = text::make_storable(fault);
+        let task = match fate {
+            Fate::Correction { .. } => tasks::End::Corrected { fault: &fault },
+            Fate::Mismatch { .. } => tasks::End::Mismatched { result: &result, error: &fault },
+            _ => tasks::End::Done { result: &result, result_json: self.structured.value() },
+        };
+        let mismatch = (*fate != Fate::Done).then(|| MISMATCH.to_owned());
+        let flags: Vec<String> = learnt.flags.iter().cloned().chain(mismatch).collect();
         let done = AnsweredTurn {
-            result: &text::make_storable(outcome.message.text.clone()),
+            task,
             context_tokens: i64::try_from(learnt.context_tokens).ok(),
             kept,
             board: board.map(|board| board.seen(entry.as_ref())),
             expires_at: sessions.expires_at(&route.provider_name, agent.ttl_days, ending.now),
             calibration: learnt.calibration_json.as_ref(),
             checkpoint: learnt.checkpoint_json.as_ref(),
-            flags: &learnt.flags,
+            flags: &flags,
             history_check: self.called.history_check,
             handed_on,
         };

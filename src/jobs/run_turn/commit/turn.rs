@@ -4,7 +4,8 @@ use crate::{
     jobs::{
         Services,
         run_turn::{
-            begin::open_turn::OpenTurn, call::report::CallReport, load::assignment::Assignment,
+            begin::open_turn::OpenTurn, call::report::CallReport,
+            commit::structured_result::StructuredResult, load::assignment::Assignment,
         },
     },
     queue::Run,
@@ -17,4 +18,5 @@ pub struct Turn<'a> {
     pub assignment: &'a Assignment<'a>,
     pub opened: &'a OpenTurn,
     pub called: &'a CallReport,
+    pub structured: &'a StructuredResult,
 }

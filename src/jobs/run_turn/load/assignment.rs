@@ -18,8 +18,9 @@ use crate::{
         failovers::{FailoverState, ProviderSide},
         memory,
         parameters::Parameters,
+        result_schemas,
         tasks::{self, Predecessor, Task},
-        turn_phases::{self, AboutUser, LoadParams, TurnInput},
+        turn_phases::{self, AboutUser, Correction, LoadParams, TurnInput},
     },
     jobs::{
         Services,
@@ -28,7 +29,8 @@ use crate::{
             error::{BeginRefusal, Error},
             load::{
                 failover::{self, Failover},
-                tools,
+                prompt::TurnPrompt,
+                step_fields, tools,
             },
         },
     },
@@ -37,6 +39,11 @@ use crate::{
 
 pub struct Assignment<'a> {
     pub task: Task,
+    pub prompt: TurnPrompt,
+    /// The correction that the prompt asks for.
+    pub correction: Option<Correction>,
+    /// The JSON Schema that the answer has to match: that of the task, or else of its agent.
+    pub result_schema: Option<Value>,
     pub agent: Arc<Agent>,
     /// The agents' files as this run uses them throughout, even if they change meanwhile.
     pub catalogue: Arc<Catalogue>,
@@ -96,6 +103,8 @@ pub struct TaskRecord {
     wanted: TurnInput,
     predecessors: Vec<Predecessor>,
     standing: Option<FailoverState>,
+    /// The prompt of the task with the fields of earlier steps, or the reason why one is missing.
+    prompt: Result<String, String>,
 }
 
 /// Characters of one predecessor's result: the length of a long report.
@@ -112,7 +121,7 @@ impl Assignment<'_> {
 
     /// Ids of the entries that an attempt of this task stores before its call.
     pub fn own_entries(&self) -> [Uuid; 2] {
-        [self.task.id, self.results_entry]
+        [self.prompt.entry_id, self.results_entry]
     }
 }
 
@@ -152,21 +161,23 @@ pub async fn read(
         return Err(Error::Ended);
     }
     let standing = failover::load_standing(&mut *conn, services, &wanted.task).await?;
-    let predecessors = match wanted.has_waited {
+    let prompt = step_fields::prompt_of(&mut *conn, &wanted).await?;
+    // A correction follows the turn that was told them.
+    let predecessors = match wanted.has_waited && wanted.correction.is_none() {
         true => {
             let max_chars = i32::try_from(PREDECESSOR_MAX_CHARS).unwrap_or(i32::MAX);
             tasks::predecessors(conn, wanted.task.id, max_chars).await?
         }
         false => Vec::new(),
     };
-    Ok(TaskRecord { wanted, predecessors, standing })
+    Ok(TaskRecord { wanted, predecessors, standing, prompt })
 }
 
 impl<'a> Assignment<'a> {
     /// Builds the assignment. Asks the provider for the model's window, if it is unknown.
     pub async fn of(
         services: &'a Services,
-        TaskRecord { wanted, predecessors, standing }: TaskRecord,
+        TaskRecord { wanted, predecessors, standing, prompt }: TaskRecord,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, BeginRefusal)> {
         let TurnInput {
@@ -187,6 +198,8 @@ impl<'a> Assignment<'a> {
             post_id,
             was_retried,
             asked_by,
+            result_schema,
+            correction,
             ..
         } = wanted;
         let failover = Failover::of(&services.agents, standing, services.clock.now());
@@ -195,6 +208,15 @@ impl<'a> Assignment<'a> {
             Ok(agent) => Arc::clone(agent),
             Err(error) => return Err((task, error.into())),
         };
+        let text = match prompt {
+            Ok(text) => text,
+            Err(why) => return Err((task, BeginRefusal::for_good(why))),
+        };
+        let result_schema = result_schema.or_else(|| agent.result_schema.clone());
+        if let Some(Err(error)) = result_schema.as_ref().map(result_schemas::check) {
+            return Err((task, BeginRefusal::for_good(error.to_string())));
+        }
+        let prompt = TurnPrompt::of(&task, text, correction.as_ref());
         let node = match node.as_deref().map(|node| catalogue.node(node)).transpose() {
             Ok(node) => node.map(Arc::clone),
             Err(error) => return Err((task, error.into())),
@@ -221,8 +243,15 @@ impl<'a> Assignment<'a> {
             is_limited: has_soft_limit || !budgets.is_empty() || limits.iter().any(Option::is_some),
             budgets,
             results_entry: results::entry_id(task.id, was_retried.then_some(task.job_id)),
-            tools: tools::list_offered(services, &agent, &task, &route),
+            // A correction only writes the answer again.
+            tools: match prompt.is_correction {
+                true => Vec::new(),
+                false => tools::list_offered(services, &agent, &task, &route),
+            },
             task,
+            prompt,
+            correction,
+            result_schema,
             agent,
             catalogue,
             campaign,

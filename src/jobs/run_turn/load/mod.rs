@@ -2,4 +2,6 @@
 
 pub mod assignment;
 pub mod failover;
+pub mod prompt;
+pub mod step_fields;
 pub mod tools;

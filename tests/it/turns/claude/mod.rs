@@ -14,6 +14,7 @@ mod memory;
 mod nodes;
 mod prices;
 mod reruns;
+mod structured_results;
 mod transcripts;
 mod warm_processes;
 mod warnings;

@@ -226,7 +226,7 @@ impl<'a> Steps<'a> {
         let is_last = self.is_stuck || self.is_last_call(&self.rounds);
         let last = is_last.then_some(Last {
             notice: LAST_CALL,
-            task_id: self.assignment.task.id,
+            task_id: self.assignment.prompt.entry_id,
             tools: &self.assignment.tools,
         });
         let (run, services, assignment) = (self.run, self.services, self.assignment);
