@@ -264,7 +264,7 @@ pub(super) fn campaign_word(status: Status) -> &'static str {
 }
 
 /// Verbs of operations, with the words for what they have done.
-const VERBS: [(&str, &str); 27] = [
+const VERBS: [(&str, &str); 32] = [
     ("add", "is added"),
     ("cancel", "is cancelled"),
     ("change", "is changed"),
@@ -279,6 +279,7 @@ const VERBS: [(&str, &str); 27] = [
     ("forget", "is forgotten"),
     ("fork", "is forked"),
     ("hold", "is held"),
+    ("import", "is imported"),
     ("interrupt", "is being interrupted"),
     ("patch", "is changed"),
     ("pause", "is paused"),
@@ -291,7 +292,11 @@ const VERBS: [(&str, &str); 27] = [
     ("resume", "is resumed"),
     ("retry", "is queued again"),
     ("revoke", "is revoked"),
+    ("rotate", "is renewed"),
     ("set", "is set"),
+    ("start", "is started"),
+    ("state", "is stated"),
+    ("test", "is being tested"),
 ];
 
 /// Says what an operation has done: `the task is cancelled`.
@@ -365,6 +370,7 @@ mod tests {
     fn the_notice_says_what_was_done() {
         assert_eq!(done_words("uncompact_session"), "the compaction is undone");
         assert_eq!(done_words("change_task_budget"), "the task budget is changed");
-        assert_eq!(done_words("state_fact"), "state fact");
+        assert_eq!(done_words("state_fact"), "the fact is stated");
+        assert_eq!(done_words("hand_out"), "hand out");
     }
 }
