@@ -74,6 +74,12 @@ pub(super) async fn show(
     };
     let worker = JobRuns::of_turns(&page, std::slice::from_ref(turn)).await?.worker_of(turn);
     let calls = reruns::load(&page, given, number, call).await?;
+    // A call may have tool calls only: the answer of the turn is that of its last call.
+    let last = detail.contexts.iter().map(|it| it.call).max().filter(|last| *last != call);
+    let answered = match (last, reruns::has_answer(calls.as_ref())) {
+        (Some(last), false) => reruns::load(&page, given, number, last).await?,
+        _ => None,
+    };
     let campaign = session.session.campaign_id;
     let rerun = reruns::form(&page, (given, number, call), campaign, calls.as_ref()).await?;
     let titles = edict_titles(&page, campaign, context).await?;
@@ -89,7 +95,7 @@ pub(super) async fn show(
         div.cols {
             div.stack {
                 (compared)
-                (reruns::answer(&detail, calls.as_ref()))
+                (reruns::answer(&detail, answered.as_ref().or(calls.as_ref())))
                 (waterfall::show(&page.view, &detail))
                 (side_call)
                 @if let Some(context) = context { (manifest(context, &detail.contexts, &here, (given, campaign), &titles)) }

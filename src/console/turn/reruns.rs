@@ -39,6 +39,12 @@ pub(super) async fn load(
     }
 }
 
+/// Returns true if the answer of a call has a text.
+pub(super) fn has_answer(calls: Option<&TurnReruns>) -> bool {
+    let answer = calls.and_then(|calls| calls.original.answer.as_deref());
+    answer.is_some_and(|text| !text.is_empty())
+}
+
 /// Renders the beginning of the answer, which unfolds to the whole.
 pub(super) fn answer(detail: &Detail, calls: Option<&TurnReruns>) -> Markup {
     let Some(calls) = calls else { return html! {} };
