@@ -12,12 +12,16 @@ use serde::Deserialize;
 
 pub use self::print::print;
 use crate::{
+    domain::agents::Provider,
     providers,
     settings::{Checks, Environment, Flags, Layers, Problems},
 };
 
 /// The documented defaults, as printed by `dalsegno config template`.
 pub const TEMPLATE: &str = include_str!("../../config/default.toml");
+
+/// Section with the endpoints below it.
+const PROVIDERS: &str = "providers";
 
 /// The whole configuration of one process.
 #[derive(Debug, Clone)]
@@ -43,6 +47,8 @@ pub struct Config {
     pub ollama: providers::ollama::Config,
     pub claude: providers::claude::Config,
     pub sim: providers::sim::Config,
+    /// The sections `[providers.NAME]`.
+    pub endpoints: Vec<providers::endpoint::Config>,
     pub prices: crate::domain::prices::Config,
     pub http: crate::http::Config,
     pub log: crate::telemetry::Config,
@@ -66,7 +72,8 @@ pub struct Service {
 impl Config {
     /// Lists provider and name of each credential.
     pub fn credentials(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.claude.credentials.iter().map(|credential| ("claude", credential.name.as_str()))
+        let credentials = self.claude.credentials.iter();
+        credentials.map(|credential| (providers::claude::NAME, credential.name.as_str()))
     }
 
     pub fn provider_sections(&self) -> providers::Sections {
@@ -74,6 +81,7 @@ impl Config {
             claude: self.claude.clone(),
             ollama: self.ollama.clone(),
             sim: self.sim.clone(),
+            endpoints: self.endpoints.clone(),
         }
     }
 
@@ -116,6 +124,7 @@ impl Config {
         let ollama = layers.section("ollama", problems);
         let claude = layers.section("claude", problems);
         let sim = layers.section("sim", problems);
+        let endpoints = endpoints(&mut layers, problems);
         let prices = layers.section("prices", problems);
         let http = layers.section("http", problems);
         let log = layers.section("log", problems);
@@ -129,7 +138,7 @@ impl Config {
         if database.url.is_some() {
             database.url_from = layers.origin("database.url");
         }
-        let config = Self {
+        let mut config = Self {
             service,
             database,
             worker: worker?,
@@ -151,6 +160,7 @@ impl Config {
             ollama: ollama?,
             claude: claude?,
             sim: sim?,
+            endpoints: endpoints?,
             prices: prices?,
             http: http?,
             log: log?,
@@ -160,8 +170,25 @@ impl Config {
             environment: environment.clone(),
             settings,
         };
+        config.apply_endpoints();
         config.check(&mut Checks::new(&layers, problems));
         Some(config)
+    }
+
+    /// Tells other sections about the endpoints: agents may name them, and their sessions have a lifetime.
+    fn apply_endpoints(&mut self) {
+        let sections = self.provider_sections();
+        // A name that cannot be one is a problem of its section.
+        let names = sections.names().filter_map(|name| Provider::parse(name).ok());
+        self.agents.known_providers = names.collect();
+        let holds_session = |name: &&Provider| {
+            sections.capabilities(name.as_str()).is_some_and(|it| it.holds_session)
+        };
+        let known = self.agents.known_providers.iter();
+        self.agents.session_holders = known.filter(holds_session).cloned().collect();
+        for endpoint in &self.endpoints {
+            self.sessions.ttl_days.insert(endpoint.name.clone(), endpoint.ttl_days);
+        }
     }
 
     fn check(&self, checks: &mut Checks<'_>) {
@@ -187,6 +214,10 @@ impl Config {
         check_provider("ollama", self.ollama.check(), checks);
         check_provider("claude", self.claude.check(), checks);
         check_provider("sim", self.sim.check(), checks);
+        for endpoint in &self.endpoints {
+            check_provider(&format!("providers.{}", endpoint.name), endpoint.check(), checks);
+        }
+        self.check_default_model(checks);
         self.prices.check(checks);
         self.http.check(checks);
         self.log.check(checks);
@@ -194,6 +225,21 @@ impl Config {
         self.shutdown.check(checks);
         // Last, so that a pair is checked only where each of the two values is valid.
         self.check_timeouts(checks);
+    }
+
+    /// Checks that the model is not the one of the default provider, if another provider is set.
+    fn check_default_model(&self, checks: &mut Checks<'_>) {
+        let provider = self.agents.provider.as_str();
+        let sections = self.provider_sections();
+        if self.agents.model == providers::sim::MODEL
+            && let Some(example) = sections.example_model(provider)
+        {
+            let message = format!(
+                "`{}` is a model of the simulation, but agents.provider is {provider}",
+                self.agents.model
+            );
+            checks.fail("agents.model", message, format!("agents.model = \"{example}\""));
+        }
     }
 
     fn check_timeouts(&self, checks: &mut Checks<'_>) {
@@ -210,6 +256,20 @@ impl Config {
             checks.fail_pair(keys, message, fix);
         }
     }
+}
+
+/// Reads the sections `[providers.NAME]`.
+fn endpoints(
+    layers: &mut Layers,
+    problems: &mut Problems,
+) -> Option<Vec<providers::endpoint::Config>> {
+    let sections = layers.named_sections(PROVIDERS);
+    let read = sections.iter().map(|section| {
+        let config: providers::endpoint::Config = layers.section(section, problems)?;
+        let name = section.trim_start_matches(PROVIDERS).trim_start_matches('.').to_owned();
+        Some(providers::endpoint::Config { name, ..config })
+    });
+    read.collect()
 }
 
 /// Reports problems of a provider's section. Providers name keys within their own section only.

@@ -10,6 +10,8 @@ mod claude;
 mod cleanup;
 mod database;
 mod embeddings;
+mod endpoints;
+mod model_requirements;
 mod ollama;
 mod prices;
 mod queue;
@@ -65,6 +67,7 @@ async fn examine_loaded(
     findings.extend(agents::examine(config));
     findings.extend(claude::examine(config).await);
     findings.extend(ollama::examine(config).await);
+    findings.extend(endpoints::examine(config).await);
     findings.push(prices::examine(config));
     findings.push(rights::key(config));
     findings.extend(database::examine(config, clock, stop).await);

@@ -1,16 +1,16 @@
 //! Checks of Ollama: the server, and the models that agents name. Without agents on Ollama there are no findings.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use tokio_util::sync::CancellationToken;
 
-use super::Finding;
+use super::{
+    Finding,
+    model_requirements::{ModelRequirements, list, required_models},
+};
 use crate::{
     causes::causes,
     config::Config,
-    domain::agents::{Agent, Catalogue, Provider},
+    domain::agents::Catalogue,
     providers::ollama::{self, ModelSummary, Ollama},
-    tools,
 };
 
 const CHECK: &str = "ollama";
@@ -21,21 +21,9 @@ const WHY_MODEL: &str = "a turn fails if its model is not pulled, cannot call th
 /// Timeout for each answer, so that a diagnosis ends.
 const PATIENCE_SECS: u64 = 10;
 
-/// Names of the agents that use a model.
-type Users<'a> = BTreeSet<&'a str>;
-
-/// A model that agents use, and their requirements.
-#[derive(Default)]
-struct ModelRequirements<'a> {
-    users: Users<'a>,
-    with_tools: Users<'a>,
-    /// The widest window that an agent's file asks for, and that agent.
-    window: Option<(i64, &'a str)>,
-}
-
 pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
-    let models = models(config, &catalogue);
+    let models = required_models(config, &catalogue, ollama::NAME);
     if models.is_empty() {
         return Vec::new();
     }
@@ -108,43 +96,4 @@ fn judge(
     let what =
         format!("{name}, window {} tokens, for {}", model.window_tokens, list(&wanted.users));
     Finding::ok(MODEL, what, WHY_MODEL)
-}
-
-/// Collects the models to check: those of agents on Ollama, of fallbacks to Ollama, and of their summaries.
-fn models<'a>(
-    config: &'a Config,
-    catalogue: &'a Catalogue,
-) -> BTreeMap<&'a str, ModelRequirements<'a>> {
-    let mut models: BTreeMap<&str, ModelRequirements<'_>> = BTreeMap::new();
-    let usual = (config.agents.provider == Provider::Ollama).then_some(&*config.agents.model);
-    for agent in catalogue.agents() {
-        if agent.provider.unwrap_or(config.agents.provider) == Provider::Ollama {
-            if let Some(model) = agent.model.as_deref().or(usual) {
-                models.entry(model).or_default().add(agent);
-            }
-            if let Some(model) = agent.summariser.as_deref() {
-                models.entry(model).or_default().users.insert(&agent.name);
-            }
-        }
-        let fallback = agent.fallback.as_ref().filter(|it| it.provider == Provider::Ollama);
-        if let Some(model) = fallback.and_then(|it| it.model.as_deref().or(usual)) {
-            models.entry(model).or_default().add(agent);
-        }
-    }
-    models
-}
-
-impl<'a> ModelRequirements<'a> {
-    fn add(&mut self, agent: &'a Agent) {
-        self.users.insert(&agent.name);
-        if tools::are_granted(&agent.grants) {
-            self.with_tools.insert(&agent.name);
-        }
-        let window = agent.window_tokens.map(|tokens| (tokens, &*agent.name));
-        self.window = self.window.max(window);
-    }
-}
-
-fn list(names: &Users<'_>) -> String {
-    names.iter().copied().collect::<Vec<_>>().join(", ")
 }

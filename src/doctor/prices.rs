@@ -10,7 +10,7 @@ use crate::{
         prices::list_price,
         text::count,
     },
-    providers::claude::is_same_model,
+    providers::claude::{self, is_same_model},
 };
 
 const CHECK: &str = "prices";
@@ -22,7 +22,7 @@ pub(super) fn examine(config: &Config) -> Finding {
     let mut unpriced: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for agent in catalogue.agents() {
         for (provider, model) in models(config, agent) {
-            if !is_priced(config, provider, &model) {
+            if !is_priced(config, &provider, &model) {
                 let model = format!("{model} on {}", provider.as_str());
                 unpriced.entry(model).or_default().insert(&agent.name);
             }
@@ -42,18 +42,18 @@ pub(super) fn examine(config: &Config) -> Finding {
 
 /// Lists the models that the agent may call, without defaults of providers.
 fn models(config: &Config, agent: &Agent) -> Vec<(Provider, String)> {
-    let named = |provider: Provider, model: Option<&String>| {
-        let usual = (provider == config.agents.provider).then_some(&config.agents.model);
-        Some((provider, model.or(usual)?.clone()))
+    let named = |provider: &Provider, model: Option<&String>| {
+        let usual = (*provider == config.agents.provider).then_some(&config.agents.model);
+        Some((provider.clone(), model.or(usual)?.clone()))
     };
-    let own = agent.provider.unwrap_or(config.agents.provider);
-    let fallback = agent.fallback.as_ref().and_then(|it| named(it.provider, it.model.as_ref()));
-    let summariser = agent.summariser.clone().map(|model| (own, model));
+    let own = agent.provider.as_ref().unwrap_or(&config.agents.provider);
+    let fallback = agent.fallback.as_ref().and_then(|it| named(&it.provider, it.model.as_ref()));
+    let summariser = agent.summariser.clone().map(|model| (own.clone(), model));
     [named(own, agent.model.as_ref()), fallback, summariser].into_iter().flatten().collect()
 }
 
-fn is_priced(config: &Config, provider: Provider, model: &str) -> bool {
-    let is_claude = provider == Provider::Claude;
+fn is_priced(config: &Config, provider: &Provider, model: &str) -> bool {
+    let is_claude = provider.as_str() == claude::NAME;
     let is_same = |other: &str| {
         other == model || is_claude && (is_same_model(other, model) || is_same_model(model, other))
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{
     context::{Budget, Calibration, fixed_weight},
     domain::agents::{self, Agent, Catalogue, PermissionMode, SessionMode as Mode},
-    providers::claude,
+    providers::{Capabilities, CapabilityLookup, Prestart},
     tools::{self, RuleProblem},
     transcript::ToolSpec,
 };
@@ -89,71 +89,81 @@ fn system_tokens(catalogue: &Catalogue, agent: &Agent, config: &agents::Config) 
     Calibration::cold().tokens(fixed_weight(&agent.prompt, skills, &sent_tools(agent, config)))
 }
 
-/// Lists the tools that the service sends with each call. The Claude Code CLI gets them in another way.
+/// Lists the tools that the service sends with each call. A provider that holds the session gets them in another way.
 fn sent_tools(agent: &Agent, config: &agents::Config) -> Vec<Arc<ToolSpec>> {
-    let own = agent.provider.unwrap_or(config.provider);
-    let fallback = agent.fallback.as_ref().map(|fallback| fallback.provider);
-    let is_off_claude =
-        [Some(own), fallback].into_iter().flatten().any(|it| it != agents::Provider::Claude);
+    let own = agent.provider.as_ref().unwrap_or(&config.provider);
+    let fallback = agent.fallback.as_ref().map(|fallback| &fallback.provider);
+    let is_sent =
+        [Some(own), fallback].into_iter().flatten().any(|it| !config.session_holders.contains(it));
     let max_rounds = agent.grants.max_turns.unwrap_or(config.max_rounds);
-    match is_off_claude && max_rounds > 1 {
+    match is_sent && max_rounds > 1 {
         true => tools::list_offered_to_agent(agent, agents::MAIN),
         false => Vec::new(),
     }
 }
 
+/// Returns the abilities of the agent's own provider and of its fallback.
+fn abilities<'a>(
+    agent: &'a Agent,
+    own: &'a agents::Provider,
+    capabilities: &CapabilityLookup<'_>,
+) -> impl Iterator<Item = Capabilities> {
+    let fallback = agent.fallback.as_ref().map(|fallback| &fallback.provider);
+    let found = [Some(own), fallback].map(|name| capabilities(name?.as_str()));
+    found.into_iter().flatten()
+}
+
 /// Lists the reasons why keys of an agent's file have no effect on its provider.
 pub fn ignored_key_reasons(
     agent: &Agent,
-    own: agents::Provider,
-    claude: &claude::Config,
-) -> Vec<&'static str> {
-    let fallback = agent.fallback.as_ref().map(|fallback| fallback.provider);
-    let is_on_claude = [Some(own), fallback].contains(&Some(agents::Provider::Claude));
-    let mut reasons = Vec::from_iter(ignored_warm_reason(agent, is_on_claude, claude));
-    if agent.grants.workspace && !is_on_claude {
-        reasons.push("`workspace: true` has no effect: only agents on Claude work in a folder");
+    own: &agents::Provider,
+    capabilities: &CapabilityLookup<'_>,
+) -> Vec<String> {
+    let abilities: Vec<Capabilities> = abilities(agent, own, capabilities).collect();
+    let works_in_folder = abilities.iter().any(|it| it.works_in_folder);
+    let mut reasons = Vec::from_iter(ignored_warm_reason(agent, &abilities));
+    if agent.grants.workspace && !works_in_folder {
+        let reason = "`workspace: true` has no effect: only agents on Claude work in a folder";
+        reasons.push(reason.to_owned());
     }
-    if agent.grants.permission_mode != PermissionMode::DontAsk && !is_on_claude {
-        reasons.push("`permissionMode` has no effect: only the Claude Code CLI uses it");
+    if agent.grants.permission_mode != PermissionMode::DontAsk && !works_in_folder {
+        let reason = "`permissionMode` has no effect: only the Claude Code CLI uses it";
+        reasons.push(reason.to_owned());
     }
     // A file without a provider may be meant for any.
-    if agent.provider.is_some() && ![Some(own), fallback].contains(&Some(agents::Provider::Ollama))
-    {
+    if agent.provider.is_some() && !abilities.iter().any(|it| it.takes_sampling) {
         reasons.extend(ignored_option_reasons(&agent.options));
     }
     reasons
 }
 
-fn ignored_option_reasons(options: &agents::Options) -> impl Iterator<Item = &'static str> {
+fn ignored_option_reasons(options: &agents::Options) -> impl Iterator<Item = String> {
     [
-        (options.temperature.is_some(), "`temperature` has no effect: only Ollama uses it"),
-        (options.top_p.is_some(), "`top_p` has no effect: only Ollama uses it"),
-        (options.seed.is_some(), "`seed` has no effect: only Ollama uses it"),
+        ("temperature", options.temperature.is_some()),
+        ("top_p", options.top_p.is_some()),
+        ("seed", options.seed.is_some()),
     ]
     .into_iter()
-    .filter_map(|(is_set, reason)| is_set.then_some(reason))
+    .filter(|(_, is_set)| *is_set)
+    .map(|(key, _)| format!("`{key}` has no effect: only Ollama and endpoints use it"))
 }
 
 /// Returns the reason why `warm: true` in an agent's file has no effect, if it is set and has none.
-fn ignored_warm_reason(
-    agent: &Agent,
-    is_on_claude: bool,
-    claude: &claude::Config,
-) -> Option<&'static str> {
-    if !agent.warm {
-        None
-    } else if !is_on_claude {
-        Some("`warm: true` has no effect: only the Claude Code CLI can be prestarted")
-    } else if tools::are_granted(&agent.grants) {
-        Some(
-            "`warm: true` has no effect together with mcp__dalsegno: each turn gives the CLI a new token, so it cannot be prestarted; remove one of the two",
-        )
-    } else if agent.session == Mode::None {
-        Some("`warm: true` has no effect with `session: none`: the session has no further turn")
-    } else if claude.ahead_max == 0 {
-        Some("`warm: true` has no effect while claude.ahead_max is 0")
-    } else {
-        None
-    }
+fn ignored_warm_reason(agent: &Agent, abilities: &[Capabilities]) -> Option<String> {
+    let prestart = abilities.iter().map(|it| it.prestart).find(|it| *it != Prestart::Unsupported);
+    let reason = match prestart {
+        _ if !agent.warm => return None,
+        None => ": only the Claude Code CLI can be prestarted",
+        Some(_) if tools::are_granted(&agent.grants) => {
+            " together with mcp__dalsegno: each turn gives the CLI a new token, so it cannot be prestarted; remove one of the two"
+        }
+        Some(_) if agent.session == Mode::None => {
+            " with `session: none`: the session has no further turn"
+        }
+        Some(Prestart::Disabled { setting }) => {
+            return Some(format!("`warm: true` has no effect while {setting} is 0"));
+        }
+        Some(_) => return None,
+    };
+    Some(format!("`warm: true` has no effect{reason}"))
 }

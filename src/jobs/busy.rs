@@ -3,12 +3,7 @@
 use metrics::{counter, gauge};
 use sqlx::PgPool;
 
-use crate::{
-    causes::causes,
-    clock::Clock,
-    domain::{agents::Provider, tasks},
-    metric::Metric,
-};
+use crate::{causes::causes, clock::Clock, domain::tasks, metric::Metric};
 
 const REFUSALS: Metric = Metric::counter(
     "dalsegno_provider_refusals_total",
@@ -24,12 +19,12 @@ const LONGEST_WAIT: Metric = Metric::gauge(
 /// The metrics of busy providers.
 pub const METRICS: [Metric; 2] = [REFUSALS, LONGEST_WAIT];
 
-/// Describes the metrics and starts each at 0.
-pub fn describe() {
+/// Describes the metrics and starts each at 0, for these providers.
+pub fn describe<'a>(providers: impl IntoIterator<Item = &'a str>) {
     METRICS.iter().for_each(Metric::describe);
     gauge!(LONGEST_WAIT.name).set(0.0);
-    for provider in Provider::all() {
-        counter!(REFUSALS.name, "provider" => provider.as_str()).increment(0);
+    for provider in providers {
+        counter!(REFUSALS.name, "provider" => provider.to_owned()).increment(0);
     }
 }
 

@@ -124,7 +124,8 @@ impl Services {
         traces: Traces,
     ) -> Result<Arc<Self>, Error> {
         metrics::describe();
-        busy::describe();
+        let sections = sections.into();
+        busy::describe(sections.providers.names());
         tools::describe();
         let services = Self::build_quietly(sections, clock, program, traces)?;
         services.warn();
@@ -141,13 +142,15 @@ impl Services {
     ) -> Result<Arc<Self>, Error> {
         let config = sections.into();
         let claude = claude(&config, &clock, program)?;
+        let variable = |name: &str| config.environment.get(name).map(str::to_owned);
+        let providers = providers::Available::new(claude, &config.providers, &variable)?;
         let library = Arc::new(agents::Library::open(&config.agents)?);
         Ok(Arc::new(Self {
             tools: Arc::new(tools::Settings::new(config.tools, clock.clone(), library.clone())),
             endpoint: Endpoint::default(),
             library,
             agents: config.agents,
-            providers: providers::Available::new(claude, &config.providers)?,
+            providers,
             busy: config.busy,
             sessions: config.sessions,
             compaction: config.compaction,
@@ -180,8 +183,8 @@ impl Services {
 
     /// Returns the provider and the model of an agent.
     pub fn route(&self, agent: &agents::Agent) -> (agents::Provider, Option<String>) {
-        let provider = agent.provider.unwrap_or(self.agents.provider);
-        self.with_model(provider, agent.model.clone())
+        let provider = agent.provider.as_ref().unwrap_or(&self.agents.provider);
+        self.with_model(provider.clone(), agent.model.clone())
     }
 
     /// Returns the provider and the model of an agent's fallback.
@@ -189,18 +192,18 @@ impl Services {
         &self,
         fallback: &agents::Fallback,
     ) -> (agents::Provider, Option<String>) {
-        self.with_model(fallback.provider, fallback.model.clone())
+        self.with_model(fallback.provider.clone(), fallback.model.clone())
     }
 
     /// Lists the models that agents' files name, each with its provider.
-    fn models(&self) -> Vec<(&'static str, String)> {
+    fn models(&self) -> Vec<(agents::Provider, String)> {
         let catalogue = self.library.current();
         let routes = catalogue.agents().flat_map(|agent| {
             let fallback = agent.fallback.as_ref().map(|fallback| self.fallback_route(fallback));
             [Some(self.route(agent)), fallback]
         });
         let named = routes.flatten();
-        named.filter_map(|(provider, model)| Some((provider.as_str(), model?))).collect()
+        named.filter_map(|(provider, model)| Some((provider, model?))).collect()
     }
 
     fn with_model(
@@ -212,7 +215,8 @@ impl Services {
             true => Some(self.agents.model.clone()),
             false => self.providers.find(provider.as_str())?.default_model().map(str::to_owned),
         };
-        (provider, model.or_else(default))
+        let model = model.or_else(default);
+        (provider, model)
     }
 
     /// Finds the configured price of a model, by the requested name or by another name of the same model.
@@ -238,12 +242,13 @@ impl Services {
     fn warn(&self) {
         let catalogue = self.library.current();
         let (mut simulated, mut unpriced) = (Vec::new(), Vec::new());
+        let capabilities = |name: &str| self.providers.find(name).map(Provider::capabilities);
         for agent in catalogue.agents() {
             let own = self.route(agent);
             if self.providers.find(own.0.as_str()).is_some_and(Provider::is_simulation) {
                 simulated.push(agent.name.as_str());
             }
-            for why in ignored_key_reasons(agent, own.0, self.providers.claude().config()) {
+            for why in ignored_key_reasons(agent, &own.0, &capabilities) {
                 tracing::warn!(agent = agent.name, "{why}");
             }
             if let Some(why) = self.unusable_reason(agent, &own) {

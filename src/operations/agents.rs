@@ -167,7 +167,7 @@ impl Operation for ListAgents {
 
     async fn run(self, call: &Call) -> Result<Agents, Refusal> {
         let config = &call.config.agents;
-        let agents = Agents::of(&*call.catalogue()?, config.provider, &config.model);
+        let agents = Agents::of(&*call.catalogue()?, config.provider.clone(), &config.model);
         agents.map_err(|error| Refusal::fault(Self::SPEC.id, &error))
     }
 }

@@ -322,7 +322,9 @@ impl Comparison {
             }
         };
         let url = envelope.url().map(str::to_owned);
-        let request = Some(ProviderRequest { url, sha256: sha256.to_string(), body });
+        let key_header = envelope.key_header().map(str::to_owned);
+        let sha256 = sha256.to_string();
+        let request = Some(ProviderRequest { url, key_header, sha256, body });
         Ok(Self { state, problem, request })
     }
 

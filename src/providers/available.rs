@@ -1,41 +1,48 @@
 //! The providers that this process has, by the names that sessions and agents' files use.
 
+use std::collections::BTreeMap;
+
 use super::{
-    Error, Provider,
+    Error, Provider, Sections, Variables,
     claude::{self, Claude},
+    endpoint::{self, Endpoint},
     ollama::{self, Ollama},
+    openai::OpenAi,
     sim::{self, Sim},
 };
-
-/// Configuration sections of the providers.
-#[derive(Debug, Clone)]
-pub struct Sections {
-    pub claude: claude::Config,
-    pub ollama: ollama::Config,
-    pub sim: sim::Config,
-}
 
 #[derive(Debug)]
 pub struct Available {
     claude: Claude,
-    ollama: Ollama,
-    sim: Sim,
+    others: BTreeMap<String, Box<dyn Provider>>,
 }
 
 impl Available {
-    /// Builds all providers. No connection is opened yet.
-    pub fn new(claude: Claude, sections: &Sections) -> Result<Self, Error> {
+    /// Builds all providers. No connection is opened yet. `variables` looks up the variables with keys of endpoints.
+    pub fn new(
+        claude: Claude,
+        sections: &Sections,
+        variables: &Variables<'_>,
+    ) -> Result<Self, Error> {
         let ollama = Ollama::new(sections.ollama.clone())?;
         let sim = Sim::new(sections.sim.clone())?;
-        Ok(Self { claude, ollama, sim })
+        let mut others: BTreeMap<String, Box<dyn Provider>> = BTreeMap::new();
+        others.insert(ollama::NAME.to_owned(), Box::new(ollama));
+        others.insert(sim::NAME.to_owned(), Box::new(sim));
+        for config in &sections.endpoints {
+            let endpoint = Endpoint::new(config.clone(), variables)?;
+            let provider: Box<dyn Provider> = match config.kind {
+                endpoint::Kind::OpenAi => Box::new(OpenAi::new(endpoint)),
+            };
+            others.insert(config.name.clone(), provider);
+        }
+        Ok(Self { claude, others })
     }
 
     pub fn find(&self, name: &str) -> Option<&dyn Provider> {
         match name {
-            "claude" => Some(&self.claude),
-            "ollama" => Some(&self.ollama),
-            "sim" => Some(&self.sim),
-            _ => None,
+            claude::NAME => Some(&self.claude),
+            _ => self.others.get(name).map(AsRef::as_ref),
         }
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{Options, Request, TranscriptChain, TranscriptGrowth, claude, ollama};
+use super::{Options, Request, TranscriptChain, TranscriptGrowth, claude, ollama, openai};
 use crate::transcript::{Message, ToolSpec};
 
 /// A request that was sent.
@@ -22,6 +22,8 @@ pub struct SentRequest {
 #[serde(tag = "provider", rename_all = "snake_case")]
 pub enum Envelope {
     Ollama(ollama::Envelope),
+    #[serde(rename = "openai")]
+    OpenAi(openai::Envelope),
     /// The CLI sends requests of its own. This is what it was given.
     Claude(claude::Envelope),
 }
@@ -47,6 +49,7 @@ impl Envelope {
     pub fn body(&self, call: &CallTexts<'_>) -> serde_json::Result<Vec<u8>> {
         match self {
             Self::Ollama(envelope) => envelope.body(call),
+            Self::OpenAi(envelope) => envelope.body(call),
             Self::Claude(envelope) => envelope.body(call),
         }
     }
@@ -55,6 +58,7 @@ impl Envelope {
     pub fn options(&self) -> Option<(Options, u32)> {
         match self {
             Self::Ollama(envelope) => Some(envelope.options()),
+            Self::OpenAi(envelope) => Some(envelope.options()),
             Self::Claude(_) => None,
         }
     }
@@ -63,14 +67,23 @@ impl Envelope {
     pub fn url(&self) -> Option<&str> {
         match self {
             Self::Ollama(envelope) => Some(envelope.url()),
+            Self::OpenAi(envelope) => Some(envelope.url()),
             Self::Claude(_) => None,
+        }
+    }
+
+    /// Returns the header with the key of the request, in which `$KEY` stands for the key. `None`: the request had no key.
+    pub fn key_header(&self) -> Option<&'static str> {
+        match self {
+            Self::OpenAi(envelope) => envelope.key_header(),
+            Self::Ollama(_) | Self::Claude(_) => None,
         }
     }
 
     /// Returns the name of the file in which the provider keeps the conversation; `None` if it is sent the whole with each call.
     pub fn transcript_file(&self, external_id: Uuid) -> Option<String> {
         match self {
-            Self::Ollama(_) => None,
+            Self::Ollama(_) | Self::OpenAi(_) => None,
             Self::Claude(_) => Some(claude::Envelope::transcript_file(external_id)),
         }
     }
@@ -78,7 +91,7 @@ impl Envelope {
     /// Reads the part of that file that leads to an answer; `None` if the file has no such answer.
     pub fn read_transcript(&self, file: &[u8], answer_id: &str) -> Option<TranscriptChain> {
         match self {
-            Self::Ollama(_) => None,
+            Self::Ollama(_) | Self::OpenAi(_) => None,
             Self::Claude(_) => claude::Envelope::read_transcript(file, answer_id),
         }
     }
@@ -86,7 +99,7 @@ impl Envelope {
     /// Returns the messages that the call adds to that file before its answer.
     pub fn transcript_growth(&self, call: &CallTexts<'_>) -> TranscriptGrowth {
         match self {
-            Self::Ollama(_) => TranscriptGrowth::default(),
+            Self::Ollama(_) | Self::OpenAi(_) => TranscriptGrowth::default(),
             Self::Claude(envelope) => envelope.transcript_growth(call),
         }
     }

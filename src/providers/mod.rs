@@ -8,28 +8,39 @@
 //! memory for any input from the other side, and never waits for the reader of its events.
 
 pub mod claude;
+pub mod endpoint;
 pub mod ollama;
+pub mod openai;
 pub mod sim;
 pub mod stream_json;
 
 mod available;
+mod breaker;
+mod capabilities;
 mod conversation;
 mod deadline;
 mod envelope;
 mod error;
 mod events;
+mod history;
+mod http;
+mod limits;
 mod line_splitter;
 mod outcome;
 mod problem;
 mod request;
+mod sections;
+mod thinking;
 mod transcript_chain;
+mod truncation;
 
 use std::{pin::Pin, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
-    available::{Available, Sections},
+    available::Available,
+    capabilities::{Capabilities, CapabilityLookup, Prestart},
     conversation::{
         Call, Conversation, ConversationUpdate, FileGrowth, Flag, Grants, Meter, MeterReading,
         ModelSpend, PermissionMode, TranscriptFile, TurnStart,
@@ -40,6 +51,7 @@ pub use self::{
     outcome::{Durations, Outcome, StopReason, Usage},
     problem::Problem,
     request::{Options, Purpose, Request, Think, Timeouts},
+    sections::{RESERVED_NAMES, Sections},
     transcript_chain::{TranscriptChain, TranscriptEntry, TranscriptGrowth},
 };
 
@@ -63,6 +75,9 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Returns the abilities of this provider.
+    fn capabilities(&self) -> Capabilities;
+
     /// Returns the name in OpenTelemetry's conventions, or our own name if they have none.
     fn telemetry_name(&self) -> &'static str;
 
@@ -73,13 +88,13 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
 
     /// Returns true if the provider makes its answers up and calls no model.
     fn is_simulation(&self) -> bool {
-        false
+        self.capabilities().is_simulation
     }
 
     /// Returns true if the provider keeps the conversation itself and continues it, with tools of its own or over MCP. Most of the methods
     /// below concern such a provider.
     fn holds_session(&self) -> bool {
-        false
+        self.capabilities().holds_session
     }
 
     /// Returns the reason why the temperature of an answer cannot be set, if there is one.

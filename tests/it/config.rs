@@ -364,3 +364,44 @@ fn the_template_is_a_configuration_and_changes_nothing() {
     let values = |config| format!("{:?}", Config { file: None, settings: Vec::new(), ..config });
     assert_eq!(values(config), values(defaults));
 }
+
+#[test]
+fn each_endpoint_is_a_section_with_the_defaults_of_the_template() {
+    let text = "[providers.local]\nbase_url = \"http://10.0.0.5:8000/v1\"\n\
+                models = [{ name = \"m\", window_tokens = 4096 }]\n[providers.other]\nwindow_tokens = 8192";
+    let variables = [("DALSEGNO_PROVIDERS__OTHER__DIALECT", "vllm")];
+    let config = load(&Environment::from(variables), text, &[("providers.far.ttl_days", "3")]);
+    let config = config.unwrap();
+    let names: Vec<_> = config.endpoints.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["far", "local", "other"]);
+    let [far, local, other] = config.endpoints.as_slice() else { panic!("{names:?}") };
+    assert_eq!((local.window_tokens, other.window_tokens), (32_768, 8192));
+    assert_eq!(local.window_tokens_of("m"), Some(4096));
+    assert_ne!(local.dialect, other.dialect);
+    assert_eq!((far.ttl_days, config.sessions.ttl_days["far"]), (3, 3));
+    assert_eq!(config.sessions.ttl_days["local"], 7);
+    let known: Vec<_> = config.agents.known_providers.iter().map(|it| it.as_str()).collect();
+    assert_eq!(known, ["claude", "ollama", "sim", "far", "local", "other"]);
+    let printed = config.settings.iter().find(|it| it.key == "providers.local.window_tokens");
+    assert!(printed.unwrap().is_default);
+}
+
+#[test]
+fn problems_of_an_endpoint_name_its_section() {
+    let found = problems(
+        "[agents]\nprovider = \"lokal\"\n[providers.local]\nbase_url = \"nowhere\"\nwindow = 1\n\
+         [providers.claude]\n[providers.NAME]\nttl_days = 3",
+    );
+    let keys: Vec<&str> = found.iter().map(|problem| problem.key.as_str()).collect();
+    let expected = [
+        "agents.provider",
+        "providers.NAME.ttl_days",
+        "providers.claude.kind",
+        "providers.local.base_url",
+        "providers.local.window",
+    ];
+    assert_eq!(keys, expected, "{found:?}");
+    assert!(found[0].fix.contains("claude, ollama, sim"), "{:?}", found[0]);
+    assert!(found[2].message.contains("reserved"), "{:?}", found[2]);
+    assert!(found[4].fix.contains("providers.local."), "{:?}", found[4]);
+}

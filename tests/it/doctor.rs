@@ -22,6 +22,7 @@ use crate::{
             cli::Cli,
             host::SECRET,
         },
+        conformance::{dialects::OpenAi, server::ScriptedServer},
         fake_ollama::FakeOllama,
     },
 };
@@ -519,4 +520,49 @@ async fn ollama_is_checked_for_models_windows_and_tools() {
     let down = found(&setup).await;
     assert_eq!(down.iter().map(|it| it.0).collect::<Vec<_>>(), [Status::Fail, Status::Skipped]);
     assert!(down[0].1.contains("cannot connect"), "{down:?}");
+}
+
+#[tokio::test]
+async fn each_endpoint_is_checked_for_its_key_and_its_models() {
+    let server = ScriptedServer::playing(&OpenAi, []).await;
+    let setup = DoctorSetup::new().await;
+    let found = async |setup: &DoctorSetup| -> Vec<(Status, String)> {
+        let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+        let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
+        let about = found.into_iter().filter(|finding| finding.check.starts_with("endpoint"));
+        about.map(|it| (it.status, format!("{} {}", it.what, it.fix))).collect()
+    };
+    let agent = setup.folder.path().join("agents/writer.md");
+    let write = |keys: &str| {
+        let file =
+            format!("---\nname: writer\ndescription: d\nprovider: local\n{keys}---\nYou write.\n");
+        std::fs::write(&agent, file).unwrap();
+    };
+    assert_eq!(found(&setup).await, [], "no endpoint is configured");
+    write("model: qwen3:8b\ntools: mcp__dalsegno\n");
+    let base_url = format!("{}/v1", server.base_url());
+    let setup = setup.with("providers.local.base_url", &base_url);
+    let fine = found(&setup).await;
+    assert_eq!(fine.iter().map(|it| it.0).collect::<Vec<_>>(), [Status::Ok; 2], "{fine:?}");
+    assert!(fine[1].1.contains("qwen3:8b of local, window 4096"), "{fine:?}");
+    write("model: qwen3:8b\nwindow_tokens: 9000000\n");
+    let wide = found(&setup).await;
+    assert!(wide[1].0 == Status::Warn && wide[1].1.contains("writer needs a window"), "{wide:?}");
+    write("model: other\n");
+    let missing = found(&setup).await;
+    assert!(
+        missing[1].0 == Status::Warn && missing[1].1.contains("does not list other"),
+        "{missing:?}"
+    );
+
+    let wrong = setup.with("providers.local.base_url", &server.base_url());
+    let no_list = found(&wrong).await;
+    assert!(no_list[0].0 == Status::Warn && no_list[0].1.contains("base_url"), "{no_list:?}");
+    let down = wrong.with("providers.local.base_url", "http://127.0.0.1:9");
+    let unreached = found(&down).await;
+    let states: Vec<_> = unreached.iter().map(|it| it.0).collect();
+    assert_eq!(states, [Status::Fail, Status::Skipped]);
+    let keyless = down.with("providers.local.credential_variable", "NO_SUCH_VARIABLE");
+    let no_key = found(&keyless).await;
+    assert!(no_key[0].1.contains("NO_SUCH_VARIABLE"), "{no_key:?}");
 }

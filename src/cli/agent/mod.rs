@@ -23,7 +23,7 @@ use crate::{
     domain::agents::{self, Agent, Catalogue, Node},
     jobs,
     operations::{Agents, ListAgents},
-    providers::claude,
+    providers::{self, claude},
 };
 
 #[derive(Debug, Subcommand)]
@@ -89,12 +89,13 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
             let all = context.load()?;
             let refuses_bypass =
                 all.claude.refuses_bypass(|name| all.environment.get(name).map(str::to_owned));
+            let providers = all.provider_sections();
             let config = match folder {
                 Some(folder) => with_folder(folder, all.agents)?,
                 None => all.agents,
             };
             let has_folder = folder.is_some();
-            Ok(check(&config, &all.claude, refuses_bypass, has_folder, context))
+            Ok(check(&config, &providers, refuses_bypass, has_folder, context))
         }
     }
 }
@@ -109,7 +110,8 @@ async fn on_all(context: &Context, show: impl FnOnce(Agents)) -> Result<Exit, Fa
         return with_server(context, listed).await;
     }
     let config = context.load()?.agents;
-    let agents = Agents::of(&context.agents(&config)?, config.provider, &config.model);
+    let provider = config.provider.clone();
+    let agents = Agents::of(&context.agents(&config)?, provider, &config.model);
     show(agents.map_err(|error| Failure::failed(error.into()))?);
     Ok(Exit::Ok)
 }
@@ -117,19 +119,20 @@ async fn on_all(context: &Context, show: impl FnOnce(Agents)) -> Result<Exit, Fa
 /// Checks the files and prints the problems to stdout, because they are this command's data.
 fn check(
     config: &agents::Config,
-    claude: &claude::Config,
+    providers: &providers::Sections,
     refuses_bypass: bool,
     has_folder: bool,
     context: &Context,
 ) -> Exit {
+    let capabilities = |name: &str| providers.capabilities(name);
     let (problems, n_agents) = match Catalogue::load(config) {
         Ok(catalogue) => {
             if refuses_bypass {
                 catalogue.agents().for_each(|agent| note_refused_mode(agent, context));
             }
             for agent in catalogue.agents() {
-                let own = agent.provider.unwrap_or(config.provider);
-                for why in jobs::ignored_key_reasons(agent, own, claude) {
+                let own = agent.provider.as_ref().unwrap_or(&config.provider);
+                for why in jobs::ignored_key_reasons(agent, own, &capabilities) {
                     context.output.print_note(&format!("{}: {why}", agent.name));
                 }
             }

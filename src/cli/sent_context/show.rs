@@ -53,7 +53,9 @@ fn fields(sent: &SentContext) -> Vec<(&'static str, String)> {
     fields
 }
 
-pub(super) fn format_request(ProviderRequest { url, sha256, body }: &ProviderRequest) -> String {
+pub(super) fn format_request(
+    ProviderRequest { url, sha256, body, .. }: &ProviderRequest,
+) -> String {
     let to = url.as_ref().map(|url| format!("POST {url}, ")).unwrap_or_default();
     format!("{to}{} bytes, SHA-256 {sha256}", body.len())
 }
@@ -119,10 +121,13 @@ pub(super) fn format_curl(request: &ProviderRequest) -> Result<String, Failure> 
     };
     // `printf` is a part of the shell, so the body may be longer than the arguments of a program.
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+    // In double quotes, so that the shell puts the key in.
+    let key = request.key_header.as_ref().map(|header| format!(" -H \"{header}\""));
     Ok(format!(
-        "printf %s {} |\n  curl -sS {} -H 'content-type: application/json' --data-binary @-",
+        "printf %s {} |\n  curl -sS {} -H 'content-type: application/json'{} --data-binary @-",
         quoted(&request.body),
-        quoted(url)
+        quoted(url),
+        key.unwrap_or_default(),
     ))
 }
 

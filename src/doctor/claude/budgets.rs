@@ -10,7 +10,7 @@ use crate::{
         campaigns,
         text::count,
     },
-    providers::claude::is_same_model,
+    providers::claude::{self, is_same_model},
 };
 
 const CHECK: &str = "claude prices";
@@ -45,11 +45,11 @@ pub(in crate::doctor) async fn budgets(config: &Config, pool: &PgPool) -> Option
 
 /// Lists the models of Claude that the agent may call.
 fn models(config: &Config, agent: &Agent) -> Vec<String> {
-    let usual =
-        || (config.agents.provider == Provider::Claude).then(|| config.agents.model.clone());
-    let own = (agent.provider.unwrap_or(config.agents.provider) == Provider::Claude)
+    let is_claude = |provider: &Provider| provider.as_str() == claude::NAME;
+    let usual = || is_claude(&config.agents.provider).then(|| config.agents.model.clone());
+    let own = is_claude(agent.provider.as_ref().unwrap_or(&config.agents.provider))
         .then(|| agent.model.clone().or_else(usual));
-    let fallback = agent.fallback.as_ref().filter(|other| other.provider == Provider::Claude);
+    let fallback = agent.fallback.as_ref().filter(|other| is_claude(&other.provider));
     let fallback = fallback.map(|other| other.model.clone().or_else(usual));
     own.into_iter().chain(fallback).flatten().collect()
 }
@@ -57,7 +57,7 @@ fn models(config: &Config, agent: &Agent) -> Vec<String> {
 fn is_priced(config: &Config, model: &str) -> bool {
     let mut prices = config.prices.models.iter();
     prices.any(|price| {
-        price.provider == Provider::Claude.as_str()
+        price.provider == claude::NAME
             && (is_same_model(&price.model, model) || is_same_model(model, &price.model))
     })
 }

@@ -15,7 +15,7 @@ use super::Finding;
 use crate::{
     causes::causes,
     config::Config,
-    domain::agents::{Agent, Catalogue, PermissionMode, Provider},
+    domain::agents::{Agent, Catalogue, PermissionMode},
     providers::claude::{self, CredentialConfig, CredentialError, TESTED},
 };
 
@@ -51,9 +51,9 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
 
 /// Returns true if the agent runs on Claude, or falls back to it.
 fn uses(config: &Config, agent: &Agent) -> bool {
-    let own = agent.provider.unwrap_or(config.agents.provider);
-    let fallback = agent.fallback.as_ref().map(|fallback| fallback.provider);
-    [Some(own), fallback].contains(&Some(Provider::Claude))
+    let own = agent.provider.as_ref().unwrap_or(&config.agents.provider);
+    let fallback = agent.fallback.as_ref().map(|fallback| &fallback.provider);
+    [Some(own), fallback].into_iter().flatten().any(|it| it.as_str() == claude::NAME)
 }
 
 async fn program(config: &claude::Config) -> Vec<Finding> {

@@ -8,10 +8,10 @@ use super::{Finding, uses};
 use crate::{
     clock::Clock,
     config::Config,
-    domain::agents::{Catalogue, Provider as Named},
+    domain::agents::Catalogue,
     providers::{
         EventSink, Options, Provider as _, Purpose, Request, Timeouts,
-        claude::{Claude, Credential, HostEnvironment},
+        claude::{self, Claude, Credential, HostEnvironment},
     },
     transcript::{Message, Role},
 };
@@ -59,9 +59,9 @@ pub async fn smoke(
 fn model(config: &Config) -> String {
     let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
     let users = catalogue.agents().filter(|agent| uses(config, agent));
-    let mut models = users.filter_map(|agent| match agent.provider {
-        Some(Named::Claude) => agent.model.clone(),
-        None if config.agents.provider == Named::Claude => {
+    let mut models = users.filter_map(|agent| match &agent.provider {
+        Some(provider) if provider.as_str() == claude::NAME => agent.model.clone(),
+        None if config.agents.provider.as_str() == claude::NAME => {
             agent.model.clone().or_else(|| Some(config.agents.model.clone()))
         }
         _ => agent.fallback.as_ref()?.model.clone(),

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    Grants, MAIN, SessionMode as Mode, grants, reserved::RESERVED_NAMES, servers::ParseContext,
+    Grants, MAIN, Provider, SessionMode as Mode, grants, provider, reserved::RESERVED_NAMES,
+    servers::ParseContext,
 };
 use crate::domain::{
     amount::{Limit, OnLimit},
@@ -74,14 +75,6 @@ pub struct Agent {
     pub prompt_hash: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Provider {
-    Claude,
-    Ollama,
-    Sim,
-}
-
 impl Agent {
     /// Returns true for the lead's main instance: one conversation, which is told of all other agents and all posts.
     pub fn leads(&self, instance: &str) -> bool {
@@ -122,8 +115,6 @@ pub(super) struct ParsedAgent {
     pub lines: BTreeMap<&'static str, usize>,
 }
 
-const PROVIDERS: [(&str, Provider); 3] =
-    [("claude", Provider::Claude), ("ollama", Provider::Ollama), ("sim", Provider::Sim)];
 const ON_LIMIT: [(&str, OnLimit); 2] = [("wait", OnLimit::Wait), ("fail", OnLimit::Fail)];
 
 const THINK: [(&str, Think); 5] = [
@@ -133,24 +124,6 @@ const THINK: [(&str, Think); 5] = [
     ("medium", Think::Medium),
     ("high", Think::High),
 ];
-
-impl Provider {
-    pub fn all() -> impl Iterator<Item = Self> {
-        PROVIDERS.into_iter().map(|(_, provider)| provider)
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        PROVIDERS.into_iter().find(|(known, _)| *known == name).map(|(_, provider)| provider)
-    }
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Ollama => "ollama",
-            Self::Sim => "sim",
-        }
-    }
-}
 
 /// Reads an agent. An error: the file has no front matter that can be read.
 pub(super) fn parse(file: &File, around: &ParseContext<'_>) -> Result<ParsedAgent, Vec<Problem>> {
@@ -171,9 +144,9 @@ pub(super) fn read(
     Agent {
         name: fields.name(file_name),
         description: fields.required("description", "one line that describes the agent"),
-        provider: fields.one_of("provider", &PROVIDERS),
+        provider: provider::read(fields, "provider", around.providers),
         model: fields.text("model"),
-        fallback: fallback(fields),
+        fallback: fallback(fields, around.providers),
         summariser: fields.text("summariser"),
         window_tokens: fields.number("window_tokens", 1024..=10_000_000),
         reserve_tokens: fields.number("reserve_tokens", 64..=1_000_000),
@@ -213,8 +186,8 @@ pub(super) fn read(
     }
 }
 
-fn fallback(fields: &mut Fields<'_>) -> Option<Fallback> {
-    let provider = fields.one_of("fallback_provider", &PROVIDERS);
+fn fallback(fields: &mut Fields<'_>, known: &[Provider]) -> Option<Fallback> {
+    let provider = provider::read(fields, "fallback_provider", known);
     let model = fields.text("fallback_model");
     match provider {
         Some(provider) => Some(Fallback { provider, model }),

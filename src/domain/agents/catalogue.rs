@@ -93,7 +93,7 @@ impl Catalogue {
             let folder = config.folder.display().to_string();
             return Err(Problems(vec![Problem::of_file(&folder, "contains no agent", fix)]));
         }
-        let around = ParseContext { folder: &config.folder, variables: &config.variables, named };
+        let around = ParseContext::new(config, named);
         let mut catalogue = Self::default();
         catalogue.add_nodes(&config.nodes_folder, &around, &nodes);
         let broken_skills = catalogue.add_skills(&skills);

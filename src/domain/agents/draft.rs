@@ -29,8 +29,7 @@ impl DraftAgent {
             is_built_in: false,
         };
         let named = RefCell::default();
-        let around =
-            ParseContext { folder: &config.folder, variables: &config.variables, named: &named };
+        let around = ParseContext::new(config, &named);
         let parsed = agent::parse(&file, &around).map_err(Problems)?;
         let ParsedAgent { agent, mut problems, lines } = parsed;
         problems.retain(|problem| problem.key.as_deref() != Some("name"));

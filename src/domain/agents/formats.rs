@@ -1,14 +1,18 @@
 //! The documented formats of agents, skills and nodes. `dalsegno reference` and the JSON Schemas for editors are made from them.
 
-use std::{cell::RefCell, collections::BTreeMap, path::Path};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
-use super::{agent, node, servers::ParseContext, skill};
+use super::{Provider, agent, node, servers::ParseContext, skill};
 use crate::domain::files::{Fields, FileFormat, KeyText};
 
 /// Returns the format of `<agents.folder>/<name>.md`.
 pub fn agent_format() -> FileFormat {
     let named = RefCell::default();
-    let around = ParseContext { folder: Path::new(""), variables: &[], named: &named };
+    let around = around(&[], &named);
     let mut fields = Fields::new("", BTreeMap::new());
     agent::read(&mut fields, "", String::new(), &around);
     FileFormat {
@@ -17,6 +21,11 @@ pub fn agent_format() -> FileFormat {
         texts: &AGENT_KEYS,
         example_text: "",
     }
+}
+
+/// Returns the context of a file that names nothing else.
+fn around<'a>(providers: &'a [Provider], named: &'a RefCell<Vec<PathBuf>>) -> ParseContext<'a> {
+    ParseContext { folder: Path::new(""), variables: &[], providers, named }
 }
 
 /// Returns the format of `<agents.skills_folder>/<name>/SKILL.md`.
@@ -50,7 +59,7 @@ const AGENT_KEYS: [KeyText; 38] = [
         "provider",
         "`agents.provider`",
         "ollama",
-        "Provider of the model. `sim` is a simulation inside the service.",
+        "Provider of the model: `claude`, `ollama`, the name of an endpoint (`[providers.NAME]` in the configuration), or `sim`, a simulation inside the service.",
     ),
     KeyText::new("model", "`agents.model`", "\"qwen3:8b\"", "Model, as the provider names it."),
     KeyText::new(
@@ -328,7 +337,7 @@ mod tests {
     #[test]
     fn a_file_without_the_required_keys_is_refused() {
         let named = RefCell::default();
-        let around = ParseContext { folder: Path::new(""), variables: &[], named: &named };
+        let around = around(&[], &named);
         let empty = File::built_in("x", "---\n---\nText.\n");
         let missing = |problems: Vec<Problem>| {
             problems.into_iter().filter_map(|problem| problem.key).collect::<Vec<_>>()
@@ -351,7 +360,8 @@ mod tests {
             is_built_in: false,
         };
         let named = RefCell::default();
-        let around = ParseContext { folder: Path::new(""), variables: &[], named: &named };
+        let providers = ["ollama", "sim"].map(|name| Provider::parse(name).unwrap());
+        let around = around(&providers, &named);
         let parsed = agent::parse(&file, &around).ok().unwrap();
         assert!(parsed.problems.is_empty(), "{:?}", parsed.problems);
         let agent = parsed.agent;

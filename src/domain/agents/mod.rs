@@ -16,6 +16,7 @@ mod library;
 mod lookup_error;
 mod node;
 mod problems;
+mod provider;
 mod reserved;
 mod servers;
 mod session_mode;
@@ -25,7 +26,7 @@ mod skill;
 use serde::Deserialize;
 
 pub use self::{
-    agent::{Agent, Fallback, Options, Provider, Think},
+    agent::{Agent, Fallback, Options, Think},
     blackboard_grants::Grants as BlackboardGrants,
     blackboard_path::{NoPath, Path as BlackboardPath},
     catalogue::{AgentFile, Catalogue},
@@ -37,6 +38,7 @@ pub use self::{
     lookup_error::{FileKind, LookupError},
     node::Node,
     problems::Problems,
+    provider::{NoProviderName, Provider},
     reserved::{ALL, OPERATOR, SYSTEM},
     servers::{Error as ServersError, OWN_SERVER, Servers},
     session_mode::SessionMode,
@@ -44,9 +46,6 @@ pub use self::{
 };
 pub use super::files::{Problem, is_name};
 use crate::settings::Checks;
-
-/// The default of `agents.model`, a model of the simulation.
-const SIMULATED_MODEL: &str = "sim-1";
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +55,12 @@ pub struct Config {
     pub nodes_folder: std::path::PathBuf,
     /// Milliseconds between two checks of the files for changes. 0 checks before every turn.
     pub look_every_ms: u64,
+    /// Providers that files may name: those of the configuration.
+    #[serde(skip)]
+    pub known_providers: Vec<Provider>,
+    /// Those of them that keep the conversation themselves: the service sends them no tools.
+    #[serde(skip)]
+    pub session_holders: Vec<Provider>,
     /// The provider of agents whose files name none.
     pub provider: Provider,
     pub model: String,
@@ -105,17 +110,9 @@ impl Config {
         if self.model.trim().is_empty() {
             checks.fail("agents.model", "is empty", "a model of agents.provider");
         }
-        let example = match self.provider {
-            Provider::Sim => None,
-            Provider::Ollama => Some("qwen3:8b"),
-            Provider::Claude => Some("sonnet"),
-        };
-        if let Some(example) = example.filter(|_| self.model == SIMULATED_MODEL) {
-            let provider = self.provider.as_str();
-            let message = format!(
-                "`{SIMULATED_MODEL}` is a model of the simulation, but agents.provider is {provider}"
-            );
-            checks.fail("agents.model", message, format!("agents.model = \"{example}\""));
+        if !self.known_providers.contains(&self.provider) {
+            let fix = format!("one of {}", provider::list(&self.known_providers));
+            checks.fail("agents.provider", format!("is `{}`", self.provider), fix);
         }
     }
 }

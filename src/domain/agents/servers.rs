@@ -14,6 +14,7 @@ use std::{
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::{Config, Provider};
 use crate::domain::files::{self, Fields};
 
 /// MCP servers by name. `Debug` and JSON show only the names, because values may be secrets.
@@ -40,8 +41,21 @@ pub(super) struct ParseContext<'a> {
     pub folder: &'a Path,
     /// Variables of the service that the file may refer to.
     pub variables: &'a [String],
+    /// Providers that the file may name.
+    pub providers: &'a [Provider],
     /// Collects further files that this one names, because a change of them counts as a change of it.
     pub named: &'a RefCell<Vec<PathBuf>>,
+}
+
+impl<'a> ParseContext<'a> {
+    pub(super) fn new(config: &'a Config, named: &'a RefCell<Vec<PathBuf>>) -> Self {
+        Self {
+            folder: &config.folder,
+            variables: &config.variables,
+            providers: &config.known_providers,
+            named,
+        }
+    }
 }
 
 /// Name of the MCP server that offers the service's own tools.

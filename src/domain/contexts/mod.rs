@@ -58,6 +58,9 @@ pub struct StoredContext {
 pub struct ProviderRequest {
     /// Address; null for a program.
     pub url: Option<String>,
+    /// Header with the key, in which `$KEY` stands for the key; null if the request has none.
+    #[serde(default)]
+    pub key_header: Option<String>,
     /// SHA-256 of the body.
     pub sha256: String,
     pub body: String,

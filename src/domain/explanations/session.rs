@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::explain;
 use crate::{
     domain::{
-        agents::Catalogue,
+        agents::{Catalogue, Provider},
         compactions::{self, CompactSession},
         sessions::{self, Reason, Session, SessionRow, State},
         statuses::{self, RunningTool},
@@ -127,7 +127,7 @@ async fn waiting(
 fn compare_file(catalogue: &Catalogue, live: &SessionRow) -> AgentFile {
     let Ok(agent) = catalogue.agent(&live.agent) else { return AgentFile::Unusable };
     let has_fallback = agent.fallback.is_some();
-    let provider = agent.provider.map(|provider| provider.as_str()).filter(|_| !has_fallback);
+    let provider = agent.provider.as_ref().map(Provider::as_str).filter(|_| !has_fallback);
     let model = agent.model.as_deref().filter(|_| !has_fallback);
     if provider.is_some_and(|provider| provider != live.provider) {
         AgentFile::Differs(Reason::ProviderChanged)

@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 
-use crate::{
-    domain::{agents::Provider, session_summaries::ExpiryRule},
-    settings::Checks,
-};
+use crate::{domain::session_summaries::ExpiryRule, settings::Checks};
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,9 +37,8 @@ const MIN_ROTATE_TOKENS: u64 = 1_000;
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
-        for provider in Provider::all().map(Provider::as_str) {
-            let days = self.ttl_days.get(provider).copied().unwrap_or(0);
-            checks.at_least(&format!("sessions.ttl_days.{provider}"), days.into(), 1);
+        for (provider, days) in &self.ttl_days {
+            checks.at_least(&format!("sessions.ttl_days.{provider}"), (*days).into(), 1);
         }
         let keys = [
             ("sessions.keep_summary_days", self.keep_summary_days),

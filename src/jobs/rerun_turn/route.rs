@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     domain::{
-        agents::DraftAgent,
+        agents::{self, DraftAgent},
         reruns::{CallRoute, Error, RerunOptions, RerunRoute, RerunRoutes},
     },
     jobs::Services,
@@ -22,8 +22,8 @@ fn find_route(
     options: &RerunOptions,
 ) -> Result<RerunRoute, Error> {
     let draft = options.agent_file.as_deref().map(|text| read_draft(services, text)).transpose()?;
-    let of_file = draft.as_ref().and_then(|draft| draft.agent.provider);
-    let provider_name = of_file.map_or(own.provider.as_str(), |provider| provider.as_str());
+    let of_file = draft.as_ref().and_then(|draft| draft.agent.provider.as_ref());
+    let provider_name = of_file.map_or(own.provider.as_str(), agents::Provider::as_str);
     let Some(provider) = services.providers.find(provider_name) else {
         return Err(Error::UnknownProvider(provider_name.to_owned()));
     };

@@ -2,7 +2,7 @@
 
 use metrics::{counter, histogram};
 
-use crate::metric::Metric;
+use crate::{domain::agents::Provider, metric::Metric};
 
 pub const DURATION: Metric = Metric::histogram(
     "dalsegno_turn_duration_seconds",
@@ -56,9 +56,9 @@ pub fn describe() {
 
 /// Starts the metrics of these models at 0, each with its provider. An alert on a counter that appears with its first
 /// event misses that event.
-pub fn begin(models: impl IntoIterator<Item = (&'static str, String)>) {
+pub fn begin(models: impl IntoIterator<Item = (Provider, String)>) {
     for (provider, model) in models {
-        begin_model(provider, &model);
+        begin_model(provider.as_str(), &model);
     }
 }
 

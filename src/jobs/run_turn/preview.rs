@@ -305,7 +305,9 @@ fn provider_request(
     let body = envelope.body(&CallTexts::of(request))?;
     let body = String::from_utf8_lossy(&body).into_owned();
     let sha256 = Digest::of(&body).to_string();
-    Ok(ProviderRequest { url: envelope.url().map(str::to_owned), sha256, body })
+    let url = envelope.url().map(str::to_owned);
+    let key_header = envelope.key_header().map(str::to_owned);
+    Ok(ProviderRequest { url, key_header, sha256, body })
 }
 
 pub(super) fn turn_error(error: TurnError) -> Error {

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use serde::Deserialize;
 
 use super::{credential::CredentialConfig, launch::Limits};
-use crate::providers::Problem;
+use crate::providers::{Capabilities, Prestart, Problem};
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -122,6 +122,22 @@ impl Config {
         }
         problems.extend(CredentialConfig::check_all(&self.credentials));
         problems
+    }
+
+    /// Returns the abilities of the CLI with these settings.
+    pub fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            holds_session: true,
+            is_simulation: false,
+            takes_sampling: false,
+            takes_schema: true,
+            takes_thinking: true,
+            works_in_folder: true,
+            prestart: match self.ahead_max {
+                0 => Prestart::Disabled { setting: "claude.ahead_max" },
+                _ => Prestart::Enabled,
+            },
+        }
     }
 
     pub(super) fn limits(&self) -> Limits {

@@ -61,10 +61,13 @@ use self::{
     launch::CallFolder, prestart::PrestartPool, rates::Rates, secrets::Secrets, windows::Windows,
 };
 use super::{
-    Conversation, EventSink, Meter, ModelSpend, Outcome, Provider, ProviderFuture, Request,
-    TurnFuture, Variables,
+    Capabilities, Conversation, EventSink, Meter, ModelSpend, Outcome, Provider, ProviderFuture,
+    Request, TurnFuture, Variables,
 };
 use crate::{clock::Clock, providers};
+
+/// Name of this provider in settings, files and sessions.
+pub const NAME: &str = "claude";
 
 /// The CLI with its credentials and folders.
 #[derive(Debug)]
@@ -147,8 +150,8 @@ impl Provider for Claude {
         "anthropic"
     }
 
-    fn holds_session(&self) -> bool {
-        true
+    fn capabilities(&self) -> Capabilities {
+        self.config.capabilities()
     }
 
     fn fixed_temperature_reason(&self) -> Option<&'static str> {

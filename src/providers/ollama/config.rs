@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Url;
 use serde::Deserialize;
 
-use crate::providers::Problem;
+use crate::providers::{Problem, http::parse_base_url};
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -70,25 +70,7 @@ impl Config {
     }
 
     pub(super) fn base_url(&self) -> Result<Url, Problem> {
-        let wrong = |message: &str| {
-            Problem::new("base_url", message, "an address such as http://127.0.0.1:11434")
-        };
-        let mut url = Url::parse(&self.base_url).map_err(|_| wrong("is not a URL"))?;
-        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-            return Err(wrong("is not an HTTP URL"));
-        }
-        // They would be visible in every message with the address.
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("contains a user name or a password"));
-        }
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(wrong("has a query or a fragment"));
-        }
-        // Without the slash, joining would replace the last part of a proxy's path.
-        if !url.path().ends_with('/') {
-            url.set_path(&format!("{}/", url.path()));
-        }
-        Ok(url)
+        parse_base_url(&self.base_url, "http://127.0.0.1:11434")
     }
 
     pub(super) fn connect_timeout(&self) -> Duration {

@@ -15,8 +15,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{breaker::Breaker, config::Config, error::Error, http::Http};
-use crate::providers::deadline::CallDeadline;
+use super::{config::Config, error::Error, http::Http};
+use crate::providers::{breaker::Breaker, deadline::CallDeadline};
 
 /// Client of an embedding model.
 #[derive(Debug)]

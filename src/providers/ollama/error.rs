@@ -1,7 +1,8 @@
 //! Errors of Ollama, and their classes.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
+pub use crate::providers::http::Activity;
 use crate::providers::{self, Class, Rebuild, Scope, Usage, line_splitter::TooMuch};
 
 /// Error of a call. Messages name the host or the model and the remedy; they never contain any of the conversation.
@@ -91,16 +92,6 @@ pub enum Error {
     NothingToSend,
     #[error("cannot write the call as JSON")]
     Unwritable(#[source] serde_json::Error),
-}
-
-/// Activity during which a call failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Activity {
-    AskingForModel,
-    AskingForVersion,
-    MakingVectors,
-    WaitingForAnswer,
-    ReadingAnswer,
 }
 
 impl Error {
@@ -210,17 +201,5 @@ impl From<Error> for providers::Error {
     fn from(error: Error) -> Self {
         let (code, class, usage) = (error.code(), error.class(), error.usage());
         Self::new(code, class, error).with_usage(usage)
-    }
-}
-
-impl fmt::Display for Activity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::AskingForModel => "the service asked about the model",
-            Self::AskingForVersion => "the service asked for its version",
-            Self::MakingVectors => "the service waited for embeddings",
-            Self::WaitingForAnswer => "the service waited for the answer",
-            Self::ReadingAnswer => "the answer was being sent",
-        })
     }
 }

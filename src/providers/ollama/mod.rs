@@ -7,17 +7,14 @@
 //! `num_ctx` and `shift` are options of loading: two callers that differ make the server load the model again and again. So the
 //! configuration fixes both per model, regardless of the request.
 
-mod breaker;
 mod config;
 mod embedder;
 mod error;
-mod history;
 mod http;
-mod limits;
+mod messages;
 mod model;
 mod refusal;
 mod reply;
-mod thinking;
 mod verdict;
 mod wire;
 
@@ -26,24 +23,26 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    breaker::Breaker,
-    http::{Http, Step},
-    model::{ModelFacts, Models},
-    reply::Reply,
-    verdict::Plan,
-};
 pub use self::{
     config::{Config, ModelConfig},
     embedder::Embedder,
     error::{Activity, Error},
     wire::Envelope,
 };
+use self::{
+    http::Http,
+    model::{ModelFacts, Models},
+    reply::Reply,
+    verdict::Plan,
+};
 use super::{
-    CallTexts, EventSink, Outcome, Provider, ProviderFuture, Request, SentRequest, Status,
-    TurnFuture, deadline::CallDeadline, line_splitter::Lines,
+    CallTexts, Capabilities, EventSink, Outcome, Provider, ProviderFuture, Request, SentRequest,
+    Status, TurnFuture, breaker::Breaker, deadline::CallDeadline, http::Step, limits,
+    line_splitter::Lines,
 };
 
+/// Name of this provider in settings, files and sessions.
+pub const NAME: &str = "ollama";
 /// Timeout of the question for a model's window. The configured one is good enough to plan with.
 const WINDOW_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -225,6 +224,10 @@ impl Provider for Ollama {
         check_tools(request, facts)?;
         let envelope = self.envelope_of(&self.plan(request, facts, true), facts)?;
         Ok(Some(super::Envelope::Ollama(envelope)))
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::OF_HTTP
     }
 
     fn telemetry_name(&self) -> &'static str {

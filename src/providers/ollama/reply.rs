@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{error::Error, refusal, thinking::ThinkTags, verdict::Plan};
-use crate::transcript::ToolCall;
+use super::{error::Error, refusal, verdict::Plan};
+use crate::{providers::thinking::ThinkTags, transcript::ToolCall};
 
 /// The reply so far.
 #[derive(Debug, Default)]

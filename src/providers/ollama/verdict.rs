@@ -7,7 +7,9 @@ use super::{
     reply::{End, Reply},
 };
 use crate::{
-    providers::{Durations, Outcome, Request, StopReason, Usage},
+    providers::{
+        Durations, Outcome, Request, StopReason, Usage, truncation::is_far_below_estimate,
+    },
     transcript::{Message, Role},
 };
 
@@ -19,12 +21,6 @@ pub(super) struct Plan<'a> {
     /// True if the server counts prompt tokens from its cache. Older ones leave them out.
     pub(super) counts_all: bool,
 }
-
-/// Percentage of the estimate below which a count is more than an error of estimation. A server that cuts a prompt keeps about half of its
-/// window.
-const MIN_COUNTED_PERCENT: u64 = 60;
-/// Minimum estimate to compare with. Smaller ones are off by templates alone, and fit into every server's window.
-const MIN_ESTIMATE: u32 = 1024;
 
 impl Plan<'_> {
     pub(super) fn check(&self) -> Result<(), Error> {
@@ -123,11 +119,7 @@ impl Plan<'_> {
     }
 
     fn is_far_below_estimate(&self, counted: u64) -> bool {
-        let Some(estimated) = self.request.estimated_prompt_tokens else {
-            return false;
-        };
-        let tells = estimated >= MIN_ESTIMATE || estimated > self.num_ctx / 2;
-        tells && counted * 100 < u64::from(estimated) * MIN_COUNTED_PERCENT
+        is_far_below_estimate(self.request.estimated_prompt_tokens, self.num_ctx, counted)
     }
 
     fn check_content(&self, reply: &Reply, end: &End, usage: Usage) -> Result<(), Error> {

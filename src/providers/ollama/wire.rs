@@ -10,7 +10,7 @@ use serde::{
 use serde_json::Value;
 
 use super::{
-    history::{self, WireMessage},
+    messages::{self, WireMessage},
     model::ThinkingMode,
     verdict::Plan,
 };
@@ -133,7 +133,7 @@ impl Envelope {
     pub(in crate::providers) fn body(&self, call: &CallTexts<'_>) -> serde_json::Result<Vec<u8>> {
         serde_json::to_vec(&Body {
             model: &self.model,
-            messages: history::messages(call.system, call.messages),
+            messages: messages::messages(call.system, call.messages),
             tools: call.tools.iter().map(|tool| wire_tool(tool)).collect(),
             fields: &self.fields,
         })

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::fault::Direction;
-use crate::providers::Problem;
+use crate::providers::{Capabilities, Prestart, Problem};
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -55,6 +55,17 @@ pub enum FactsMode {
 }
 
 impl Config {
+    /// The abilities of the simulation.
+    pub const CAPABILITIES: Capabilities = Capabilities {
+        holds_session: false,
+        is_simulation: true,
+        takes_sampling: false,
+        takes_schema: false,
+        takes_thinking: false,
+        works_in_folder: false,
+        prestart: Prestart::Unsupported,
+    };
+
     pub fn check(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         problems.extend(Problem::below("window_tokens", u64::from(self.window_tokens), 64));

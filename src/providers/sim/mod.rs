@@ -31,8 +31,8 @@ pub use self::{
 };
 use self::{fault::Fault, script::Script};
 use super::{
-    Durations, EventSink, Outcome, Provider, ProviderFuture, Purpose, Request, Status, StopReason,
-    TurnFuture, Usage,
+    Capabilities, Durations, EventSink, Outcome, Provider, ProviderFuture, Purpose, Request,
+    Status, StopReason, TurnFuture, Usage,
     deadline::{CallDeadline, GaveUp},
 };
 use crate::transcript::{Message, Role, ToolCall};
@@ -52,6 +52,10 @@ struct Call<'a> {
     window_tokens: u32,
 }
 
+/// Name of this provider in settings, files and sessions.
+pub const NAME: &str = "sim";
+/// Model that stands for all; the default of `agents.model`.
+pub const MODEL: &str = "sim-1";
 /// Timeouts of a stalled call, if the request has none.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(600);
@@ -205,11 +209,11 @@ impl Provider for Sim {
 
     /// Returns one name; the simulation accepts any other, too.
     fn default_model(&self) -> Option<&'static str> {
-        Some("sim-1")
+        Some(MODEL)
     }
 
-    fn is_simulation(&self) -> bool {
-        true
+    fn capabilities(&self) -> Capabilities {
+        Config::CAPABILITIES
     }
 }
 

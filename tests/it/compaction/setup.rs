@@ -24,7 +24,7 @@ use dalsegno::{
         Claimant, Error, Folder, LoadedView, PreparedCompaction, ShowOutcome, apply, prepare,
     },
     providers::{
-        EventSink, Provider, ProviderFuture, Purpose, Request, TurnFuture,
+        Capabilities, EventSink, Provider, ProviderFuture, Purpose, Request, TurnFuture,
         sim::{Config, Sim, SummaryMode, count_prompt_tokens},
     },
     transcript::{Message, Role},
@@ -142,6 +142,10 @@ impl Provider for WatchedProvider {
         cancel: &'a CancellationToken,
     ) -> ProviderFuture<'a, u32> {
         self.own.window_tokens(model, cancel)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.own.capabilities()
     }
 
     fn telemetry_name(&self) -> &'static str {

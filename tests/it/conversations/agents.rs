@@ -70,11 +70,12 @@ fn every_key_of_an_agent_file_is_read() {
     let catalogue = Catalogue::load(&folder.config()).unwrap();
     let agent = catalogue.agent("curator").unwrap();
     assert_eq!(
-        (agent.provider, agent.model.as_deref()),
-        (Some(Provider::Ollama), Some("qwen3:8b"))
+        (agent.provider.as_ref().map(Provider::as_str), agent.model.as_deref()),
+        (Some("ollama"), Some("qwen3:8b"))
     );
     let fallback = agent.fallback.as_ref().unwrap();
-    assert_eq!((fallback.provider, fallback.model.as_deref()), (Provider::Claude, Some("sonnet")));
+    let other = (fallback.provider.as_str(), fallback.model.as_deref());
+    assert_eq!(other, ("claude", Some("sonnet")));
     assert_eq!((agent.window_tokens, agent.rotate_at_tokens), (Some(16384), Some(120_000)));
     assert_eq!(
         (agent.prepare_percent, agent.apply_percent, agent.ttl_days),

@@ -284,7 +284,9 @@ pub fn files(folder: impl Into<PathBuf>, skills_folder: impl Into<PathBuf>) -> C
         skills_folder: skills_folder.into(),
         nodes_folder: "/no/nodes".into(),
         look_every_ms: 0,
-        provider: Provider::Sim,
+        known_providers: providers(),
+        session_holders: vec![Provider::parse("claude").unwrap()],
+        provider: Provider::parse("sim").unwrap(),
         model: "sim-1".to_owned(),
         variables: vec!["BOARD_TOKEN".to_owned()],
         fallback_after: 3,
@@ -294,6 +296,10 @@ pub fn files(folder: impl Into<PathBuf>, skills_folder: impl Into<PathBuf>) -> C
         tool_timeout_secs: 60,
         tool_result_max_chars: 24_000,
     }
+}
+
+fn providers() -> Vec<Provider> {
+    ["claude", "ollama", "sim"].map(|name| Provider::parse(name).unwrap()).to_vec()
 }
 
 pub fn limits() -> tasks::Config {

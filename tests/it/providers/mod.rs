@@ -1,11 +1,13 @@
-//! Providers: Ollama with a fake server, Claude with both CLIs, and the simulated model.
+//! Providers: those over HTTP with scripted servers, Claude with both CLIs, and the simulated model.
 
+mod certificate;
 pub mod claude;
+pub mod conformance;
 pub mod fake_ollama;
 mod ollama_answers;
 mod ollama_faults;
-mod ollama_host;
 mod requests;
 mod sim;
 pub mod summaries;
 mod tools;
+pub mod transport;

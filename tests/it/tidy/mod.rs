@@ -2,6 +2,7 @@
 
 mod imports;
 mod messages;
+mod providers;
 mod source;
 
 use std::{

@@ -7,6 +7,7 @@ pub mod claude;
 pub mod contexts;
 mod crashes;
 mod dead_letters;
+mod endpoints;
 mod evals;
 mod failover;
 mod faults;

@@ -71,13 +71,13 @@ async fn partial_output_of_a_killed_worker_is_stored_and_shown_to_the_next_attem
     let task = fixture.add("Part two.").await;
     is_stored(&fixture).await;
     // More is stored while the answer continues. Its end is a minute and a half away.
-    let n_sent = *fake.state.n_trickled.borrow() + 7;
+    let n_sent = *fake.state.transport.n_trickled.borrow() + 7;
     eventually("later output is stored, too", async || {
         (n_pieces(&stored(&fixture).await?) >= n_sent).then_some(())
     })
     .await;
     victim.kill().await;
-    let n_at_death = *fake.state.n_trickled.borrow();
+    let n_at_death = *fake.state.transport.n_trickled.borrow();
     let kept = stored(&fixture).await.expect("the partial output is still stored");
     println!("{} of {n_at_death} pieces were stored", n_pieces(&kept));
     assert!(n_pieces(&kept) >= n_sent, "of {n_sent} chunks: {kept}");

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::{
     Environment, Flags, Origin, Problem, Problems,
     check::{nearest, toml},
+    named_sections::{NamedSections, is_pattern},
     sources::{
         FILE_VARIABLE, database_variables, flatten, own_variables, parse_defaults, parse_file,
         read_content, string, unreadable_variables,
@@ -26,6 +27,7 @@ pub struct Layers {
     pub file: Option<PathBuf>,
     defaults: BTreeMap<String, Value>,
     values: BTreeMap<String, (Value, Origin)>,
+    named: NamedSections,
 }
 
 impl Layers {
@@ -36,9 +38,11 @@ impl Layers {
         flags: &Flags,
         problems: &mut Problems,
     ) -> Self {
-        let defaults = flatten(parse_defaults(defaults, problems));
+        let mut defaults = flatten(parse_defaults(defaults, problems));
+        let named = NamedSections::take_from(&mut defaults);
         let file = flags.file.clone().or_else(|| environment.get(FILE_VARIABLE).map(Into::into));
-        let mut layers = Self { file, defaults: defaults.clone(), values: BTreeMap::new() };
+        let values = BTreeMap::new();
+        let mut layers = Self { file, defaults: defaults.clone(), values, named };
         // Without a value, so lists of keys show it only if a test sets it.
         #[cfg(feature = "test-fakes")]
         for key in
@@ -94,6 +98,11 @@ impl Layers {
     fn is_section(&self, key: &str) -> bool {
         let inside = format!("{key}.");
         self.defaults.keys().any(|known| known.starts_with(&inside))
+    }
+
+    /// Lists the named sections below a section: `providers.local` for `[providers.local]`.
+    pub fn named_sections(&self, above: &str) -> Vec<String> {
+        self.named.below(above).map(str::to_owned).collect()
     }
 
     pub fn is_default(&self, key: &str) -> bool {
@@ -199,6 +208,9 @@ impl Layers {
         let by_key = layer.into_iter().map(|(key, value, origin)| (key, (value, origin)));
         let layer: BTreeMap<_, _> = by_key.collect();
         for (key, (value, origin)) in &layer {
+            if self.is_in_pattern(key, value, origin, problems) {
+                continue;
+            }
             let is_empty = matches!(&value.kind, ValueKind::Table(table) if table.is_empty());
             if is_empty && self.is_section(key) {
                 continue;
@@ -221,6 +233,37 @@ impl Layers {
                 Err(problem) => problems.push(problem),
             }
         }
+    }
+
+    /// Adds the defaults of the named section that a key belongs to. Returns true if the key is in the section that describes the others:
+    /// the file may begin as a copy of the documented defaults.
+    fn is_in_pattern(
+        &mut self,
+        key: &str,
+        value: &Value,
+        origin: &Origin,
+        problems: &mut Problems,
+    ) -> bool {
+        let section = self.named.section_of(key, value);
+        let Some(section) = section.filter(|section| !self.defaults.contains_key(section)) else {
+            return false;
+        };
+        if is_pattern(&section) {
+            if self.named.pattern_value(key).is_none_or(|default| toml(default) != toml(value)) {
+                problems.push(Problem {
+                    key: key.to_owned(),
+                    origin: origin.to_string(),
+                    message: format!("is in [{section}], which only describes sections like it"),
+                    fix: "a section with a name in small letters in place of NAME".to_owned(),
+                });
+            }
+            return true;
+        }
+        for (key, default) in self.named.open(&section) {
+            self.defaults.insert(key.clone(), default.clone());
+            self.values.entry(key).or_insert((default, Origin::Default));
+        }
+        false
     }
 
     /// Stores a value. Variables, flags and contents of files are text. If the default is a number, a switch or a list,
@@ -257,7 +300,8 @@ impl Layers {
             key.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         let mut builder = config::Config::builder();
-        for (key, (value, _)) in self.values.iter().filter(|(key, _)| is_in(key)) {
+        let is_own = |key: &str| is_in(key) && !self.named.is_below(section, key);
+        for (key, (value, _)) in self.values.iter().filter(|(key, _)| is_own(key)) {
             builder = builder.set_override(key, value.clone()).ok()?;
         }
         builder.build().ok()

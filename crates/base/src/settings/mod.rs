@@ -8,6 +8,7 @@
 mod check;
 mod environment;
 mod layers;
+mod named_sections;
 mod origin;
 mod problem;
 mod sources;

@@ -13,6 +13,14 @@ use tokio::{
 
 /// Reads a request: `POST /api/chat` and the body.
 pub async fn read_request(socket: &mut TcpStream) -> io::Result<(String, Vec<u8>)> {
+    let (named, _, body) = read_request_with_head(socket).await?;
+    Ok((named, body))
+}
+
+/// Reads a request: `POST /api/chat`, the head and the body.
+pub async fn read_request_with_head(
+    socket: &mut TcpStream,
+) -> io::Result<(String, String, Vec<u8>)> {
     let mut bytes = Vec::new();
     let head_ends = loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -32,7 +40,7 @@ pub async fn read_request(socket: &mut TcpStream) -> io::Result<(String, Vec<u8>
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
-    Ok((named, bytes.split_off(head_ends)))
+    Ok((named, head, bytes.split_off(head_ends)))
 }
 
 /// Sends the head. `headers` is empty, or lines that each end with `\r\n`.

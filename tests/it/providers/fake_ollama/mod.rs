@@ -23,13 +23,14 @@ use dalsegno::providers::ollama::{Config, Ollama};
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Notify, watch},
+    sync::Notify,
     task::JoinHandle,
 };
 
 use self::meaning::Embeds;
 pub use self::model::{count_prompt, line};
-use super::summaries;
+pub use super::transport::Step;
+use super::{summaries, transport::Transport};
 
 /// Deadline of each wait.
 const DEADLINE: Duration = crate::app::SOON;
@@ -60,12 +61,8 @@ pub struct State {
     pub requests: Mutex<Vec<String>>,
     pub n_loads: AtomicUsize,
     summarises: AtomicBool,
-    pub n_bytes_sent: AtomicUsize,
-    pub n_trickled: watch::Sender<usize>,
     loaded: Mutex<Option<(Value, Value)>>,
-    is_open: watch::Sender<bool>,
-    /// Number of clients that disconnected early.
-    n_gone: watch::Sender<usize>,
+    pub transport: Transport,
 }
 
 /// The answer to one chat.
@@ -100,30 +97,6 @@ impl Play {
     }
 }
 
-pub enum Step {
-    Bytes(Vec<u8>),
-    /// Each byte in a packet of its own.
-    ByteByByte(Vec<u8>),
-    /// The same bytes repeatedly, up to `n_bytes` in all.
-    Flood {
-        bytes: Vec<u8>,
-        n_bytes: usize,
-    },
-    /// These pieces at intervals, as a model writes; [`State::n_trickled`] counts them.
-    Trickle {
-        pieces: Vec<Vec<u8>>,
-        every: Duration,
-    },
-    /// Waits until the test [opens](FakeOllama::open) the gate.
-    Gate,
-    /// Waits until the client disconnects.
-    Stall,
-    /// Ends the stream properly.
-    End,
-    /// Closes the connection in the middle of the stream.
-    HangUp,
-}
-
 impl FakeOllama {
     pub async fn start() -> Self {
         Self::start_on(TcpListener::bind("127.0.0.1:0").await.unwrap())
@@ -154,7 +127,7 @@ impl FakeOllama {
 
     /// Releases all answers that wait at a gate.
     pub fn open(&self) {
-        self.state.is_open.send_replace(true);
+        self.state.transport.open();
     }
 
     pub fn client(&self) -> Ollama {
@@ -172,9 +145,7 @@ impl FakeOllama {
 
     /// Waits until `n` clients have disconnected.
     pub async fn wait_for_disconnects(&self, n: usize) {
-        let mut n_gone = self.state.n_gone.subscribe();
-        let gone = n_gone.wait_for(|gone| *gone >= n);
-        tokio::time::timeout(DEADLINE, gone).await.expect("the client disconnects").unwrap();
+        self.state.transport.wait_for_disconnects(n).await;
     }
 
     pub fn bodies(&self) -> Vec<Vec<u8>> {
@@ -215,11 +186,8 @@ impl Default for State {
             embedded: Mutex::default(),
             requests: Mutex::default(),
             n_loads: AtomicUsize::default(),
-            n_bytes_sent: AtomicUsize::default(),
-            n_trickled: watch::Sender::new(0),
             loaded: Mutex::default(),
-            is_open: watch::Sender::new(false),
-            n_gone: watch::Sender::new(0),
+            transport: Transport::default(),
             summarises: AtomicBool::default(),
         }
     }
@@ -283,8 +251,8 @@ async fn embed(socket: &mut TcpStream, state: &State, body: &Value) -> std::io::
     let how = *state.embeds.lock().unwrap();
     let n_texts = body["input"].as_array().unwrap().len();
     match how {
-        Embeds::Hangs => return stall(socket, state).await,
-        Embeds::Slow(most) if n_texts > most => return stall(socket, state).await,
+        Embeds::Hangs => return state.transport.stall(socket).await,
+        Embeds::Slow(most) if n_texts > most => return state.transport.stall(socket).await,
         Embeds::Missing => {
             let missing = json!({ "error": format!("model {} not found", body["model"]) });
             return http::send_json(socket, 404, &missing).await;
@@ -294,7 +262,7 @@ async fn embed(socket: &mut TcpStream, state: &State, body: &Value) -> std::io::
             return http::send_json(socket, 500, &broken).await;
         }
         Embeds::Cold => tokio::select! {
-            gone = stall(socket, state) => return gone,
+            gone = state.transport.stall(socket) => return gone,
             () = state.load.notified() => *state.embeds.lock().unwrap() = Embeds::Well,
         },
         Embeds::Well | Embeds::Slow(_) => {}
@@ -321,13 +289,13 @@ async fn chat(
     match play {
         Play::Status(status, headers, text) => http::send(socket, status, headers, text).await,
         Play::HangsUp => Ok(()),
-        Play::NeverBegins => stall(socket, state).await,
-        Play::Stream(steps) => stream(socket, state, steps).await,
+        Play::NeverBegins => state.transport.stall(socket).await,
+        Play::Stream(steps) => state.transport.stream(socket, steps).await,
         Play::Calls(calls) => match model::calls(body, &calls) {
             Err(refusal) => http::send_json(socket, 400, &refusal).await,
             Ok(lines) => {
                 let steps = lines.into_iter().map(Step::Bytes).chain([Step::End]).collect();
-                stream(socket, state, steps).await
+                state.transport.stream(socket, steps).await
             }
         },
         Play::Says(pieces) => answer_prompt(socket, state, body, pieces, false).await,
@@ -351,45 +319,7 @@ async fn answer_prompt(
         Ok(lines) => {
             let mut steps: Vec<Step> = lines.into_iter().map(Step::Bytes).collect();
             steps.push(Step::End);
-            stream(socket, state, steps).await
+            state.transport.stream(socket, steps).await
         }
     }
-}
-
-async fn stream(socket: &mut TcpStream, state: &State, steps: Vec<Step>) -> std::io::Result<()> {
-    http::send_head(socket, 200, "transfer-encoding: chunked\r\n").await?;
-    for step in steps {
-        let sent = &state.n_bytes_sent;
-        match step {
-            Step::Bytes(bytes) => http::send_chunk(socket, &bytes, sent).await?,
-            Step::ByteByByte(bytes) => {
-                for byte in bytes {
-                    http::send_chunk(socket, &[byte], sent).await?;
-                }
-            }
-            Step::Flood { bytes, n_bytes } => {
-                for _ in 0..n_bytes / bytes.len() {
-                    http::send_chunk(socket, &bytes, sent).await?;
-                }
-            }
-            Step::Trickle { pieces, every } => {
-                for piece in pieces {
-                    tokio::time::sleep(every).await;
-                    http::send_chunk(socket, &piece, sent).await?;
-                    state.n_trickled.send_modify(|n| *n += 1);
-                }
-            }
-            Step::Gate => drop(state.is_open.subscribe().wait_for(|is_open| *is_open).await),
-            Step::Stall => return stall(socket, state).await,
-            Step::End => http::send_end(socket).await?,
-            Step::HangUp => return Ok(()),
-        }
-    }
-    Ok(())
-}
-
-async fn stall(socket: &mut TcpStream, state: &State) -> std::io::Result<()> {
-    http::closed_by_client(socket).await;
-    state.n_gone.send_modify(|n| *n += 1);
-    Ok(())
 }

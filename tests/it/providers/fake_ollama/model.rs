@@ -9,7 +9,7 @@ pub fn count_prompt(body: &Value) -> u64 {
     let said = messages.iter().map(|message| {
         let calls = message["tool_calls"].as_array().into_iter().flatten();
         let calls = calls.map(|call| count(&call.to_string()));
-        4 + count(message["content"].as_str().unwrap()) + calls.sum::<u64>()
+        4 + count(message["content"].as_str().unwrap_or_default()) + calls.sum::<u64>()
     });
     let tools = body["tools"].as_array().into_iter().flatten();
     said.sum::<u64>() + tools.map(|tool| count(&tool.to_string())).sum::<u64>()

@@ -1,42 +1,26 @@
-//! Converts a transcript to the messages of `/api/chat`.
+//! The messages of a request for a provider that is sent the whole conversation.
 //!
 //! The messages always keep three rules, because a server or template refuses a conversation for good if it breaks one:
 //! - There is one system message, and it comes first.
 //! - A user or assistant message never follows one of the same role.
 //! - A call and its results stand together, and each call has exactly one result.
 //!
-//! The transcript itself is left as it is.
+//! The transcript itself is left as it is. Each provider writes the messages in the JSON of its server.
 
 use std::{borrow::Cow, sync::Arc};
 
-use serde::Serialize;
 use serde_json::Value;
 
 use crate::transcript::{Message, Role, ToolCall};
 
-#[derive(Debug, PartialEq, Serialize)]
-pub(super) struct WireMessage<'a> {
-    role: &'static str,
-    content: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<WireCall<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a str>,
-}
-
-#[derive(Debug, PartialEq, Serialize)]
-struct WireCall<'a> {
-    id: &'a str,
-    function: WireFunction<'a>,
-}
-
-#[derive(Debug, PartialEq, Serialize)]
-struct WireFunction<'a> {
-    index: usize,
-    name: &'a str,
-    arguments: Cow<'a, Value>,
+/// A message as servers expect it.
+#[derive(Debug, PartialEq)]
+pub(super) struct SentMessage<'a> {
+    pub(super) role: &'static str,
+    pub(super) content: Cow<'a, str>,
+    pub(super) tool_calls: &'a [ToolCall],
+    /// The call whose result this is.
+    pub(super) result_of: Option<&'a ToolCall>,
 }
 
 /// Text in place of a result, if the call was cut off.
@@ -46,7 +30,7 @@ const NO_RESULT: &str =
 pub(super) fn messages<'a>(
     system: &'a str,
     transcript: &'a [Arc<Message>],
-) -> Vec<WireMessage<'a>> {
+) -> Vec<SentMessage<'a>> {
     let n_leading = transcript.iter().take_while(|message| message.role == Role::System).count();
     let (leading, rest) = transcript.split_at(n_leading);
     let mut sent = Vec::with_capacity(rest.len() + 1);
@@ -75,7 +59,7 @@ pub(super) fn messages<'a>(
 }
 
 /// Adds to the last message if it has the same role, else begins one. Empty text is left out.
-fn append<'a>(sent: &mut Vec<WireMessage<'a>>, role: &'static str, text: &'a str) {
+fn append<'a>(sent: &mut Vec<SentMessage<'a>>, role: &'static str, text: &'a str) {
     if text.is_empty() {
         return;
     }
@@ -85,19 +69,18 @@ fn append<'a>(sent: &mut Vec<WireMessage<'a>>, role: &'static str, text: &'a str
             content.push_str("\n\n");
             content.push_str(text);
         }
-        _ => sent.push(WireMessage {
+        _ => sent.push(SentMessage {
             role,
             content: Cow::Borrowed(text),
-            tool_calls: Vec::new(),
-            tool_name: None,
-            tool_call_id: None,
+            tool_calls: &[],
+            result_of: None,
         }),
     }
 }
 
 /// Adds an assistant's calls, and after them their results in the order of the calls.
 fn append_group<'a>(
-    sent: &mut Vec<WireMessage<'a>>,
+    sent: &mut Vec<SentMessage<'a>>,
     message: &'a Message,
     round: &'a [Arc<Message>],
 ) {
@@ -106,21 +89,19 @@ fn append_group<'a>(
         Some(before) => Cow::Owned(format!("{}\n\n{}", before.content, message.text)),
         None => Cow::Borrowed(message.text.as_str()),
     };
-    sent.push(WireMessage {
+    sent.push(SentMessage {
         role: "assistant",
         content,
-        tool_calls: message.tool_calls.iter().enumerate().map(wire_call).collect(),
-        tool_name: None,
-        tool_call_id: None,
+        tool_calls: &message.tool_calls,
+        result_of: None,
     });
     for call in &message.tool_calls {
         let result = round.iter().find(|result| answers(result, call));
-        sent.push(WireMessage {
+        sent.push(SentMessage {
             role: "tool",
             content: Cow::Borrowed(result.map_or(NO_RESULT, |result| &result.text)),
-            tool_calls: Vec::new(),
-            tool_name: Some(&call.name),
-            tool_call_id: Some(&call.id),
+            tool_calls: &[],
+            result_of: Some(call),
         });
     }
 }
@@ -141,14 +122,13 @@ fn answers(result: &Message, call: &ToolCall) -> bool {
     result.role == Role::Tool && result.tool_call_id.as_deref() == Some(call.id.as_str())
 }
 
-fn wire_call((index, call): (usize, &ToolCall)) -> WireCall<'_> {
-    let arguments = match &call.arguments {
+/// Returns the arguments of a call as an object, because servers accept nothing else.
+pub(super) fn argument_object(call: &ToolCall) -> Cow<'_, Value> {
+    match &call.arguments {
         object @ Value::Object(_) => Cow::Borrowed(object),
-        // The server accepts only an object.
         Value::Null => Cow::Owned(serde_json::json!({})),
         other => Cow::Owned(serde_json::json!({ "value": other })),
-    };
-    WireCall { id: &call.id, function: WireFunction { index, name: &call.name, arguments } }
+    }
 }
 
 #[cfg(test)]
@@ -275,14 +255,14 @@ mod tests {
         }
     }
 
-    fn check_pairs(sent: &[WireMessage<'_>]) {
+    fn check_pairs(sent: &[SentMessage<'_>]) {
         let mut open: Vec<&str> = Vec::new();
         for message in sent {
-            match message.tool_call_id {
-                Some(id) => assert_eq!(open.remove(0), id),
+            match message.result_of {
+                Some(call) => assert_eq!(open.remove(0), call.id),
                 None => assert!(open.is_empty(), "{sent:?}"),
             }
-            open.extend(message.tool_calls.iter().map(|call| call.id));
+            open.extend(message.tool_calls.iter().map(|call| call.id.as_str()));
         }
         assert!(open.is_empty(), "{sent:?}");
     }

@@ -1,6 +1,6 @@
 //! Limits on the size of an answer.
 
-use crate::providers::line_splitter::Limits;
+use super::line_splitter::Limits;
 
 /// A line holds one token, or all the tool calls of an answer.
 const MAX_LINE_BYTES: usize = 8 << 20;

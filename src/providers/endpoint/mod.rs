@@ -1,0 +1,229 @@
+//! Endpoints: servers that the configuration defines by name, `[providers.NAME]`. All kinds of API share this module: address, key, timeouts,
+//! breaker, list of models, and the errors.
+//!
+//! A key is read once, when the process starts. It goes into a header that is marked as secret, and nowhere else.
+
+mod config;
+mod error;
+mod models;
+mod refusal;
+
+use std::{error::Error as _, time::Duration};
+
+use reqwest::{
+    RequestBuilder, Response,
+    header::{AUTHORIZATION, HeaderMap, HeaderValue},
+};
+use secrecy::{ExposeSecret as _, SecretString};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub(super) use self::refusal::{Call, error_of_event};
+pub use self::{
+    config::{Config, Kind, ModelConfig},
+    error::{Error, Server},
+    models::{ModelFacts, Window},
+};
+use self::{models::Models, refusal::error_of_refusal};
+use super::{
+    Outcome, Variables,
+    breaker::Breaker,
+    deadline::CallDeadline,
+    http::{Client, Failure, Settings, Step},
+};
+
+/// One endpoint.
+#[derive(Debug)]
+pub struct Endpoint {
+    config: Config,
+    server: Server,
+    client: Client,
+    breaker: Breaker,
+    models: Models,
+    has_key: bool,
+}
+
+/// Timeout of the question for a model's window. The configured one is good enough to plan with.
+pub(super) const WINDOW_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl Endpoint {
+    /// Builds the client, with the key of the endpoint. No connection is opened yet.
+    pub fn new(config: Config, variables: &Variables<'_>) -> Result<Self, Error> {
+        let mut server = Server { name: config.name.clone(), host: String::new() };
+        let base_url = config.parse_base_url().map_err(|problem| Error::SetUp {
+            server: server.clone(),
+            reason: format!("base_url {}", problem.message),
+        })?;
+        let key = read_key(&config, &server, variables)?;
+        let settings = Settings {
+            base_url,
+            connect_timeout: config.connect_timeout(),
+            idle_timeout: config.idle_timeout(),
+            headers: key.as_ref().map(|key| headers(key, &server)).transpose()?.unwrap_or_default(),
+        };
+        let client = Client::new(settings);
+        let client = client.map_err(|failure| error_of(&server, failure, Call::default()))?;
+        client.host().clone_into(&mut server.host);
+        Ok(Self {
+            server,
+            client,
+            breaker: Breaker::new(config.breaker_failures, config.breaker_open()),
+            models: Models::default(),
+            has_key: key.is_some(),
+            config,
+        })
+    }
+
+    /// Lists the models of the server with what it tells about them. Fails if the server does not answer or refuses the key.
+    pub async fn list_models(&self, cancel: &CancellationToken) -> Result<Vec<ModelFacts>, Error> {
+        let deadline = CallDeadline::starting_now(self.config.request_timeout(), cancel);
+        self.models.fetch(self, &deadline).await
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(super) fn server(&self) -> Server {
+        self.server.clone()
+    }
+
+    /// Returns true if calls carry a key.
+    pub(super) fn has_key(&self) -> bool {
+        self.has_key
+    }
+
+    /// Returns the window of a model: the configured one, else the server's, else the configured default.
+    pub(super) async fn window_tokens(
+        &self,
+        model: &str,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<u32, Error> {
+        if let Some(configured) = self.config.window_tokens_of(model) {
+            return Ok(configured);
+        }
+        let facts = self.models.find(self, model, deadline).await?;
+        let default = self.config.window_tokens;
+        Ok(facts.map_or(default, |facts| facts.window_tokens(default)))
+    }
+
+    /// Makes a call, unless the server did not answer the last ones.
+    pub(super) async fn guard(
+        &self,
+        call: impl Future<Output = Result<Outcome, Error>>,
+    ) -> Result<Outcome, Error> {
+        let permit = self.breaker.admit(Instant::now());
+        let permit = permit.map_err(|after| Error::BreakerOpen { server: self.server(), after })?;
+        let result = call.await;
+        match &result {
+            Err(error) if error.is_silent_about_host() => drop(permit),
+            Err(error) if error.is_of_transport() => permit.record_failure(Instant::now()),
+            _ => permit.record_success(),
+        }
+        result
+    }
+
+    /// Returns the address of a path below the base URL.
+    pub(super) fn url(&self, path: &str) -> Result<String, Error> {
+        Ok(self.client.url(path).map_err(|failure| self.error(failure, Call::default()))?.into())
+    }
+
+    /// Sends a request body, and returns when the server has accepted it.
+    pub(super) async fn post(
+        &self,
+        path: &str,
+        body: Vec<u8>,
+        call: Call<'_>,
+        step: Step,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Response, Error> {
+        let sent = async { self.client.send(self.client.post(path, body)?, step, deadline).await };
+        sent.await.map_err(|failure| self.error(failure, call))
+    }
+
+    /// Returns the next bytes of an answer; `None` at its end.
+    pub(super) async fn chunk(
+        &self,
+        response: &mut Response,
+        step: Step,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let chunk = self.client.chunk(response, step, deadline).await;
+        chunk.map_err(|failure| self.error(failure, Call::default()))
+    }
+
+    async fn fetch<T: serde::de::DeserializeOwned>(
+        &self,
+        request: Result<RequestBuilder, Failure>,
+        step: Step,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<T, Error> {
+        let fetched = async { self.client.fetch(request?, step, deadline).await };
+        fetched.await.map_err(|failure| self.error(failure, Call::default()))
+    }
+
+    fn error(&self, failure: Failure, call: Call<'_>) -> Error {
+        error_of(&self.server, failure, call)
+    }
+}
+
+fn error_of(server: &Server, failure: Failure, call: Call<'_>) -> Error {
+    let server = server.clone();
+    match failure {
+        Failure::SetUp(reason) => Error::SetUp { server, reason },
+        Failure::Cancelled => Error::Cancelled,
+        Failure::TooLong { after } => Error::TooLong { server, after },
+        Failure::Silent { doing, after } => Error::Silent { server, doing, after },
+        Failure::Connect(source) if is_of_certificate(&source) => {
+            Error::Certificate { server, source }
+        }
+        Failure::Connect(source) => Error::Connect { server, source },
+        Failure::Broken { doing, source } => Error::Broken { server, doing, source },
+        Failure::Refused(refusal) => error_of_refusal(server, &refusal, call),
+        Failure::Malformed(source) => Error::Malformed { server, source },
+    }
+}
+
+/// Returns true if TLS failed because of the server's certificate. The client's error has no type for it.
+fn is_of_certificate(error: &reqwest::Error) -> bool {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if cause.to_string().contains("certificate") {
+            return true;
+        }
+        source = cause.source();
+    }
+    false
+}
+
+fn read_key(
+    config: &Config,
+    server: &Server,
+    variables: &Variables<'_>,
+) -> Result<Option<SecretString>, Error> {
+    let variable = &config.credential_variable;
+    let file = &config.credential_file;
+    let key = if !variable.is_empty() {
+        let missing = || Error::NoVariable { server: server.clone(), variable: variable.clone() };
+        variables(variable).ok_or_else(missing)?
+    } else if !file.as_os_str().is_empty() {
+        std::fs::read_to_string(file).map_err(|source| Error::NoFile {
+            server: server.clone(),
+            file: file.clone(),
+            source,
+        })?
+    } else {
+        return Ok(None);
+    };
+    match key.trim() {
+        "" => Err(Error::UnusableKey { server: server.clone() }),
+        key => Ok(Some(key.into())),
+    }
+}
+
+fn headers(key: &SecretString, server: &Server) -> Result<HeaderMap, Error> {
+    let value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()));
+    let mut value = value.map_err(|_| Error::UnusableKey { server: server.clone() })?;
+    value.set_sensitive(true);
+    Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+}
