@@ -148,10 +148,12 @@ fn subject(entry: &Entry) -> Markup {
 fn data(entry: &Entry) -> Markup {
     let fields = entry.data.as_object().into_iter().flatten();
     let fields = fields.filter(|(_, value)| !value.is_null() && value.as_str() != Some(""));
+    // The reason of a request that names none.
+    let fields = fields.filter(|(_, value)| value.as_str() != Some("by a request"));
     html! {
         @for (n, (name, value)) in fields.enumerate() {
             @if n > 0 { ", " }
-            span.faint { (name.replace('_', " ")) } " " bdi { @match value.as_str() { Some(text) => (text), None => (value.to_string()) } }
+            span.faint { (name.replace('_', " ")) ":" } " " bdi { @match value.as_str() { Some(text) => (text), None => (value.to_string()) } }
         }
     }
 }

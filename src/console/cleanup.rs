@@ -41,7 +41,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     };
     let body = html! {
         div.head {
-            div { h1 { "Cleanup" } div.meta { @match next { Some(at) => span { "Runs next " (page.view.time(at)) }, None => span { a href="/schedules" { "Its schedule" } " names no next time" } } } }
+            div { h1 { "Cleanup" } div.meta { @match next { Some(at) => span { "Runs next " (page.view.calendar(at)) }, None => span { a href="/schedules" { "Its schedule" } " names no next time" } } } }
             div.actions { (run(&page)) }
         }
         (super::groups::data(HERE))
@@ -97,7 +97,7 @@ fn due(page: &Page, preview: Option<&Preview>) -> Markup {
             div.after { (wide("Sessions by provider", &html! {
                 table.sums {
                     thead { tr { th { "Provider" } th { "Because" } th.num { "Sessions" } th.num { "Oldest" } } }
-                    tbody { @for group in &preview.groups { tr { td { (group.provider) } td { (match group.because { DueReason::Expired => "expired", DueReason::Closed => "closed" }) } td.num { (group.sessions) } td.num { (page.view.time(group.oldest)) } } } }
+                    tbody { @for group in &preview.groups { tr { td { (group.provider) } td { (match group.because { DueReason::Expired => "expired", DueReason::Closed => "closed" }) } td.num { (group.sessions) } td.num { (page.view.calendar(group.oldest)) } } } }
                 }
             })) }
         }
@@ -126,7 +126,7 @@ fn history(page: &Page, runs: &[CleanupRun]) -> Markup {
         html! {
             tr {
                 td { (tone.state(word, None)) }
-                td { (page.view.time(run.started_at)) }
+                td { (page.view.calendar(run.started_at)) }
                 td { (run.kind) @if run.kind == "folders" { " on " bdi { (run.host) } } }
                 td.num { (run.sessions) }
                 td.num { (bytes(run.bytes)) }

@@ -11,22 +11,43 @@ use serde::Deserialize;
 use super::{
     layout::Content,
     page::{Page, PageResult},
-    parts::{empty, id, title},
+    parts::{empty, id, title, url_text},
     search,
 };
 use crate::{
     domain::class::Kind,
     operations::{
-        FindId, ListCampaigns, ListTasks, MAX_LIMIT, Noun, Operation as _, Refusal, SearchTexts,
+        FindId, ListAgents, ListCampaigns, ListTasks, MAX_LIMIT, Noun, Operation as _, Refusal,
+        SearchTexts,
     },
 };
 
+/// The kind of the link to the search over all texts, which is no hit.
+const EVERYWHERE: &str = "tasks, posts, memory, transcripts";
 /// Most results of a kind.
 const MAX_OF_KIND: usize = 5;
 /// Digits of an id from which ids are looked up.
 const MIN_DIGITS: usize = 8;
 /// Ids of a kind among which an end is looked for.
 const NEWEST: i64 = 20_000;
+
+/// Actions, with the pages where they are done.
+const ACTIONS: &[(&str, &str, &str)] = &[
+    ("Add a task", "/tasks/new", "new prompt create"),
+    ("Create a campaign", "/campaigns", "new add"),
+    ("Pause or resume a campaign", "/campaigns", "stop hold"),
+    ("Pause or resume an agent", "/catalogue", "stop hold"),
+    ("Pause or resume a queue", "/work", "stop hold"),
+    ("Pause or resume a schedule", "/schedules", "stop"),
+    ("Stop a running task", "/tasks?state=running", "cancel interrupt"),
+    ("Cancel waiting tasks", "/tasks?state=queued", "stop"),
+    ("Cancel many tasks", "/work/bulk?action=cancel", "stop bulk"),
+    ("Retry failed tasks", "/tasks?state=failed", "again repeat"),
+    ("Retry many tasks", "/work/bulk?action=retry", "again repeat bulk"),
+    ("Change a budget", "/cost/budgets", "raise limit money"),
+    ("Hold or release a lane", "/work/lanes", "stop pause conversation"),
+    ("Replay webhook deliveries", "/webhooks", "retry again send"),
+];
 
 /// Pages by words.
 const PAGES: &[(&str, &str, &str)] = &[
@@ -81,10 +102,12 @@ pub(super) async fn show(
 ) -> PageResult {
     let text = query.q.trim();
     let found = find(&page, text).await?;
+    let is_single = |it: &&Found| it.kind != EVERYWHERE;
+    let n_hits = found.iter().filter(is_single).count();
     let list = html! {
         @if found.is_empty() && !text.is_empty() { div.empty { "Nothing is called “" bdi { (title(text)) } "”." @if is_id_like(text) { " The end of an id is found among the newest 20,000; write the beginning or the whole of an older one." } } }
-        ul."rows found" {
-            @for Found { target, name, kind } in &found { li { a href=(target) { (name) " " span."faint small" { (kind) } } } }
+        ul."rows found" data-query=(text) data-hits=(n_hits) {
+            @for Found { target, name, kind } in &found { li { a href=(target) data-everywhere[*kind == EVERYWHERE] { (name) " " span."faint small" { (kind) } } } }
         }
     };
     if headers.contains_key("hx-request") {
@@ -115,9 +138,17 @@ async fn find(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
         all.extend(by_id(page, text).await?);
     } else if needle.chars().count() >= 2 {
         all.extend(campaigns(page, &needle).await?);
+        all.extend(agents(page, &needle).await?);
         all.extend(tasks(page, text).await?);
     }
     all.extend(everywhere(page, text));
+    if !needle.is_empty() {
+        all.extend(ACTIONS.iter().filter(is_page).map(|(name, target, _)| Found {
+            target: (*target).to_owned(),
+            name: html! { (name) },
+            kind: "action",
+        }));
+    }
     all.extend(PAGES.iter().filter(is_page).map(|(name, target, _)| Found {
         target: (*target).to_owned(),
         name: html! { (name) },
@@ -132,7 +163,7 @@ fn everywhere(page: &Page, text: &str) -> Option<Found> {
     let found = || Found {
         target: search::target(text),
         name: html! { "Search for “" bdi { (title(text)) } "” everywhere" },
-        kind: "tasks, posts, memory, transcripts",
+        kind: EVERYWHERE,
     };
     (has_word && page.caller.may(&SearchTexts::SPEC)).then(found)
 }
@@ -179,6 +210,19 @@ async fn campaigns(page: &Page, needle: &str) -> Result<Vec<Found>, Refusal> {
         target: format!("/campaigns/{}", campaign.id),
         name: html! { bdi { (campaign.name) } },
         kind: "campaign",
+    });
+    Ok(found.collect())
+}
+
+async fn agents(page: &Page, needle: &str) -> Result<Vec<Found>, Refusal> {
+    let agents = page.caller.run_if_allowed(ListAgents {}).await?;
+    let names = agents.into_iter().flat_map(|all| all.items);
+    let names = names.filter_map(|it| it["name"].as_str().map(str::to_owned));
+    let named = names.filter(|name| name.to_lowercase().contains(needle));
+    let found = named.take(MAX_OF_KIND).map(|name| Found {
+        target: format!("/catalogue/agent/{}", url_text(&name)),
+        name: html! { bdi { (name) } },
+        kind: "agent",
     });
     Ok(found.collect())
 }

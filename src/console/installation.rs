@@ -83,7 +83,7 @@ fn settings(all: &[Setting], query: &PageQuery) -> Markup {
     let table = html! {
         table.folds {
             thead { tr { th { "Setting" } th { "Value" } th { "From" } } }
-            tbody { @for setting in &shown { tr { td { code { (setting.key) } } td.text { code { (value(setting)) } } td.faint[!is_own(setting)] { (setting.origin) } } } }
+            tbody { @for setting in &shown { tr { td.nowrap { code { (setting.key) } } td.text { code { (value(setting)) } } td.faint[!is_own(setting)] { (setting.origin) } } } }
         }
     };
     let body = html! {

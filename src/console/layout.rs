@@ -106,7 +106,7 @@ impl Page {
                 (self.rail(&campaigns))
                 main.main #main tabindex="-1" data-watch=(content.watch) data-feed=[self.caller.newest_event()] data-zone=(self.view.zone()) {
                     nav.crumbs aria-label="Path" { (content.path) }
-                    @if let Some(done) = self.done { p."notice done" role="status" { (icon("done")) "Done: " (done.replace('_', " ")) "." } }
+                    @if let Some(done) = self.done { p."notice done" role="status" { (icon("done")) "Done: " (done_words(done)) "." } }
                     div #banner role="status" {}
                     div.outcome #outcome role="alert" {}
                     (content.body)
@@ -263,6 +263,63 @@ pub(super) fn campaign_word(status: Status) -> &'static str {
     }
 }
 
+/// Verbs of operations, with the words for what they have done.
+const VERBS: [(&str, &str); 32] = [
+    ("add", "is added"),
+    ("cancel", "is cancelled"),
+    ("change", "is changed"),
+    ("close", "is closed"),
+    ("compact", "is being compacted"),
+    ("create", "is created"),
+    ("disable", "is disabled"),
+    ("edit", "is changed"),
+    ("enable", "is enabled"),
+    ("end", "is ended"),
+    ("erase", "is being erased"),
+    ("forget", "is forgotten"),
+    ("fork", "is forked"),
+    ("hold", "is held"),
+    ("import", "is imported"),
+    ("interrupt", "is being interrupted"),
+    ("patch", "is changed"),
+    ("pause", "is paused"),
+    ("publish", "is published"),
+    ("put", "is stored"),
+    ("release", "is released"),
+    ("remove", "is removed"),
+    ("replay", "is sent again"),
+    ("reset", "is reset"),
+    ("resume", "is resumed"),
+    ("retry", "is queued again"),
+    ("revoke", "is revoked"),
+    ("rotate", "is renewed"),
+    ("set", "is set"),
+    ("start", "is started"),
+    ("state", "is stated"),
+    ("test", "is being tested"),
+];
+
+/// Says what an operation has done: `the task is cancelled`.
+fn done_words(operation: &str) -> String {
+    match operation {
+        "uncompact_session" => return "the compaction is undone".to_owned(),
+        "compact_session" => return "the compaction is requested".to_owned(),
+        "rerun_turn" => return "the reruns are requested".to_owned(),
+        "run_cleanup" => return "the cleanup is requested".to_owned(),
+        "run_schedule" => return "the schedule runs now".to_owned(),
+        "reset_agents" => return "the agents are reset".to_owned(),
+        "pause_agent_everywhere" => return "the agent is paused in all campaigns".to_owned(),
+        "resume_agent_everywhere" => return "the agent is resumed in all campaigns".to_owned(),
+        _ => {}
+    }
+    let (verb, noun) = operation.split_once('_').unwrap_or((operation, ""));
+    let noun = noun.replace('_', " ");
+    match VERBS.iter().find(|(known, _)| *known == verb) {
+        Some((_, words)) => format!("the {noun} {words}"),
+        None => format!("{verb} {noun}"),
+    }
+}
+
 fn brand() -> Markup {
     html! { a.brand href="/" { (icon("segno")) "Dalsegno" } }
 }
@@ -302,5 +359,18 @@ fn hatch() -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_notice_says_what_was_done() {
+        assert_eq!(done_words("uncompact_session"), "the compaction is undone");
+        assert_eq!(done_words("change_task_budget"), "the task budget is changed");
+        assert_eq!(done_words("state_fact"), "the fact is stated");
+        assert_eq!(done_words("hand_out"), "hand out");
     }
 }

@@ -1,6 +1,9 @@
 //! Lists of campaigns, tasks and conversations, with their filters in the URL.
 
+use std::collections::HashMap;
+
 use axum::extract::Query;
+use chrono::TimeDelta;
 use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -8,22 +11,30 @@ use uuid::Uuid;
 use super::{
     campaign::create,
     layout::{Content, campaign_tone, campaign_word},
+    live_jobs::LiveJobs,
+    names::Names,
     page::{Page, PageResult},
     parts::{
-        Tone, agent, campaign_id, counted, empty, id, next_page, optional, section, title, tokens,
-        url_text, wide,
+        Tone, agent, campaign_id, counted, empty, icon, id, next_page, optional, section, title,
+        tokens, url_text, wide,
     },
     range::{TimeRange, choice},
     selection,
-    task::tone,
 };
 use crate::{
     domain::{
+        costs::Dimension,
         sessions::{self, Session},
         tasks::{ListedTask, State},
     },
-    operations::{ListCampaigns, ListSessions, ListTasks},
+    http::pages::see_other,
+    operations::{
+        AddTask, ListCampaigns, ListSessions, ListTasks, Operation as _, Refusal, ReportCosts,
+    },
 };
+
+/// Days of which the list of campaigns has the cost.
+const COST_DAYS: i64 = 30;
 
 /// States by which tasks are filtered.
 const STATES: [State; 5] =
@@ -55,6 +66,8 @@ pub(super) struct SessionsAsked {
     #[serde(default)]
     campaign_id: String,
     #[serde(default)]
+    agent: String,
+    #[serde(default)]
     open: String,
     #[serde(default)]
     range: String,
@@ -64,12 +77,17 @@ pub(super) struct SessionsAsked {
 pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -> PageResult {
     let list = ListCampaigns { tags: None, metadata: None, cursor: asked.cursor, limit: None };
     let listing = page.caller.run(list).await?;
+    let live = LiveJobs::load(&page).await?;
+    let costs = campaign_costs(&page).await?;
     let row = |campaign: &crate::domain::campaigns::Campaign| {
         let tone = campaign_tone(campaign.status);
+        let waiting = format!("/tasks?state=queued&campaign_id={}", campaign.id);
         html! {
             tr {
                 td { (tone.state(campaign_word(campaign.status), None)) }
                 td.fill { a href={ "/campaigns/" (campaign.id) } { bdi { (campaign.name) } } }
+                td.num { @match live.n_waiting(campaign.id) { 0 => span.faint { "0" }, n => a href=(waiting) { (n) } } @if live.has_more { "+" } }
+                td.num { @if let Some(costs) = &costs { a href={ "/cost?by=agent&campaign_id=" (campaign.id) } { (page.view.money(costs.get(&campaign.id).copied().unwrap_or(0))) } } }
                 td { (page.view.time(campaign.created_at)) }
                 td.narrow-off { (id("", campaign.id)) }
             }
@@ -77,7 +95,7 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
     };
     let table = html! {
         table.folds {
-            thead { tr { th { "State" } th { "Campaign" } th { "Since" } th.narrow-off { "Id" } } }
+            thead { tr { th { "State" } th { "Campaign" } th.num { "Waiting tasks" } th.num { "Cost, " (COST_DAYS) " days" } th { "Since" } th.narrow-off { "Id" } } }
             tbody { @for campaign in &listing.items { (row(campaign)) } }
         }
     };
@@ -103,6 +121,40 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
             watch: String::new(),
         })
         .await?)
+}
+
+/// Sums the costs of the last days by campaign. A caller who may not see costs gets none.
+async fn campaign_costs(page: &Page) -> Result<Option<HashMap<Uuid, i64>>, Refusal> {
+    let report = ReportCosts {
+        by: Dimension::Campaign,
+        and: None,
+        since: Some(page.view.midnight() - TimeDelta::days(COST_DAYS - 1)),
+        until: None,
+        campaign_id: None,
+    };
+    let report = page.caller.run_if_allowed(report).await?;
+    let of = |line: &crate::domain::costs::CostLine| {
+        Some((line.value.as_deref()?.parse().ok()?, line.costs.cost_micros))
+    };
+    Ok(report.map(|report| report.lines.iter().filter_map(of).collect()))
+}
+
+/// Leads to the form for a task of a campaign, which is chosen first.
+pub(super) async fn new_task(Query(asked): Query<TasksAsked>, page: Page) -> PageResult {
+    if let Some(id) = campaign_id(&asked.campaign_id)? {
+        return Ok(see_other(&format!("/campaigns/{id}/tasks/new")));
+    }
+    let names = Names::load(&page).await?;
+    let body = html! {
+        div.head { div { h1 { "Add a task" } div.meta { span { "A task belongs to a campaign" } } } }
+        form.filters action="/tasks/new" {
+            label { "Campaign" select name="campaign_id" required { (names.options("")) } }
+            button."btn primary" { "Continue" }
+            a."btn quiet" href="/campaigns" { "Create a campaign" }
+        }
+    };
+    let path = html! { a href="/tasks" { "Tasks" } };
+    Ok(page.respond(Content { title: "Add a task", path, body, watch: String::new() }).await?)
 }
 
 pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageResult {
@@ -131,15 +183,22 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
         ("range", &asked.range),
     ];
     let is_filtered = query.iter().any(|(_, value)| !value.is_empty());
+    let names = Names::load(&page).await?;
+    let table =
+        task_table(&page, &listing.items, Some(&names), selection::is_allowed(&page)).await?;
+    let new = format!("/tasks/new?campaign_id={}", url_text(&asked.campaign_id));
     let body = html! {
-        div.head { div { h1 { "Tasks" } } }
-        (filters(&asked, is_filtered))
+        div.head {
+            div { h1 { "Tasks" } }
+            @if page.caller.may(&AddTask::SPEC) { div.actions { a."btn primary" href=(new) { (icon("plus")) "Add a task" } } }
+        }
+        (filters(&asked, is_filtered, &names))
         @if listing.items.is_empty() {
             @if listing.next.is_some() { div.empty { "No match among the next 2,000 tasks; older ones have not been searched yet." } }
             @else if is_filtered { div.empty { "No task matches these filters. " a href="/tasks" { "Show all tasks" } } }
             @else { (empty("No task has been added yet.", "dalsegno task add --campaign CAMPAIGN --agent AGENT \"Write part one.\"")) }
         } @else {
-            (section("Newest first", &total(listing.items.len(), listing.next.is_some()), &task_table(&page, &listing.items)))
+            (section("Newest first", &total(listing.items.len(), listing.next.is_some()), &table))
         }
         (next_page("/tasks", &query, listing.next.as_deref()))
     };
@@ -153,37 +212,44 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
         .await?)
 }
 
-/// The table of tasks, for this list and for campaigns, with the bar for those that are selected.
-pub(super) fn task_table(page: &Page, tasks: &[ListedTask]) -> Markup {
-    let is_selectable = selection::is_allowed(page);
+/// Renders a table of tasks with the reasons for which they wait. `names` adds the campaigns; `is_selectable` adds checkboxes, and the bar for
+/// the tasks that are selected.
+pub(super) async fn task_table(
+    page: &Page,
+    tasks: &[ListedTask],
+    names: Option<&Names>,
+    is_selectable: bool,
+) -> Result<Markup, Refusal> {
+    let live = LiveJobs::of_tasks(page, tasks).await?;
     let table = html! {
         table.folds {
             thead { tr {
                 @if is_selectable { th { span.sr { "Selected" } } }
-                th { "State" } th { "Task" } th.narrow-off { "Agent" } th { "Added" } th.num.narrow-off { "Cost" }
+                th { "State" } th { "Task" } @if names.is_some() { th { "Campaign" } } th { "Agent" } th { "Added" } th.num { "Cost" }
             } }
             tbody {
                 @for ListedTask { task, .. } in tasks {
                     tr data-at=(task.created_at.to_rfc3339()) {
                         @if is_selectable { td.pick { (selection::checkbox(task.id, &title(&task.prompt))) } }
-                        td { (tone(task.state).state(task.state.as_str(), None)) }
+                        td { (live.state_of(task.state, task.job_id)) }
                         td.fill { a href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } } }
-                        td.narrow-off { (agent(&task.agent, &task.instance)) }
+                        @if let Some(names) = names { td.campaign { (names.campaign(task.campaign_id)) } }
+                        td { (agent(&task.agent, &task.instance)) }
                         td { (page.view.time(task.created_at)) }
-                        td.num.narrow-off { (page.view.money(task.spent_micros)) }
+                        td.num { (page.view.money(task.spent_micros)) }
                     }
                 }
             }
         }
     };
-    html! { (wide("Tasks", &table)) @if is_selectable { (selection::bar(page)) } }
+    Ok(html! { (wide("Tasks", &table)) @if is_selectable { (selection::bar(page)) } })
 }
 
 pub(super) async fn sessions(Query(asked): Query<SessionsAsked>, page: Page) -> PageResult {
     let range = TimeRange::read(&asked.range)?;
     let list = ListSessions {
         campaign_id: campaign_id(&asked.campaign_id)?,
-        agent: None,
+        agent: given(&asked.agent),
         open: asked.open == "true",
         created_after: range.map(|range| range.begin(page.view.now)),
         cursor: asked.cursor,
@@ -191,27 +257,38 @@ pub(super) async fn sessions(Query(asked): Query<SessionsAsked>, page: Page) -> 
     };
     let listing = page.caller.run(list).await?;
     let (campaign, open) = (asked.campaign_id.as_str(), asked.open.as_str());
-    let query = [("campaign_id", campaign), ("open", open), ("range", &asked.range)];
+    let agent = asked.agent.as_str();
+    let query =
+        [("campaign_id", campaign), ("agent", agent), ("open", open), ("range", &asked.range)];
     let is_open = open == "true";
-    let rest = [("campaign_id", campaign), ("range", &asked.range)];
+    let rest = [("campaign_id", campaign), ("agent", agent), ("range", &asked.range)];
     let rest = rest.iter().filter(|(_, value)| !value.is_empty());
     let rest: String = rest.map(|(name, value)| format!("&{name}={}", url_text(value))).collect();
     let is_filtered = query.iter().any(|(_, value)| !value.is_empty());
+    let names = Names::load(&page).await?;
     let body = html! {
         div.head { div { h1 { "Conversations" } } }
+        form.filters action="/sessions" role="search" {
+            label { "Campaign" (names.select("campaign_id", campaign)) }
+            label { "Agent" input name="agent" value=(agent) placeholder="any" size="14"; }
+            input type="hidden" name="open" value=(open);
+            input type="hidden" name="range" value=(asked.range);
+            button.btn { "Filter" }
+            @if is_filtered { a."btn quiet" href="/sessions" { "Show all" } }
+        }
         div.filters {
             nav.choice aria-label="Sessions" {
                 a href={ "/sessions?open=" (rest) } aria-current=[(!is_open).then_some("page")] { "All sessions" }
                 a href={ "/sessions?open=true" (rest) } aria-current=[is_open.then_some("page")] { "Open sessions" }
             }
-            (choice("/sessions", &[("campaign_id", campaign), ("open", open)], range, Some("any time")))
+            (choice("/sessions", &[("campaign_id", campaign), ("agent", agent), ("open", open)], range, Some("any time")))
         }
         @if listing.items.is_empty() && is_filtered {
             div.empty { "No conversation matches these filters. " a href="/sessions" { "Show all conversations" } }
         } @else if listing.items.is_empty() {
             (empty("No conversation has begun. It begins with the first task of an agent in a campaign.", "dalsegno task add --campaign CAMPAIGN --agent AGENT \"Write part one.\""))
         } @else {
-            (section("Newest first", &total(listing.items.len(), listing.next.is_some()), &session_table(&page, &listing.items)))
+            (section("Newest first", &total(listing.items.len(), listing.next.is_some()), &session_table(&page, &listing.items, Some(&names))))
         }
         (next_page("/sessions", &query, listing.next.as_deref()))
     };
@@ -225,16 +302,18 @@ pub(super) async fn sessions(Query(asked): Query<SessionsAsked>, page: Page) -> 
         .await?)
 }
 
-pub(super) fn session_table(page: &Page, sessions: &[Session]) -> Markup {
+/// Renders a table of sessions. `names` adds their campaigns.
+pub(super) fn session_table(page: &Page, sessions: &[Session], names: Option<&Names>) -> Markup {
     let table = html! {
         table.folds {
-            thead { tr { th { "State" } th { "Agent" } th { "Model" } th.num { "Turns" } th.num { "Context" } th { "Last used" } th.narrow-off { "Id" } } }
+            thead { tr { th { "State" } th { "Agent" } @if names.is_some() { th { "Campaign" } } th { "Model" } th.num { "Turns" } th.num { "Context" } th { "Last used" } th.narrow-off { "Id" } } }
             tbody {
                 @for session in sessions {
                     tr data-at=(session.created_at.to_rfc3339()) {
                         td { (session_state(session)) }
                         td { a href={ "/sessions/" (session.id) } { (agent(&session.agent, &session.instance)) } }
-                        td.text { bdi { (session.model) } }
+                        @if let Some(names) = names { td.campaign { (names.campaign(session.campaign_id)) } }
+                        td { bdi { (session.model) } }
                         td.num { (session.turns) }
                         td.num { (tokens(session.context_tokens)) }
                         td { (page.view.time(session.used_at)) }
@@ -265,14 +344,14 @@ fn session_word(state: sessions::State) -> String {
     word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-fn filters(asked: &TasksAsked, is_filtered: bool) -> Markup {
+fn filters(asked: &TasksAsked, is_filtered: bool, names: &Names) -> Markup {
     html! {
         form.filters action="/tasks" role="search" {
-            @if !asked.campaign_id.is_empty() { input type="hidden" name="campaign_id" value=(asked.campaign_id); }
             label { "State" select name="state" {
                 option value="" { "any" }
                 @for state in STATES { option value=(state.as_str()) selected[state.as_str() == asked.state] { (state.as_str()) } }
             } }
+            label { "Campaign" (names.select("campaign_id", &asked.campaign_id)) }
             label { "Agent" input name="agent" value=(asked.agent) placeholder="any" size="14"; }
             label { "Words of the prompt" input type="search" name="text" value=(asked.text) placeholder="any" maxlength="200"; }
             label { "Added" select name="range" {

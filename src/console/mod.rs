@@ -21,9 +21,11 @@ mod flow;
 mod groups;
 mod headers;
 mod installation;
+mod job_runs;
 mod keys;
 mod layout;
 mod lists;
+mod live_jobs;
 mod names;
 mod overview;
 mod page;
@@ -63,6 +65,7 @@ pub fn pages() -> Pages {
             get(campaign::new_task::show).post(campaign::new_task::estimate),
         )
         .route("/tasks", get(lists::tasks))
+        .route("/tasks/new", get(lists::new_task))
         .route("/tasks/selected", get(selection::confirm).post(selection::run))
         .route("/tasks/{id}", get(task::show))
         .route("/tasks/{id}/children", post(task::children::add))

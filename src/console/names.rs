@@ -44,6 +44,16 @@ impl Names {
         }
     }
 
+    /// Links to a campaign by its name, or by its id if it is older than those that are known.
+    pub(in crate::console) fn campaign(&self, id: Uuid) -> Markup {
+        html! { a href={ "/campaigns/" (id) } { @match self.0.get(&id) { Some(name) => bdi { (name) }, None => (super::parts::id("", id)) } } }
+    }
+
+    /// Returns the name of a campaign.
+    pub(in crate::console) fn name(&self, id: Uuid) -> Option<&str> {
+        self.0.get(&id).map(String::as_str)
+    }
+
     /// Renders a choice of a campaign.
     pub(in crate::console) fn select(&self, field: &str, chosen: &str) -> Markup {
         self.choice(field, chosen, "any")

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::{
     headers, layout,
     page::Theme,
-    parts::{icon, url_text},
+    parts::{icon, linked_words, url_text},
     sign_in,
 };
 use crate::http::{
@@ -69,11 +69,41 @@ pub(super) fn block(problem: &Problem) -> Markup {
     html! {
         section.error {
             h2 { (problem.title) }
-            p { (detail) }
+            p dir="auto" { (linked_words(&detail)) }
+            @if let Some((target, words)) = next_step(&problem.detail) { p { a href=(target) { (words) } } }
             @for wrong in &problem.errors { p { code { (wrong.pointer) } " " (wrong.detail) } }
             p.tiny { code { (problem.code) } @if let Some(id) = &problem.request_id { " · request " code { (id) } } }
         }
     }
+}
+
+/// Commands, with the page on which people do the same. `{}` is the word after the command.
+const PAGES: [(&str, &str, &str); 14] = [
+    ("campaign budget ", "/campaigns/{}", "The budget of the campaign"),
+    ("campaign resume ", "/campaigns/{}", "The campaign"),
+    ("campaign create", "/campaigns", "The campaigns"),
+    ("campaign ls", "/campaigns", "The campaigns"),
+    ("task ls", "/tasks", "The tasks"),
+    ("task show ", "/tasks/{}", "The task"),
+    ("task budget ", "/tasks/{}", "The budget of the task"),
+    ("task retry ", "/tasks/{}", "The task"),
+    ("flow resume ", "/flows/{}", "The flow"),
+    ("context verify ", "/sessions/{}/turns?verify=true", "The turns that can be sent again"),
+    ("job ls", "/work/jobs", "The jobs"),
+    ("budget ", "/cost/budgets", "The budgets"),
+    ("webhook ls", "/webhooks", "The webhooks"),
+    ("agent resume", "/catalogue", "The agents"),
+];
+
+/// Finds the page of the command that an error names.
+fn next_step(detail: &str) -> Option<(String, &'static str)> {
+    let commands = detail.split('`').skip(1).step_by(2);
+    let mut own = commands.filter_map(|command| command.strip_prefix("dalsegno "));
+    own.find_map(|command| {
+        let (start, page, words) = PAGES.iter().find(|(start, ..)| command.starts_with(start))?;
+        let subject = command[start.len()..].split(' ').next().unwrap_or_default();
+        Some((page.replace("{}", &url_text(subject)), *words))
+    })
 }
 
 /// Builds the problem of an unknown path of the console.
@@ -96,4 +126,18 @@ fn sentence(text: &str) -> String {
     let rest = chars.as_str();
     let end = if rest.ends_with(['.', '!', '?', ':']) { "" } else { "." };
     format!("{first}{rest}{end}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_leads_to_the_page_of_its_command() {
+        let target = |detail: &str| next_step(detail).map(|(target, _)| target);
+        let budget = "no budget: `dalsegno campaign budget 019a --experiments 1` sets one";
+        assert_eq!(target(budget).as_deref(), Some("/campaigns/019a"));
+        assert_eq!(target("see `a b`, then `dalsegno job ls`").as_deref(), Some("/work/jobs"));
+        assert_eq!(target("`dalsegno task show` 'x'"), None);
+    }
 }

@@ -34,6 +34,9 @@ pub struct Agents {
     pub nodes: Vec<Node>,
     /// The provider of agents that name none.
     pub default_provider: Provider,
+    /// The model of agents that name none, on the default provider. Empty: unknown.
+    #[serde(default)]
+    pub default_model: String,
     /// Problems of files. The agents of these files are refused.
     pub problems: Vec<Problem>,
 }
@@ -145,9 +148,11 @@ impl Agents {
     pub fn of(
         catalogue: &Catalogue,
         default_provider: Provider,
+        default_model: &str,
     ) -> Result<Self, serde_json::Error> {
         Ok(Self {
             default_provider,
+            default_model: default_model.to_owned(),
             items: catalogue.agents().map(serde_json::to_value).collect::<Result<_, _>>()?,
             skills: catalogue.skills().map(|skill| Skill::clone(skill)).collect(),
             nodes: catalogue.nodes().map(|node| Node::clone(node)).collect(),
@@ -161,8 +166,8 @@ impl Operation for ListAgents {
     type Output = Agents;
 
     async fn run(self, call: &Call) -> Result<Agents, Refusal> {
-        let provider = call.config.agents.provider.clone();
-        let agents = Agents::of(&*call.catalogue()?, provider);
+        let config = &call.config.agents;
+        let agents = Agents::of(&*call.catalogue()?, config.provider.clone(), &config.model);
         agents.map_err(|error| Refusal::fault(Self::SPEC.id, &error))
     }
 }

@@ -194,6 +194,7 @@ impl Operation for ExplainJob {
             let detail = format!("{because} {next}");
             return Err(Refusal::new(UNKNOWN_JOB.kind, UNKNOWN_JOB.code, detail));
         }
+        explanation.runs = admin::runs_of(&call.pool, self.id).await?;
         Ok(explanation)
     }
 }

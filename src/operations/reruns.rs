@@ -15,7 +15,7 @@ use crate::domain::{
     class::NUL_IN_TEXT,
     contexts::{self, StoredContext},
     labels,
-    reruns::{self, Error, OriginalCall, Rerun, RerunOptions, RerunRequest},
+    reruns::{self, CallRoute, Error, OriginalCall, Rerun, RerunOptions, RerunRequest},
     sessions, text, turns,
 };
 
@@ -69,6 +69,9 @@ pub struct ListReruns {
 pub struct TurnReruns {
     pub original: OriginalCall,
     pub reruns: Vec<Rerun>,
+    /// The reason why reruns with another temperature are refused. Null: the temperature can be set.
+    #[serde(default)]
+    pub fixed_temperature: Option<String>,
 }
 
 impl Change for RerunTurn {
@@ -116,7 +119,9 @@ impl Change for RerunTurn {
             RerunRequest { context: &context, options: &options, times, metadata: &metadata };
         let reruns = reruns::request(&mut *conn, &request, &call.rerun_routes, call.now).await?;
         let original = reruns::find_original(conn, (id, number), of_turn).await?;
-        Ok(ChangeOutput::of(id, TurnReruns { original, reruns }, data))
+        let fixed_temperature = fixed_temperature(&original, call);
+        let output = TurnReruns { original, reruns, fixed_temperature };
+        Ok(ChangeOutput::of(id, output, data))
     }
 }
 
@@ -139,7 +144,18 @@ impl Operation for ListReruns {
         let of_turn = of_turn.or_else(|| all.last().map(|rerun| rerun.call)).unwrap_or(1);
         let original = reruns::find_original(&mut transaction, (id, number), of_turn).await?;
         let reruns = all.into_iter().filter(|rerun| rerun.call == of_turn).collect();
-        Ok(TurnReruns { original, reruns })
+        let fixed_temperature = fixed_temperature(&original, call);
+        Ok(TurnReruns { original, reruns, fixed_temperature })
+    }
+}
+
+/// Returns the reason why the provider of a call takes no temperature.
+fn fixed_temperature(original: &OriginalCall, call: &Call) -> Option<String> {
+    let own = CallRoute { provider: original.provider.clone(), model: original.model.clone() };
+    let options = RerunOptions { temperature: Some(0.0), ..RerunOptions::default() };
+    match call.rerun_routes.find(&own, &options) {
+        Err(Error::NoTemperature { reason, .. }) => Some(reason.to_owned()),
+        _ => None,
     }
 }
 

@@ -139,6 +139,7 @@ impl ListTasks {
             state: self.state,
             created_before: self.created_before,
             created_after: self.created_after,
+            ended_after: None,
             text: self.text,
             tags: self.tags.as_deref().map(labels::tags_of).unwrap_or_default(),
             metadata: match self.metadata {

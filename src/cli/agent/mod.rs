@@ -110,7 +110,8 @@ async fn on_all(context: &Context, show: impl FnOnce(Agents)) -> Result<Exit, Fa
         return with_server(context, listed).await;
     }
     let config = context.load()?.agents;
-    let agents = Agents::of(&context.agents(&config)?, config.provider.clone());
+    let provider = config.provider.clone();
+    let agents = Agents::of(&context.agents(&config)?, provider, &config.model);
     show(agents.map_err(|error| Failure::failed(error.into()))?);
     Ok(Exit::Ok)
 }

@@ -91,6 +91,7 @@ impl FilterFlags {
             state: self.state.map(State::from),
             created_before: self.until.map(|until| until.at),
             created_after: self.since.map(|since| since.at),
+            ended_after: None,
             text: self.text.clone(),
             tags,
             metadata,

@@ -15,7 +15,7 @@ use crate::{
 };
 
 pub(super) fn format_reruns(listed: &TurnReruns) -> String {
-    let TurnReruns { original, reruns } = listed;
+    let TurnReruns { original, reruns, .. } = listed;
     let head = ["RERUN", "MODEL", "STATE", "IN", "OUT", "COST", "TOOK"];
     let rows = std::iter::once(original_row(original))
         .chain(reruns.iter().map(|rerun| row(rerun, original)));

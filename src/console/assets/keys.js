@@ -28,6 +28,18 @@ function moveInResults(event) {
   (next ?? document.getElementById("q"))?.focus();
 }
 
+// Enter in the search opens the only hit. With several, the page of the search lists them.
+function openOnly(event) {
+  const input = document.getElementById("q");
+  if (event.key !== "Enter" || event.target !== input) return;
+  const list = document.querySelector("#found .found");
+  const hits = list ? [...list.querySelectorAll("a:not([data-everywhere])")] : [];
+  const actions = document.querySelectorAll("#page-actions button");
+  if (list?.dataset.query !== input.value.trim() || hits.length !== 1 || actions.length > 0) return;
+  event.preventDefault();
+  location.href = hits[0].href;
+}
+
 // To the page with the list that this one was opened from; otherwise to the last link of the path.
 function goBack() {
   const from = document.referrer && new URL(document.referrer);
@@ -62,6 +74,7 @@ export function listenToKeys({ switchTheme }) {
     u: goBack,
   };
   document.getElementById("find")?.addEventListener("keydown", moveInResults);
+  document.getElementById("find")?.addEventListener("keydown", openOnly);
   let prefix = "";
   addEventListener("keydown", (event) => {
     if ((event.ctrlKey || event.metaKey) && event.key === "k") {

@@ -6,7 +6,8 @@ export function relativeTime(at, now = Date.now()) {
   const secs = Math.round((at - now) / 1000);
   const [unit, length] = UNITS.find(([, length]) => Math.abs(secs) >= length) ?? ["second", 1];
   if (unit === "second" && Math.abs(secs) < 10) return secs <= 0 ? "just now" : "in a moment";
-  return format.format(Math.trunc(secs / length), unit);
+  // Sentences end with a full stop of their own.
+  return format.format(Math.trunc(secs / length), unit).replace(/\./g, "");
 }
 
 function refresh() {

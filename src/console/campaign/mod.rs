@@ -27,6 +27,7 @@ use super::{
     lists::{session_table, task_table},
     page::{Page, PageResult},
     parts::{Tone, agent, counted, empty, id, next_page, section, url_text},
+    selection,
 };
 use crate::{
     domain::{
@@ -100,7 +101,7 @@ pub(super) async fn show(
     let body = html! {
         (head(&page, &overview, &agents))
         @if let Some(reason) = &overview.pause_reason {
-            section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The campaign is paused: no turn starts until it is resumed." } p.next dir="auto" { (reason) } } }
+            section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The campaign is paused: no turn starts until it is resumed." } p.next dir="auto" { (super::parts::coded(reason)) } } }
         }
         (cards(given, &agents))
         nav.tabs aria-label="Parts of the campaign" {
@@ -153,7 +154,7 @@ fn card_state(it: &AgentOverview) -> (Tone, &'static str) {
         (Some(_), _) => (Tone::Paused, "paused"),
         (None, State::Working) => (Tone::Running, "running"),
         (None, State::Waiting) => (Tone::Queued, "waiting"),
-        (None, State::Limited) => (Tone::Waiting, "limited"),
+        (None, State::Limited) => (Tone::Waiting, "at a limit"),
         (None, State::Error) => (Tone::Failed, "failed"),
         (None, State::Idle) => (Tone::Done, "idle"),
     }
@@ -208,11 +209,13 @@ async fn tasks(
     let listing = page.caller.run(list).await?;
     let here = format!("/campaigns/{given}");
     let filter = html! { a href={ "/tasks?campaign_id=" (given) } { "filter" } };
+    let is_selectable = selection::is_allowed(page);
+    let table = task_table(page, &listing.items, None, is_selectable).await?;
     Ok(html! {
         @if page.caller.may(&AddTask::SPEC) { div.filters { a."btn primary" href={ (here) "/tasks/new" } { "Add a task" } } }
         @if listing.items.is_empty() {
             (empty("The campaign has no task yet.", &format!("dalsegno task add --campaign {given} --agent AGENT \"Write part one.\"")))
-        } @else { (section("Tasks, newest first", &filter, &task_table(page, &listing.items))) }
+        } @else { (section("Tasks, newest first", &filter, &table)) }
         (next_page(&here, &[("part", "tasks")], listing.next.as_deref()))
     })
 }
@@ -236,7 +239,7 @@ async fn conversations(
     Ok(html! {
         @if listing.items.is_empty() {
             (empty("No conversation is open.", &format!("dalsegno session ls --campaign {given}")))
-        } @else { (section("Open conversations", &all, &session_table(page, &listing.items))) }
+        } @else { (section("Open conversations", &all, &session_table(page, &listing.items, None))) }
         (next_page(&here, &[("part", "conversations")], listing.next.as_deref()))
     })
 }

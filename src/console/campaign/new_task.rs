@@ -13,7 +13,7 @@ use crate::{
         estimates,
         layout::Content,
         page::{Page, PageResult},
-        parts::{Action, empty},
+        parts::{Action, empty, sentence},
     },
     domain::{agents::SessionMode, campaigns::Campaign},
     http::{Problem, pages::PageForm},
@@ -68,7 +68,7 @@ pub(in crate::console) async fn estimate(
         Ok(estimate) => estimates::show(&page, &estimate).await?,
         // The agent is paused, the prompt is empty, or the campaign is closed: the reason is the answer.
         Err(refusal) => {
-            html! { div.error { h2 { "It cannot be estimated" } p { bdi { (refusal.detail) } } } }
+            html! { div.error { h2 { "It cannot be estimated" } p { bdi { (sentence(&page.view, &refusal.detail)) } } } }
         }
     };
     Ok(respond(&page, given, &draft, Some(&shown)).await?)

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{
     layout::Content,
     page::{Page, PageResult},
-    parts::{Tone, counted, empty, facts, section, wide},
+    parts::{Tone, capital, counted, empty, facts, section, wide},
     problem,
 };
 use crate::{
@@ -211,9 +211,14 @@ fn list_of(agent: Option<&Value>, key: &str) -> Vec<String> {
 fn model(agents: &Agents, name: &str) -> Markup {
     let agent = agent_of(agents, name);
     let (model, provider) = (text_of(agent, "model"), text_of(agent, "provider"));
+    let is_default = provider.is_empty() || provider == agents.default_provider.as_str();
+    let usual = match is_default && !agents.default_model.is_empty() {
+        true => agents.default_model.as_str(),
+        false => "default model",
+    };
     html! {
         @if agent.is_some() {
-            bdi { @if model.is_empty() { "default model" } @else { (model) } } span.faint { " on " @if provider.is_empty() { (agents.default_provider.as_str()) } @else { (provider) } }
+            bdi { @if model.is_empty() { (usual) } @else { (model) } } span.faint { " on " @if provider.is_empty() { (agents.default_provider.as_str()) } @else { (provider) } }
         }
     }
 }
@@ -264,8 +269,7 @@ pub(super) async fn show(
             }
         }
     };
-    let path =
-        html! { a href="/catalogue" { "Agents" } span { "/" } span { (self::heading(kind)) } };
+    let path = html! { a href="/catalogue" { "Agents" } @if !is_agent { span { "/" } span { (self::heading(kind)) } } };
     Ok(page.respond(Content { title: &heading, path, body, watch: String::new() }).await?)
 }
 
@@ -282,11 +286,6 @@ fn refused(file: &SourceFile) -> Markup {
             div { p.lede { (words) } p.next { "Write what stands beside each problem; the file is read again when it changes." } }
         }
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
 
 /// The keys of an agent's file that decide on its calls.

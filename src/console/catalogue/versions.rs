@@ -6,7 +6,7 @@ use super::PageQuery;
 use crate::{
     console::{
         page::Page,
-        parts::{Tone, empty, section, wide, word_diff},
+        parts::{Tone, counted, empty, section, wide, word_diff},
     },
     domain::{class::Kind, files::SourceFile, sessions::PromptVersion},
     operations::{CompareContexts, ListPromptVersions, PartDiff, Refusal, ShowContext},
@@ -58,11 +58,11 @@ fn table(page: &Page, versions: &[PromptVersion], here: &str, chosen: Option<usi
                     tr {
                         td { @if version.is_current { (Tone::Running.state("current", None)) } @else { (Tone::Done.state("earlier", None)) } }
                         td.text { a href={ (here) "&version=" (version.prompt_hash) "#version" } aria-current=[(chosen == Some(place)).then_some("true")] { code { (short(version)) } } }
-                        td.narrow-off { (page.view.time(version.first_used_at)) }
-                        td { (page.view.time(version.last_used_at)) }
-                        td.num.narrow-off { (version.sessions) }
+                        td.nowrap { (page.view.calendar(version.first_used_at)) }
+                        td.nowrap { (page.view.calendar(version.last_used_at)) }
+                        td.num { (version.sessions) }
                         td.num { (version.turns) }
-                        td.narrow-off { a href={ "/sessions/" (version.last_session_id) } { (crate::console::parts::id("", version.last_session_id)) } @if version.last_session_turns > 0 { ", " a href={ "/sessions/" (version.last_session_id) "/turns/" (version.last_session_turns) } { "turn " (version.last_session_turns) } } }
+                        td { a href={ "/sessions/" (version.last_session_id) } { (crate::console::parts::id("", version.last_session_id)) } @if version.last_session_turns > 0 { ", " a href={ "/sessions/" (version.last_session_id) "/turns/" (version.last_session_turns) } { "turn " (version.last_session_turns) } } }
                     }
                 }
             }
@@ -99,7 +99,9 @@ async fn one(
         }
     };
     let heading = format!("Version {}", short(version));
-    Ok(html! { div #version { (section(&heading, &html! { (version.turns) " turns" }, &body)) } })
+    Ok(
+        html! { div #version { (section(&heading, &html! { (counted(usize::try_from(version.turns).unwrap_or(0), "turn", "turns")) }, &body)) } },
+    )
 }
 
 /// Returns the system prompt of the newest call of a version's last conversation, if it is stored.

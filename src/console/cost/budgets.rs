@@ -11,7 +11,7 @@ use crate::{
         page::{Page, PageResult},
         parts::{
             Action, Confirmation, Share, View, counted, empty, next_page, section, share_bar,
-            tokens,
+            shell_word, tokens,
         },
     },
     domain::{
@@ -182,10 +182,12 @@ fn bar(
 fn forms(page: &Page, place: usize, budget: &OwnedBudget) -> Markup {
     let key = budget.key.as_str();
     let owner = budget.owner.as_str();
-    let named = match budget.owner {
-        OwnerKind::Day => owner.to_owned(),
-        _ => format!("{owner} {}", budget.name.as_deref().unwrap_or(key)),
+    let name = budget.name.as_deref().unwrap_or(key);
+    let (named, of) = match budget.owner {
+        OwnerKind::Day => (owner.to_owned(), "each day".to_owned()),
+        _ => (format!("{owner} {}", shell_word(name)), format!("the {owner} {name}")),
     };
+    let state = state_words(&page.view, budget);
     let fields: &[(&str, &str)] = match budget.owner {
         OwnerKind::Campaign => &[("id", key)],
         OwnerKind::Day => &[("owner", owner)],
@@ -196,23 +198,46 @@ fn forms(page: &Page, place: usize, budget: &OwnedBudget) -> Markup {
         _ => Action::of::<SetBudget>(words, "", fields, HERE),
     };
     let (hard_id, soft_id) = (format!("limit-{place}"), format!("warning-{place}"));
+    let (hard_words, soft_words) =
+        (format!("Change the hard limit of {of}"), format!("Change the soft limit of {of}"));
     let hard = Confirmation {
         action: action("Limit"),
         id: &hard_id,
-        heading: "Change the hard limit",
-        consequences: html! { p { "Tasks that wait and fit now continue. An empty field removes that limit; a budget without any limit ends." } },
+        heading: &hard_words,
+        consequences: html! { (state) p { "Tasks that wait and fit now continue. An empty field removes that limit; a budget without any limit ends." } },
         fields: html! { (limits(page, &hard_id, "", budget.limit)) (on_limit(&hard_id, budget.on_limit)) },
-        command: format!("dalsegno budget set {named} --money 20 --tokens 900000"),
+        command: command(&named, ["--money", "--tokens"], budget.limit),
     };
     let soft = Confirmation {
         action: action("Warning"),
         id: &soft_id,
-        heading: "Change the soft limit",
-        consequences: html! { p { "A warning is written once when spending reaches it. Nothing stops." } },
+        heading: &soft_words,
+        consequences: html! { (state) p { "A warning is written once when spending reaches it. Nothing stops." } },
         fields: limits(page, &soft_id, "soft_", budget.soft),
-        command: format!("dalsegno budget set {named} --warn-money 15"),
+        command: command(&named, ["--warn-money", "--warn-tokens"], budget.soft),
     };
     html! { (hard.button(&page.view, &page.caller)) (soft.button(&page.view, &page.caller)) }
+}
+
+/// Says what is spent and reserved of a budget, and how many tasks wait for it.
+fn state_words(view: &View, budget: &OwnedBudget) -> Markup {
+    let OwnedBudget { limit, spent, reserved, waiting_tasks, .. } = budget;
+    let n_waiting = usize::try_from(*waiting_tasks).unwrap_or(0);
+    html! {
+        p {
+            @if let Some(limit) = limit.micros { (view.money(spent.micros)) " of " (view.money(limit)) " are spent, and " (view.money(reserved.micros)) " are reserved. " }
+            @if let Some(limit) = limit.tokens { (tokens(spent.tokens)) " of " (tokens(limit)) " tokens are spent, and " (tokens(reserved.tokens)) " are reserved. " }
+            @if n_waiting > 0 { (counted(n_waiting, "task waits", "tasks wait")) " for space. " }
+        }
+    }
+}
+
+/// Formats the command that sets the limits as they are, to be edited.
+fn command(named: &str, [money, tokens]: [&str; 2], limit: Limit) -> String {
+    let money = limit.micros.map(|micros| format!(" {money} {}", format_money(micros)));
+    let tokens = limit.tokens.map(|n| format!(" {tokens} {n}"));
+    let flags = format!("{}{}", money.unwrap_or_default(), tokens.unwrap_or_default());
+    format!("dalsegno budget set {named}{}", if flags.is_empty() { " --help" } else { &flags })
 }
 
 /// The form for a budget that does not exist yet.
@@ -283,6 +308,16 @@ mod tests {
         assert!(is_reached(&budget(OwnerKind::Day, "", Some(10), 10)));
         assert!(!is_reached(&budget(OwnerKind::Day, "", Some(10), 9)));
         assert!(!is_reached(&budget(OwnerKind::Day, "", None, 9)));
+    }
+
+    #[test]
+    fn a_command_has_the_limits_and_quotes_the_name() {
+        let limit = Limit { micros: Some(2_500_000), tokens: Some(900) };
+        let named = format!("user {}", shell_word("Kim B."));
+        assert_eq!(
+            command(&named, ["--money", "--tokens"], limit),
+            "dalsegno budget set user 'Kim B.' --money 2.50 --tokens 900"
+        );
     }
 
     #[test]

@@ -11,12 +11,13 @@ use axum::{
     http::header::{CONTENT_DISPOSITION, CONTENT_TYPE},
     response::IntoResponse as _,
 };
+use chrono::NaiveDate;
 use maud::{Markup, html};
 
 pub(super) use self::{budgets::show as budgets, calls::show as calls};
 use self::{
     chart::{Chart, Measure, Stack, name},
-    query::{CostQuery, PERIODS, Period},
+    query::{CostQuery, PERIODS, Period, named_periods},
 };
 use super::{
     layout::Content,
@@ -62,7 +63,7 @@ pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResu
         }
         (tabs("/cost"))
         p.lede { (summary(&page, &chart)) }
-        (filters(&query, period, &campaigns))
+        (filters(&query, period, &campaigns, view.day_of(view.now)))
         @if report.total.calls == 0 {
             (empty("No call was made in this period. A call is charged when a turn of an agent ends.", "dalsegno cost --since 90d"))
         } @else {
@@ -131,7 +132,7 @@ fn share_of(part: i64, whole: i64) -> String {
     }
 }
 
-fn filters(query: &CostQuery, period: Period, campaigns: &[Campaign]) -> Markup {
+fn filters(query: &CostQuery, period: Period, campaigns: &[Campaign], today: NaiveDate) -> Markup {
     let period_words = |n: u64| match n {
         1 => "Today".to_owned(),
         n => format!("{n} days"),
@@ -148,8 +149,19 @@ fn filters(query: &CostQuery, period: Period, campaigns: &[Campaign]) -> Markup 
             @if !query.measure.is_empty() { input type="hidden" name="measure" value=(query.measure); }
             button.btn { "Show" }
             nav.choice aria-label="Period" {
+                (choices(query, "/cost", period, today))
                 @for n in PERIODS { a href=(query.link("/cost", &[("days", &n.to_string()), ("from", ""), ("to", "")])) aria-current=[(query.n_days() == Some(n)).then_some("page")] { (period_words(n)) } }
             }
+        }
+    }
+}
+
+/// Links to periods with a name. The one that is shown is marked.
+fn choices(query: &CostQuery, path: &str, period: Period, today: NaiveDate) -> Markup {
+    html! {
+        @for (words, named) in named_periods(today) {
+            a href=(query.link(path, &[("days", ""), ("from", &named.first.to_string()), ("to", &named.last.to_string())]))
+                aria-current=[(named == period && query.n_days().is_none()).then_some("page")] { (words) }
         }
     }
 }
@@ -189,7 +201,7 @@ fn legend(chart: &Chart<'_>) -> Markup {
         @if chart.dimension != Dimension::Day {
             ul.legend {
                 @for (place, (value, costs)) in stack.values.iter().take(n_own).enumerate() {
-                    li { (swatch(stack.class(place))) bdi { (name(chart.report, value)) } b { (shown(chart.measure.of(costs))) } }
+                    li { (swatch(stack.class(place))) a href=(chart.query.calls_link(chart.dimension, value.as_deref(), None)) { bdi { (name(chart.report, value)) } } b { (shown(chart.measure.of(costs))) } }
                 }
                 @if stack.values.len() > n_own { li { (swatch(stack.class(n_own))) (stack.values.len() - n_own) " others" b { (shown(of_rest)) } } }
             }
@@ -235,13 +247,12 @@ fn sum(page: &Page, total: &Costs, words: &str, n_more: usize) -> Markup {
     }
 }
 
-/// Names the subject of a row, with a link to its page.
+/// Names the subject of a row, with a link to its calls; campaigns have a link to their page.
 fn subject(chart: &Chart<'_>, value: &Option<String>) -> Markup {
     let words = name(chart.report, value);
     let target = match (chart.dimension, value) {
         (Dimension::Campaign, Some(id)) => Some(format!("/campaigns/{id}")),
-        (Dimension::Agent, Some(agent)) => Some(format!("/catalogue/agent/{agent}")),
-        _ => None,
+        (dimension, value) => Some(chart.query.calls_link(dimension, value.as_deref(), None)),
     };
     html! { @match target { Some(target) => a href=(target) { bdi { (words) } }, None => bdi { (words) } } }
 }

@@ -1,6 +1,6 @@
 //! The period and the filters of the cost pages, from the URL.
 
-use chrono::{DateTime, Days, NaiveDate, Utc};
+use chrono::{DateTime, Datelike as _, Days, NaiveDate, Utc};
 use serde::Deserialize;
 
 use crate::{
@@ -54,6 +54,16 @@ pub(in crate::console) struct CostQuery {
 pub(super) struct Period {
     pub(super) first: NaiveDate,
     pub(super) last: NaiveDate,
+}
+
+/// Returns the periods with a name: yesterday, and the last week from Monday to Sunday.
+pub(super) fn named_periods(today: NaiveDate) -> [(&'static str, Period); 2] {
+    let yesterday = today - Days::new(1);
+    let monday = today - Days::new(u64::from(today.weekday().num_days_from_monday()) + 7);
+    [
+        ("Yesterday", Period { first: yesterday, last: yesterday }),
+        ("Last week", Period { first: monday, last: monday + Days::new(6) }),
+    ]
 }
 
 impl Period {
@@ -237,6 +247,13 @@ mod tests {
         assert_eq!(period("7", "2026-11-01", ""), ("2026-11-01".into(), "2026-11-27".into()));
         assert_eq!(period("", "2026-12-01", "2026-11-02").0, "2026-11-02");
         assert_eq!(period("", "1990-01-01", "2026-11-02").0, "2025-11-02");
+    }
+
+    #[test]
+    fn the_last_week_goes_from_monday_to_sunday() {
+        let [(_, yesterday), (_, week)] = named_periods(day("2026-11-27"));
+        assert_eq!(yesterday.first, day("2026-11-26"));
+        assert_eq!((week.first, week.last), (day("2026-11-16"), day("2026-11-22")));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use crate::{
     console::{
+        names::Names,
         page::Page,
         parts::{
             Action, Tone, agent_name, counted, empty, icon, section, sentence, title, url_text,
@@ -19,7 +20,7 @@ use crate::{
 /// Tasks of a group that are named.
 const MAX_NAMED: usize = 3;
 
-pub(super) fn show(page: &Page, items: &[Attention]) -> Markup {
+pub(super) fn show(page: &Page, items: &[Attention], names: &Names) -> Markup {
     let groups = groups(items);
     let body = html! {
         (opt_in())
@@ -29,8 +30,8 @@ pub(super) fn show(page: &Page, items: &[Attention]) -> Markup {
             ul."rows attention" {
                 @for group in &groups {
                     @match group.as_slice() {
-                        [item] => (entry(page, item)),
-                        failures => (equal_failures(page, failures)),
+                        [item] => (entry(page, item, names)),
+                        failures => (equal_failures(page, failures, names)),
                     }
                 }
             }
@@ -67,7 +68,7 @@ fn groups(items: &[Attention]) -> Vec<Vec<&Attention>> {
 }
 
 /// Renders tasks that failed with the same error as one row.
-fn equal_failures(page: &Page, failures: &[&Attention]) -> Markup {
+fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup {
     let (tone, word) = look(Kind::FailedTask);
     let ids: Vec<String> = failures.iter().map(|it| format!("id={}", it.subject)).collect();
     let retry = format!("/tasks/selected?action=retry&{}", ids.join("&"));
@@ -79,7 +80,7 @@ fn equal_failures(page: &Page, failures: &[&Attention]) -> Markup {
                 h3 { (counted(failures.len(), "task", "tasks")) " with the same error" }
                 p dir="auto" { bdi { (sentence(&page.view, &failures[0].because)) } " " @if let Some(at) = newest { span.faint { (page.view.time(at)) } } }
                 p."small clip" {
-                    @for (place, it) in failures.iter().take(MAX_NAMED).enumerate() { @if place > 0 { ", " } a href={ "/tasks/" (it.subject) } { bdi { (title(&it.name)) } } }
+                    @for (place, it) in failures.iter().take(MAX_NAMED).enumerate() { @if place > 0 { ", " } a href={ "/tasks/" (it.subject) } { bdi { (title(&it.name)) } } (campaign(it, names)) }
                     @if failures.len() > MAX_NAMED { " and " (failures.len() - MAX_NAMED) " more" }
                 }
             }
@@ -91,17 +92,23 @@ fn equal_failures(page: &Page, failures: &[&Attention]) -> Markup {
     }
 }
 
-fn entry(page: &Page, item: &Attention) -> Markup {
+/// Names the campaign of an entry, unless the entry is about the campaign itself.
+fn campaign(item: &Attention, names: &Names) -> Markup {
+    let is_other = !matches!(item.kind, Kind::PausedCampaign | Kind::SpentBudget);
+    html! { @if let Some(id) = item.campaign_id.filter(|_| is_other) { span."faint small" { " in " (names.campaign(id)) } } }
+}
+
+fn entry(page: &Page, item: &Attention, names: &Names) -> Markup {
     let (tone, word) = look(item.kind);
     html! {
         li data-at=[item.since.map(|at| at.to_rfc3339())] {
             (tone.state(word, None))
             div {
-                h3 { bdi { (name(item)) } @if let Some(agent) = item.agent.as_ref().filter(|_| item.kind != Kind::HeldLane) { " " span."faint small" { bdi { (agent) } } } }
+                h3 { bdi { (name(item)) } @if let Some(agent) = item.agent.as_ref().filter(|_| item.kind != Kind::HeldLane) { " " span."faint small" { bdi { (agent) } } } (campaign(item, names)) }
                 p dir="auto" {
                     bdi { (sentence(&page.view, &item.because)) } " "
                     @if let Some(until) = item.until { "It continues " (page.view.time(until)) ". " }
-                    @if let Some(since) = item.since { span.faint { (page.view.time(since)) } }
+                    @if let Some(since) = item.since { span.faint { @if item.until.is_some() { "Since " } (page.view.time(since)) @if item.until.is_some() { "." } } }
                 }
                 p."tiny narrow-off" { code { (item.command) } }
             }

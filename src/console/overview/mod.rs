@@ -10,6 +10,7 @@ use serde::Deserialize;
 pub(super) use self::notices::list as notices;
 use super::{
     layout::{Content, Favicon},
+    names::Names,
     page::{Page, PageResult},
     parts::{Share, agent, counted, duration, empty, section, share_bar, sparkline, title},
     range::{TimeRange, choice},
@@ -62,13 +63,14 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let turns = queues.as_ref().and_then(|all| all.items.iter().find(|it| it.queue == "turns"));
     let waits = waits.map(|waits| waits.items).unwrap_or_default();
     let sums = turns.map(|queue| WaitSums::of(queue, &waits));
+    let names = Names::load(&page).await?;
     let body = html! {
         div.head { div { h1 { (heading(&overview)) } } (choice("/", &[], Some(range), None)) }
         (strip(&page, &overview, turns.zip(sums), costs.as_ref(), range))
         div.cols {
             div.stack {
-                (attention::show(&page, &overview.attention))
-                (running(&page, &overview.running, turns))
+                (attention::show(&page, &overview.attention, &names))
+                (running(&page, &overview.running, turns, &names))
             }
             aside."stack side" {
                 (queue(turns.zip(sums)))
@@ -158,7 +160,7 @@ fn ended(steps: &[RunMinute], range: TimeRange) -> Vec<f64> {
     by_step(steps.iter().map(n_ended), range)
 }
 
-fn running(page: &Page, tasks: &[TaskLine], turns: Option<&QueueView>) -> Markup {
+fn running(page: &Page, tasks: &[TaskLine], turns: Option<&QueueView>, names: &Names) -> Markup {
     let n_running = turns.map_or(0, |queue| queue.running);
     let end = html! { (tasks.len()) " of " (n_running.max(i64::try_from(tasks.len()).unwrap_or(0))) " · " a href="/tasks?state=running" { "all" } };
     let body = html! {
@@ -169,7 +171,7 @@ fn running(page: &Page, tasks: &[TaskLine], turns: Option<&QueueView>) -> Markup
                 @for task in tasks {
                     li data-task=(task.id) data-at=[task.started_at.map(|at| at.to_rfc3339())] {
                         (agent(&task.agent, &task.instance))
-                        a.clip href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } }
+                        div.clip { a href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } } span."faint small" { " in " (names.campaign(task.campaign_id)) } }
                         span."num small" { @if let Some(at) = task.started_at { (page.view.time(at)) } }
                         p.stream hidden { span data-stream {} }
                     }

@@ -54,10 +54,18 @@ pub(in crate::console) fn gauge(parts: &[Part]) -> Markup {
     share_bar("Tokens of the context by part", &shares, whole as f64, None)
 }
 
+/// Names a kind of parts.
+fn words_of(kind: &str) -> String {
+    match kind {
+        "fence_rules" => "rules for quoted texts".to_owned(),
+        other => other.replace('_', " "),
+    }
+}
+
 /// Names a part: `agent prompt`, `messages 12 to 40`.
 pub(in crate::console) fn part_name(part: &Part) -> Markup {
     html! {
-        (part.kind.replace('_', " "))
+        (words_of(&part.kind))
         @if let Some(span) = part.span { " " (span.from_seq) " to " (span.to_seq) }
         @match part.id.as_deref().map(|id| (id, id.parse::<uuid::Uuid>())) {
             Some((_, Ok(given))) => { " " (super::id("", given)) }

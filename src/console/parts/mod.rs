@@ -24,7 +24,7 @@ pub(super) use self::{
     markdown::rendered,
     tables::wide,
     view::{View, bytes, duration, tokens},
-    words::sentence,
+    words::{coded, linked_words, sentence},
 };
 
 /// Longest title of a page or a row that is made from a text.
@@ -78,11 +78,11 @@ impl Tone {
 
     /// Renders icon and word; the reason stands beside the word.
     pub(super) fn state(self, word: &str, why: Option<&str>) -> Markup {
-        html! { span class={ "state " (self.class()) } { (icon(self.icon())) span.word { (word) } @if let Some(why) = why { span.why { bdi { (why) } } } } }
+        html! { span class={ "state " (self.class()) } { (icon(self.icon())) span.word { (word) } @if let Some(why) = why { span.why { bdi { (coded(why)) } } } } }
     }
 
     pub(super) fn badge(self, word: &str, why: Option<&str>) -> Markup {
-        html! { span class={ "state badge " (self.class()) } { (icon(self.icon())) span.word { (word) } @if let Some(why) = why { span.why { bdi { (why) } } } } }
+        html! { span class={ "state badge " (self.class()) } { (icon(self.icon())) span.word { (word) } @if let Some(why) = why { span.why { bdi { (coded(why)) } } } } }
     }
 }
 
@@ -118,12 +118,17 @@ pub(super) fn agent(agent: &str, instance: &str) -> Markup {
     html! { span.who { (sigil(agent, false)) bdi { (agent_name(agent, instance)) } } }
 }
 
-/// Shows the first two letters of a name. People have a circle.
+/// Colours that tell names with the same two letters apart.
+const TINTS: [&str; 6] = ["tint-1", "tint-2", "tint-3", "tint-4", "tint-5", "tint-6"];
+
+/// Shows the first two letters of a name, in a colour of the name. People have a circle.
 pub(super) fn sigil(name: &str, is_person: bool) -> Markup {
     let mut letters = name.chars().filter(|c| c.is_alphanumeric());
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     let second = letters.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
-    html! { span.sigil.person[is_person] aria-hidden="true" { (first) (second) } }
+    let tint = TINTS[name.bytes().fold(7_usize, |sum, byte| sum * 31 % 9_973 + usize::from(byte))
+        % TINTS.len()];
+    html! { span.sigil.person[is_person].(tint) aria-hidden="true" { (first) (second) } }
 }
 
 /// A part of a page under a ruled heading, with its total or its link at the end.
@@ -158,7 +163,7 @@ pub(super) fn tabs(label: &str, here: &str, all: &[Tab<'_>]) -> Markup {
 
 /// Says why nothing is here, and names the command that changes it.
 pub(super) fn empty(words: &str, command: &str) -> Markup {
-    html! { div.empty { (words) @if !command.is_empty() { code { (command) } } } }
+    html! { div.empty { (coded(words)) @if !command.is_empty() { code { (command) } } } }
 }
 
 /// A list of names and values.
@@ -211,6 +216,21 @@ pub(super) fn url_text(text: &str) -> String {
         .collect()
 }
 
+/// Begins a text with a capital letter.
+pub(super) fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// Quotes a text for a POSIX shell, unless it is a plain word.
+pub(super) fn shell_word(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./@:".contains(&byte);
+    match !text.is_empty() && !text.starts_with('-') && text.bytes().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -238,6 +258,13 @@ mod tests {
             assert!(!markup.0.contains("<script"), "{}", markup.0);
             assert!(markup.0.contains("&lt;script&gt;"), "{}", markup.0);
         }
+    }
+
+    #[test]
+    fn a_word_of_a_command_stays_one_argument() {
+        assert_eq!(shell_word("a 'b' $(c)"), r"'a '\''b'\'' $(c)'");
+        assert_eq!(shell_word("kim@example.org"), "kim@example.org");
+        assert_eq!([shell_word(""), shell_word("--yes")], ["''", "'--yes'"]);
     }
 
     #[test]

@@ -51,6 +51,20 @@ impl View {
         html! { time datetime=(at.to_rfc3339()) title=(self.exact(at)) { (words) } }
     }
 
+    /// Shows a moment by day and clock, where the question is when: `today 02:00`, `27 Nov 14:05`. No script changes it.
+    pub(in crate::console) fn calendar(&self, at: DateTime<Utc>) -> Markup {
+        let local = at.with_timezone(&self.zone);
+        let days = (self.day_of(at) - self.day_of(self.now)).num_days();
+        let day = match days {
+            0 => "today".to_owned(),
+            1 => "tomorrow".to_owned(),
+            -1 => "yesterday".to_owned(),
+            -300..=300 => local.format("%-d %b").to_string(),
+            _ => local.format("%-d %b %Y").to_string(),
+        };
+        html! { time datetime=(at.to_rfc3339()) title=(self.exact(at)) { (day) " " (local.format("%H:%M")) } }
+    }
+
     /// Shows a moment to the minute, for axes.
     pub(in crate::console) fn minute(&self, at: DateTime<Utc>) -> String {
         at.with_timezone(&self.zone).format("%H:%M").to_string()
@@ -204,6 +218,17 @@ mod tests {
         assert_eq!(format_money("CHF", 1_000_000), "CHF 1.00");
         assert_eq!([bytes(812), bytes(41_800), bytes(1_200_000)], ["812 B", "41.8 kB", "1.2 MB"]);
         assert_eq!([tokens(812), tokens(41_800), tokens(1_200_000)], ["812", "41.8k", "1.2M"]);
+    }
+
+    #[test]
+    fn a_moment_is_named_by_its_day_and_clock() {
+        let view = View::at(DateTime::from_timestamp(1_784_100_000, 0).unwrap());
+        let shown = |hours| view.calendar(view.now + TimeDelta::hours(hours)).0;
+        assert!(shown(0).contains(">today 07:20<"), "{}", shown(0));
+        assert!(shown(-8).contains(">yesterday 23:20<"), "{}", shown(-8));
+        assert!(shown(24).contains(">tomorrow 07:20<"), "{}", shown(24));
+        assert!(shown(-48).contains(">13 Jul 07:20<"), "{}", shown(-48));
+        assert!(shown(9_000).contains(" 2027 "), "{}", shown(9_000));
     }
 
     #[test]

@@ -20,6 +20,31 @@ pub(in crate::console) fn sentence(view: &View, text: &str) -> Markup {
     }
 }
 
+/// Renders a text in which names in backticks become code.
+pub(in crate::console) fn coded(text: &str) -> Markup {
+    html! {
+        @for (place, part) in text.split('`').enumerate() { @if place % 2 == 1 { code { (part) } } @else { (part) } }
+    }
+}
+
+/// Renders a text without moments: names in backticks become code, and ids become links.
+pub(in crate::console) fn linked_words(text: &str) -> Markup {
+    let with_ids = |part: &str| {
+        let words: Vec<&str> = part.split(' ').collect();
+        html! {
+            @for (place, word) in words.iter().enumerate() {
+                @if place > 0 { " " }
+                (linked(if place > 0 { words[place - 1] } else { "" }, word))
+            }
+        }
+    };
+    html! {
+        @for (place, part) in text.split('`').enumerate() {
+            @if place % 2 == 1 { code { (part) } } @else { (with_ids(part)) }
+        }
+    }
+}
+
 /// Renders a name: that of a lane is a link.
 fn named(before: &str, name: &str) -> Markup {
     html! {

@@ -33,7 +33,7 @@ pub(super) async fn show(page: Page) -> PageResult {
         div.head {
             div {
                 h1 { "Schedules" }
-                div.meta { @if let Some(at) = next { span { "The next one fires " (page.view.time(at)) } } }
+                div.meta { @if let Some(at) = next { span { "The next one fires " (page.view.calendar(at)) } } }
             }
         }
         @if items.is_empty() {
@@ -84,7 +84,7 @@ fn week(page: &Page, items: &[Schedule]) -> Markup {
                 }
                 div."small after-slot" {
                     @match schedule.next_slot {
-                        Some(at) => (page.view.time(at)),
+                        Some(at) => (page.view.calendar(at)),
                         None if schedule.paused_at.is_some() => span.faint { "paused" },
                         None => span.faint { "never" },
                     }
@@ -135,8 +135,8 @@ fn row(page: &Page, n: usize, schedule: &Schedule) -> Markup {
             td { (tone(schedule).state(word, schedule.pause_reason.as_deref())) }
             td.text { a href={ (HERE) "/" (url_text(&schedule.name)) } { b { bdi { (schedule.name) } } } div."small soft" { (purpose(schedule)) } }
             td { code { (schedule.cron) } div."tiny faint" { (schedule.time_zone) } }
-            td { @if let Some(at) = schedule.last_slot { (page.view.time(at)) @if let Some(job) = schedule.last_job_id { div.tiny { a href={ "/work/jobs/" (job) } { "job " (job) } } } } @else { span.faint { "never" } } }
-            td { @if let Some(at) = schedule.next_slot { (page.view.time(at)) } }
+            td { @if let Some(at) = schedule.last_slot { (page.view.calendar(at)) @if let Some(job) = schedule.last_job_id { div.tiny { a href={ "/work/jobs/" (job) } { "job " (job) } } } } @else { span.faint { "never" } } }
+            td { @if let Some(at) = schedule.next_slot { (page.view.calendar(at)) } }
             td { (actions(page, n, schedule)) }
         }
     }

@@ -28,18 +28,18 @@ pub(in crate::console) async fn show(Path(name): Path<String>, page: Page) -> Pa
     let word = if schedule.paused_at.is_some() { "paused" } else { "active" };
     let rows = facts(&[
         ("When", html! { code { (schedule.cron) } " in " (schedule.time_zone) }),
-        ("Next", html! { @if let Some(at) = schedule.next_slot { (page.view.time(at)) } }),
+        ("Next", html! { @if let Some(at) = schedule.next_slot { (page.view.calendar(at)) } }),
         (
             "Last",
-            html! { @if let Some(at) = schedule.last_slot { (page.view.time(at)) @if let Some(job) = schedule.last_job_id { ", " a href={ "/work/jobs/" (job) } { "job " (job) } } } },
+            html! { @if let Some(at) = schedule.last_slot { (page.view.calendar(at)) @if let Some(job) = schedule.last_job_id { ", " a href={ "/work/jobs/" (job) } { "job " (job) } } } },
         ),
         (
             "By hand",
-            html! { @if let Some(run) = &last_manual_run { (page.view.time(run.at)) " by " bdi { (run.actor) } @if let Some(job) = run.job_id { ", " a href={ "/work/jobs/" (job) } { "job " (job) } } } },
+            html! { @if let Some(run) = &last_manual_run { (page.view.calendar(run.at)) " by " bdi { (run.actor) } @if let Some(job) = run.job_id { ", " a href={ "/work/jobs/" (job) } { "job " (job) } } } },
         ),
         ("Does", purpose(&schedule)),
         ("Catches up", html! { (schedule.catch_up_secs) " s" }),
-        ("Since", page.view.time(schedule.created_at)),
+        ("Since", page.view.calendar(schedule.created_at)),
     ]);
     let body = html! {
         div.head {

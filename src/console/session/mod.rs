@@ -218,7 +218,7 @@ async fn estimate(page: &Page, detail: &Detail, is_shown: bool) -> Result<Markup
         Ok(estimate) => estimates::show(page, &estimate).await?,
         // The agent is paused, or a turn runs: the reason is the answer.
         Err(refusal) => {
-            html! { div.error { h2 { "It cannot be estimated" } p { bdi { (refusal.detail) } } } }
+            html! { div.error { h2 { "It cannot be estimated" } p { bdi { (sentence(&page.view, &refusal.detail)) } } } }
         }
     };
     Ok(html! { div #estimate { (shown) } })

@@ -11,7 +11,7 @@ use crate::{
     console::{
         layout::Content,
         page::{Page, PageResult},
-        parts::{Tone, agent_name, empty, id, next_page, section, tokens, wide},
+        parts::{Tone, agent_name, counted, empty, id, next_page, section, tokens, wide},
         turn::turn_state,
     },
     domain::turns::ListedTurn,
@@ -47,7 +47,7 @@ pub(in crate::console) async fn show(
     let cursor = query.cursor.map(|it| format!("&cursor={it}")).unwrap_or_default();
     let body = html! {
         div.head {
-            div { h1 { bdi { (name) } } div.meta { span { (session.turns) " turns" } (id("session", given)) } }
+            div { h1 { bdi { (name) } } div.meta { span { (counted(usize::try_from(session.turns).unwrap_or(0), "turn", "turns")) } (id("session", given)) } }
             div.actions { @if !is_verified && !listing.items.is_empty() { a.btn href={ (here) "?verify=true" (cursor) } { "Verify these contexts" } } }
         }
         @if listing.items.is_empty() {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::domain::tasks::Task;
+use crate::{console::parts::shell_word as shell, domain::tasks::Task};
 
 /// Longer prompts are named by a file.
 const PROMPT_MAX_BYTES: usize = 4_000;
@@ -69,11 +69,6 @@ fn statement(task: &Task) -> String {
     )
 }
 
-/// Quotes a text for a POSIX shell.
-fn shell(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 /// Quotes a text for SQL.
 fn sql(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
@@ -85,7 +80,6 @@ mod tests {
 
     #[test]
     fn prompts_stay_one_argument() {
-        assert_eq!(shell("a 'b' $(c)"), r"'a '\''b'\'' $(c)'");
         assert_eq!(sql("it's"), "'it''s'");
     }
 }

@@ -19,6 +19,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
+    job_runs::JobRuns,
     layout::Content,
     page::{Page, PageResult},
     parts::{
@@ -59,13 +60,14 @@ pub(super) async fn show(
     let campaign = campaign.map(|overview| overview.campaign.name);
     let name = title(&detail.task.prompt);
     let attempt = result::Attempt::of(&query, &detail);
+    let runs = JobRuns::of_turns(&page, &detail.turns).await?;
     let body = html! {
         (head(&page, &detail, &name))
         (explain(&page, &detail, &explanation))
         div.cols {
             div.stack {
                 (stream(&detail))
-                (timeline::show(&page.view, &detail))
+                (timeline::show(&page.view, &detail, &runs))
                 (prompt(&detail))
                 (result::show(&page, &detail, &query, attempt).await?)
                 (structured::show(&detail))
@@ -179,7 +181,8 @@ fn explain(
             (icon(tone.icon()))
             div {
                 p.lede dir="auto" { (sentence(&page.view, because)) }
-                p.next dir="auto" { (sentence(&page.view, next)) }
+                @if state == State::Done { p.next { "There is nothing to do. " a href="#result" { "The answer is on this page." } } }
+                @else { p.next dir="auto" { (sentence(&page.view, next)) } }
                 (remedies::show(page, &format!("/tasks/{}", detail.task.id), obstacles))
             }
         }

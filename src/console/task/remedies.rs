@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::{
     console::{
         page::Page,
-        parts::{Action, Confirmation, url_text},
+        parts::{Action, Confirmation, capital, coded, url_text},
     },
     domain::{
         amount::{Owner, Refusal, Unit, format_money},
@@ -93,7 +93,7 @@ fn budget(page: &Page, here: &str, refusal: &Refusal) -> Markup {
         action,
         id: "raise-limit",
         heading: "Raise the hard limit",
-        consequences: html! { p { "Tasks that wait and fit now continue. The amount in the field allows the next call of this task." } },
+        consequences: html! { p { (coded(&capital(&refusal.amounts()))) "." } p { "Tasks that wait and fit now continue. The amount in the field allows the next call of this task." } },
         fields: limit(page, refusal),
         command: refusal.raise_command().trim_matches('`').to_owned(),
     };

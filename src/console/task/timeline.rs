@@ -6,7 +6,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 
 use crate::{
-    console::parts::{Tone, View, duration, section, sentence, wide},
+    console::{
+        job_runs::JobRuns,
+        parts::{Tone, View, duration, section, sentence, wide},
+    },
     domain::{
         tasks::{Detail, State},
         turns::{self, Turn},
@@ -33,8 +36,8 @@ struct Stretch {
     is_open: bool,
 }
 
-pub(super) fn show(view: &View, detail: &Detail) -> Markup {
-    let stretches = stretches(view, detail);
+pub(super) fn show(view: &View, detail: &Detail, runs: &JobRuns) -> Markup {
+    let stretches = stretches(view, detail, runs);
     let total =
         stretches.last().map_or(TimeDelta::zero(), |last| last.end - detail.task.created_at);
     let at_work: TimeDelta = stretches
@@ -50,7 +53,7 @@ pub(super) fn show(view: &View, detail: &Detail) -> Markup {
     section("Waits and attempts", &end, &body)
 }
 
-fn stretches(view: &View, detail: &Detail) -> Vec<Stretch> {
+fn stretches(view: &View, detail: &Detail, runs: &JobRuns) -> Vec<Stretch> {
     let task = &detail.task;
     let mut all = Vec::new();
     let mut at = task.created_at;
@@ -58,7 +61,7 @@ fn stretches(view: &View, detail: &Detail) -> Vec<Stretch> {
         if turn.started_at - at > SHORTEST_WAIT || at == task.created_at {
             all.push(wait(detail, at, turn.started_at, false));
         }
-        all.push(attempt(view, turn));
+        all.push(attempt(view, turn, runs));
         at = turn.ended_at.unwrap_or(view.now);
     }
     match task.state {
@@ -82,7 +85,8 @@ fn wait(detail: &Detail, begin: DateTime<Utc>, end: DateTime<Utc>, is_open: bool
     Stretch { begin, end, tone, word, what, cost_micros: None, is_open }
 }
 
-fn attempt(view: &View, turn: &Turn) -> Stretch {
+fn attempt(view: &View, turn: &Turn, runs: &JobRuns) -> Stretch {
+    let worker = runs.worker_of(turn);
     let (tone, word) = match turn.state {
         turns::State::Running => (Tone::Running, "running"),
         turns::State::Done => (Tone::Done, "done"),
@@ -92,6 +96,7 @@ fn attempt(view: &View, turn: &Turn) -> Stretch {
     let what = html! {
         b { "attempt " (turn.attempt) } span.soft {
             ", " a href={ "/sessions/" (turn.session_id) "/turns/" (turn.number) } { "turn " (turn.number) }
+            @if !worker.0.is_empty() { ", on " (worker) }
             @if let Some(error) = &turn.error { ": " bdi { (sentence(view, error)) } }
         }
     };

@@ -3,7 +3,10 @@
 mod difference;
 mod provider;
 mod requests;
+mod reruns;
 mod waterfall;
+
+use std::collections::HashMap;
 
 use axum::extract::{Path, Query};
 use maud::{Markup, html};
@@ -11,19 +14,21 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
+    job_runs::JobRuns,
     layout::Content,
     page::{Page, PageResult},
     parts::{
         GROUPS, Tone, agent, agent_name, duration, empty, facts, gauge, group_of, id, part_name,
-        section, sentence, tokens, wide,
+        section, sentence, title, tokens, wide,
     },
 };
 use crate::{
     domain::{
         manifests::{CallContext, Part},
+        memory,
         turns::{Detail, State, Turn},
     },
-    operations::{ShowSession, ShowTurn},
+    operations::{ListMemory, MAX_LIMIT, Refusal, ShowSession, ShowTurn},
 };
 
 #[derive(Debug, Deserialize)]
@@ -67,27 +72,39 @@ pub(super) async fn show(
         "" => html! {},
         with => difference::show(&page, given, number, with).await?,
     };
+    let worker = JobRuns::of_turns(&page, std::slice::from_ref(turn)).await?.worker_of(turn);
+    let calls = reruns::load(&page, given, number, call).await?;
+    // A call may have tool calls only: the answer of the turn is that of its last call.
+    let last = detail.contexts.iter().map(|it| it.call).max().filter(|last| *last != call);
+    let answered = match (last, reruns::has_answer(calls.as_ref())) {
+        (Some(last), false) => reruns::load(&page, given, number, last).await?,
+        _ => None,
+    };
+    let campaign = session.session.campaign_id;
+    let rerun = reruns::form(&page, (given, number, call), campaign, calls.as_ref()).await?;
+    let titles = edict_titles(&page, campaign, context).await?;
     let body = html! {
         div.head {
             div {
                 h1 { bdi { (name) } }
                 div.meta { (turn_state(turn)) (agent(&listed.agent, &listed.instance)) span { bdi { (listed.model) } " on " (listed.provider) } a href={ "/tasks/" (turn.task_id) } { (id("task", turn.task_id)) } }
             }
-            div.actions { (requests::rerun(&page, given, number, call)) }
+            div.actions { (rerun) }
         }
         (lede(&page, turn))
         div.cols {
             div.stack {
                 (compared)
+                (reruns::answer(&detail, answered.as_ref().or(calls.as_ref())))
                 (waterfall::show(&page.view, &detail))
                 (side_call)
-                @if let Some(context) = context { (manifest(context, &detail.contexts, &here, (given, session.session.campaign_id))) }
+                @if let Some(context) = context { (manifest(context, &detail.contexts, &here, (given, campaign), &titles)) }
                 @else { (section("Context", &html! {}, &empty(no_context(turn), &format!("dalsegno turn show {given} {number}")))) }
                 (request)
-                (requests::reruns(&page, given, number, call).await?)
+                @if let Some(calls) = &calls { (reruns::table(&page, calls).await?) }
             }
             aside."stack side" {
-                (section("Facts", &html! {}, &turn_facts(&page, &detail)))
+                (section("Facts", &html! {}, &turn_facts(&page, &detail, worker)))
                 (difference::form(&here, number, &query.with))
             }
         }
@@ -147,6 +164,7 @@ fn manifest(
     all: &[CallContext],
     here: &str,
     (session, campaign): (Uuid, Uuid),
+    titles: &HashMap<String, String>,
 ) -> Markup {
     let rows = html! {
         table.tree {
@@ -161,7 +179,7 @@ fn manifest(
                         }
                         @for part in parts {
                             tr.part.out[!part.sent] {
-                                td { (linked(part, session, campaign)) }
+                                td { (linked(part, session, campaign, titles)) }
                                 td { @if !part.sent { b { "left out: " } } (part.reason) }
                                 td.num { (tokens(part.tokens)) }
                             }
@@ -186,8 +204,36 @@ fn manifest(
     section("Context", &end, &body)
 }
 
-/// Names a part, with a link to its messages or its posts.
-fn linked(part: &Part, session: Uuid, campaign: Uuid) -> Markup {
+/// Loads the titles of the edicts of a context, by their ids.
+async fn edict_titles(
+    page: &Page,
+    campaign: Uuid,
+    context: Option<&CallContext>,
+) -> Result<HashMap<String, String>, Refusal> {
+    let has_edicts = context.is_some_and(|it| it.parts.iter().any(|part| part.kind == "edict"));
+    if !has_edicts {
+        return Ok(HashMap::new());
+    }
+    let list = ListMemory {
+        id: campaign,
+        kind: Some(memory::Kind::Edict),
+        owner: None,
+        ended: true,
+        cursor: None,
+        limit: Some(MAX_LIMIT),
+    };
+    let listing = page.caller.run_if_allowed(list).await?;
+    let items = listing.into_iter().flat_map(|listing| listing.items);
+    Ok(items.map(|item| (item.id.to_string(), item.title)).collect())
+}
+
+/// Names a part, with a link to its messages, its posts or its item of the memory.
+fn linked(part: &Part, session: Uuid, campaign: Uuid, titles: &HashMap<String, String>) -> Markup {
+    let edict = part.id.as_ref().filter(|_| part.kind == "edict");
+    if let Some((id, name)) = edict.and_then(|id| Some((id, titles.get(id)?))) {
+        let target = format!("/campaigns/{campaign}?part=memory&item={id}");
+        return html! { a href=(target) { "edict " bdi { (title(name)) } } };
+    }
     let target = part.span.and_then(|span| match part.kind.as_str() {
         "transcript" | "task" | "notice" | "rounds" | "synthetic_results" | "results" => {
             let (first, before) = (span.from_seq, span.from_seq - 1);
@@ -206,7 +252,7 @@ fn linked(part: &Part, session: Uuid, campaign: Uuid) -> Markup {
     }
 }
 
-fn turn_facts(page: &Page, detail: &Detail) -> Markup {
+fn turn_facts(page: &Page, detail: &Detail, worker: Markup) -> Markup {
     let turn = &detail.turn.turn;
     let check = turn.history_check.and_then(|check| serde_json::to_value(check).ok());
     let check = check.as_ref().and_then(|it| it.as_str()).unwrap_or_default().replace('_', " ");
@@ -218,6 +264,7 @@ fn turn_facts(page: &Page, detail: &Detail) -> Markup {
         ("Attempt", html! { (turn.attempt) }),
         ("Begun", html! { (page.view.clock(turn.started_at)) }),
         ("Ended", html! { @if let Some(at) = turn.ended_at { (page.view.clock(at)) } }),
+        ("Worker", worker),
         ("Calls", html! { (turn.calls) }),
         ("Tokens in", html! { (count(turn.input_tokens)) }),
         ("From the cache", html! { (count(turn.cache_read_tokens)) }),
@@ -249,8 +296,10 @@ mod tests {
             { "kind": "tools", "tokens": 9, "sent": true, "why": "every_call" },
         ] });
         let (session, campaign) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let shown: Vec<String> =
-            parts_of(&stored).iter().map(|part| linked(part, session, campaign).0).collect();
+        let shown: Vec<String> = parts_of(&stored)
+            .iter()
+            .map(|part| linked(part, session, campaign, &HashMap::new()).0)
+            .collect();
         assert!(shown[0].contains(&format!("/sessions/{session}?cursor=2#m3")), "{shown:?}");
         assert!(shown[1].contains(&format!("/campaigns/{campaign}?cursor=16#p15")), "{shown:?}");
         assert!(!shown[2].contains("href"), "{shown:?}");

@@ -1,4 +1,4 @@
-//! The request of a call as it was sent, and calls that are made again.
+//! The request of a call as it was sent.
 
 use maud::{Markup, html};
 use uuid::Uuid;
@@ -6,10 +6,9 @@ use uuid::Uuid;
 use crate::{
     console::{
         page::Page,
-        parts::{Action, Confirmation, counted, duration, rendered, section, title, wide},
+        parts::{section, title},
     },
-    domain::{class::Kind, reruns::Rerun},
-    operations::{ListReruns, Refusal, RerunTurn, SentContext, ShowContext},
+    operations::{Refusal, SentContext, ShowContext},
     transcript::Role,
 };
 
@@ -67,72 +66,6 @@ fn role(role: Role) -> &'static str {
 fn pretty(body: &str) -> String {
     let parsed = serde_json::from_str::<serde_json::Value>(body);
     parsed.and_then(|json| serde_json::to_string_pretty(&json)).unwrap_or_else(|_| body.to_owned())
-}
-
-/// The button that makes the call again.
-pub(super) fn rerun(page: &Page, id: Uuid, number: i32, call: i32) -> Markup {
-    let (given, number, call) = (id.to_string(), number.to_string(), call.to_string());
-    let fields = [("id", given.as_str()), ("number", &number), ("call", &call)];
-    let here = format!("/sessions/{given}/turns/{number}");
-    let confirmation = Confirmation {
-        action: Action::of::<RerunTurn>("Rerun", "retry", &fields, &here),
-        id: "confirm-rerun",
-        heading: "Make this call again",
-        consequences: html! { p { "A worker sends the same context. The conversation does not change, tools are not run, and a model with a price is paid from the campaign's budget for experiments." } },
-        fields: html! {
-            div.field { label for="rerun-times" { "Number of reruns, up to 20" } input #rerun-times name="times" type="number" min="1" max="20" value="1"; }
-            div.field { label for="rerun-model" { "Another model of the same provider; empty for the same one" } input #rerun-model name="model" maxlength="200"; }
-            div.field { label for="rerun-temperature" { "Temperature; empty for that of the call" } input #rerun-temperature name="temperature" type="number" min="0" max="2" step="0.1"; }
-        },
-        command: format!("dalsegno turn rerun {given} --turn {number} --call {call}"),
-    };
-    confirmation.button(&page.view, &page.caller)
-}
-
-/// The reruns of a call, with their answers.
-pub(super) async fn reruns(
-    page: &Page,
-    id: Uuid,
-    number: i32,
-    call: i32,
-) -> Result<Markup, Refusal> {
-    let found = page.caller.run_if_allowed(ListReruns { id, number, call: Some(call) }).await;
-    let reruns = match found {
-        Ok(Some(found)) => found.reruns,
-        // The turn has no call that could be made again.
-        Ok(None) => Vec::new(),
-        Err(refusal) if matches!(refusal.kind, Kind::NotFound | Kind::Conflict | Kind::Invalid) => {
-            Vec::new()
-        }
-        Err(refusal) => return Err(refusal),
-    };
-    if reruns.is_empty() {
-        return Ok(html! {});
-    }
-    let table = html! {
-        table.folds {
-            thead { tr { th { "No." } th { "Answer" } th { "Model" } th { "Made" } th.num { "Took" } } }
-            tbody { @for rerun in &reruns { (row(page, rerun)) } }
-        }
-    };
-    Ok(section(
-        "Reruns",
-        &html! { (counted(reruns.len(), "rerun", "reruns")) },
-        &wide("Reruns", &table),
-    ))
-}
-
-fn row(page: &Page, rerun: &Rerun) -> Markup {
-    let took = rerun.ended_at.map(|at| duration(at - rerun.created_at));
-    html! {
-        tr {
-            td { (rerun.number) }
-            td.text { @match &rerun.answer { Some(answer) => details { summary { (title(answer)) } (rendered(answer)) }, None => span.soft { "not answered yet" } } }
-            td { bdi { (rerun.model) } @if let Some(temperature) = rerun.temperature { ", temperature " (temperature) } }
-            td { (page.view.time(rerun.created_at)) }
-            td.num { (took.unwrap_or_default()) }
-        }
-    }
 }
 
 #[cfg(test)]

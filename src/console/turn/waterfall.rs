@@ -76,7 +76,7 @@ fn stretches(view: &View, detail: &Detail, own: &[&LedgerCall]) -> Vec<Stretch> 
         own.iter().copied().filter(|call| call.called_at >= turn.started_at).collect();
     let mut all = Vec::new();
     if let Some(claimed_at) = detail.claimed_at.filter(|at| *at < turn.started_at) {
-        all.push(phase("Load and gate", claimed_at, turn.started_at));
+        all.push(phase("Load and check", claimed_at, turn.started_at));
     }
     let Some(first) = calls.iter().map(|call| call.called_at).min() else {
         let name = if turn.ended_at.is_some() { "Begin and commit" } else { "Begin" };

@@ -4,6 +4,7 @@ mod actions;
 mod table;
 
 use axum::extract::Query;
+use chrono::TimeDelta;
 use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -15,11 +16,13 @@ use super::{
     parts::{empty, next_page, optional, section, url_text, wide},
 };
 use crate::{
-    domain::class::Kind,
-    operations::{ListFacts, Refusal, SearchFacts, ShowFact},
+    domain::{class::Kind, costs::Dimension},
+    operations::{ListFacts, Refusal, ReportCosts, SearchFacts, ShowFact},
 };
 
 const HERE: &str = "/users";
+/// Days in which a campaign of a known user has made a call.
+const KNOWN_DAYS: i64 = 90;
 /// Best matches of a search.
 const MAX_HITS: i64 = 50;
 
@@ -44,10 +47,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let name = query.name.trim();
     let fact = optional("the id of a fact", &query.fact, |id| id.parse().ok())?;
     let shown = match name.is_empty() {
-        true => empty(
-            "Write the name of a user. The page of a campaign names its user below Facts.",
-            "dalsegno memory facts ls ann@example.org",
-        ),
+        true => known(&page).await?,
         false => match facts(&page, name, &query, fact).await {
             Ok(shown) => shown,
             Err(refusal) if refusal.kind == Kind::Invalid => empty(&refusal.detail, ""),
@@ -70,6 +70,44 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let path = html! { a href=(HERE) { "Users" } };
     let title = if name.is_empty() { "Users" } else { name };
     Ok(page.respond(Content { title, path, body, watch: String::new() }).await?)
+}
+
+/// Lists the users of campaigns that made calls lately.
+async fn known(page: &Page) -> Result<Markup, Refusal> {
+    let report = ReportCosts {
+        by: Dimension::User,
+        and: None,
+        since: Some(page.view.midnight() - TimeDelta::days(KNOWN_DAYS - 1)),
+        until: None,
+        campaign_id: None,
+    };
+    let report = page.caller.run_if_allowed(report).await?;
+    let lines = report.map(|report| report.lines).unwrap_or_default();
+    let users: Vec<_> = lines
+        .iter()
+        .filter_map(|line| {
+            Some((line.value.as_deref().filter(|name| !name.is_empty())?, line.costs))
+        })
+        .collect();
+    if users.is_empty() {
+        return Ok(empty(
+            "No campaign with a user has made a call in the last 90 days. Write the name of a user; the page of a campaign names its user below Facts.",
+            "dalsegno memory facts ls ann@example.org",
+        ));
+    }
+    let table = html! {
+        table.folds {
+            thead { tr { th { "User" } th.num { "Calls" } th.num { "Cost" } } }
+            tbody {
+                @for (name, costs) in &users {
+                    @let calls = format!("/cost/calls?days={KNOWN_DAYS}&user={}", url_text(name));
+                    tr { td.fill { a href=(here(name)) { bdi { (name) } } } td.num { a href=(calls) { (costs.calls) } } td.num { (page.view.money(costs.cost_micros)) } }
+                }
+            }
+        }
+    };
+    let end = html! { "of campaigns with calls in the last " (KNOWN_DAYS) " days" };
+    Ok(section("Known users", &end, &wide("Known users", &table)))
 }
 
 fn here(name: &str) -> String {

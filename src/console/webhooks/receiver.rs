@@ -14,8 +14,8 @@ use crate::{
         layout::Content,
         page::{Page, PageResult},
         parts::{
-            Action, Confirmation, Tone, counted, empty, facts, icon, id, next_page, optional,
-            section, title, wide,
+            Action, Confirmation, Tone, coded, counted, empty, facts, icon, id, next_page,
+            optional, section, title, url_text, wide,
         },
         secret,
     },
@@ -65,20 +65,24 @@ pub(in crate::console) async fn show(
         None => None,
     };
     let here = format!("{HERE}/{given}");
+    let listed = match query.state.as_str() {
+        "" => here.clone(),
+        state => format!("{here}?state={}", url_text(state)),
+    };
     let more = if listing.next.is_some() { "first " } else { "" };
     let end = html! { (more) (counted(listing.items.len(), "delivery", "deliveries")) };
     let name = title(&webhook.url);
     let body = html! {
         (head(&page, &webhook, &name))
         @if let Some(reason) = &webhook.disabled_because { @if !webhook.enabled {
-            section."explain paused" #explain tabindex="-1" { (icon("paused")) div { p.lede { "The webhook is disabled: its deliveries are held until it is enabled." } p.next dir="auto" { (reason) } } }
+            section."explain paused" #explain tabindex="-1" { (icon("paused")) div { p.lede { "The webhook is disabled: its deliveries are held until it is enabled." } p.next dir="auto" { (coded(reason)) } } }
         } }
         @if let (true, Some(at)) = (webhook.enabled, webhook.failing_since) {
             section."explain failed" #explain tabindex="-1" { (icon("failed")) div { p.lede { "The receiver refuses or misses each delivery. It began " (page.view.time(at)) "." } p.next { "Look at the error of the latest delivery, repair the receiver, then replay what it missed." } } }
         }
         div.cols {
             div.stack {
-                @if let Some(delivery) = &chosen { (one(&page, delivery, &here)) }
+                @if let Some(delivery) = &chosen { (one(&page, delivery, &listed)) }
                 div {
                     div.filters {
                         nav.choice aria-label="State" {
@@ -89,7 +93,7 @@ pub(in crate::console) async fn show(
                     @if listing.items.is_empty() {
                         (empty("No delivery is in this list. Send a test, or wait for the end of a task.", &format!("dalsegno webhook test {given}")))
                     } @else {
-                        (section("Deliveries", &end, &table(&page, &listing.items, &here)))
+                        (section("Deliveries", &end, &table(&page, &listing.items, &listed)))
                     }
                     (next_page(&here, &[("state", &query.state)], listing.next.as_deref()))
                 }
@@ -200,7 +204,9 @@ fn replay(page: &Page, given: Uuid) -> Markup {
 /// A delivery with its whole error.
 fn one(page: &Page, delivery: &Delivery, here: &str) -> Markup {
     let time = |at: Option<chrono::DateTime<chrono::Utc>>| html! { @if let Some(at) = at { (page.view.time(at)) } };
+    let (tone, word) = delivery_state(delivery.state);
     let rows = facts(&[
+        ("State", tone.state(word, None)),
         ("Id", html! { code { (delivery.id) } }),
         ("Event", html! { (delivery.kind) }),
         ("Created", page.view.time(delivery.created_at)),
@@ -214,26 +220,32 @@ fn one(page: &Page, delivery: &Delivery, here: &str) -> Markup {
     html! { div #delivery { (section("Delivery", &end, &body)) } }
 }
 
+fn delivery_state(state: State) -> (Tone, &'static str) {
+    match state {
+        State::Waiting => (Tone::Waiting, "waiting"),
+        State::Delivered => (Tone::Done, "delivered"),
+        State::Failed => (Tone::Failed, "failed"),
+        State::Held => (Tone::Held, "held"),
+    }
+}
+
 fn table(page: &Page, items: &[Delivery], here: &str) -> Markup {
     let row = |delivery: &Delivery| {
         let given = delivery.id.to_string();
         let fields = [("id", given.as_str())];
-        let replay = Action::of::<ReplayDelivery>("Replay", "", &fields, here).class("btn slim");
-        let (tone, word) = match delivery.state {
-            State::Waiting => (Tone::Waiting, "waiting"),
-            State::Delivered => (Tone::Done, "delivered"),
-            State::Failed => (Tone::Failed, "failed"),
-            State::Held => (Tone::Held, "held"),
-        };
+        let join = if here.contains('?') { '&' } else { '?' };
+        let own = format!("{here}{join}delivery={given}#delivery");
+        let replay = Action::of::<ReplayDelivery>("Replay", "", &fields, &own).class("btn slim");
+        let (tone, word) = delivery_state(delivery.state);
         html! {
             tr {
                 td { (tone.state(word, None)) }
-                td { a href={ (here) "?delivery=" (given) "#delivery" } { (delivery.kind) } @if let Some(task) = delivery.task_id { div.tiny { a href={ "/tasks/" (task) } { (id("task", task)) } } } @else { div."tiny faint" { "test" } } }
+                td { a href=(own) { (delivery.kind) } @if let Some(task) = delivery.task_id { div.tiny { a href={ "/tasks/" (task) } { (id("task", task)) } } } @else { div."tiny faint" { "test" } } }
                 td { (page.view.time(delivery.created_at)) }
                 td.num { (delivery.attempts) }
                 td.text {
-                    @if let Some(status) = delivery.last_status { (status) " " }
-                    @if let Some(error) = &delivery.last_error { bdi { (title(error)) } }
+                    @if let Some(status) = delivery.last_status.filter(|_| delivery.last_error.is_none()) { (status) }
+                    @if let Some(error) = &delivery.last_error { bdi { (coded(&title(error))) } }
                     @if let Some(at) = delivery.next_at { div."tiny faint" { "next attempt " (page.view.time(at)) } }
                 }
                 td.num { @if delivery.state != State::Waiting { (replay.button(&page.view, &page.caller)) } @else if let Some(job) = delivery.job_id { a href={ "/work/jobs/" (job) } { "why it waits" } } }

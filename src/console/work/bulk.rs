@@ -12,11 +12,14 @@ use crate::{
         lists::task_table,
         names::Names,
         page::{Page, PageResult},
-        parts::{Tone, campaign_id, counted, duration, empty, next_page, optional, section, wide},
+        parts::{
+            Tone, campaign_id, coded, counted, duration, empty, next_page, optional, section,
+            url_text, wide,
+        },
     },
     domain::{
         bulk_actions::{Action, BulkAction, Preview, State},
-        tasks::TaskFilter,
+        tasks::{self, TaskFilter},
     },
     http::{
         Problem,
@@ -26,6 +29,8 @@ use crate::{
 };
 
 const HERE: &str = "/work/bulk";
+/// States of tasks that can be retried.
+const RETRIED: [tasks::State; 2] = [tasks::State::Failed, tasks::State::Cancelled];
 
 /// The action and its filter. A form sends empty fields for those that are not set.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -44,6 +49,11 @@ pub(in crate::console) struct PageQuery {
     after: String,
     #[serde(default)]
     before: String,
+    /// `failed` or `cancelled`; empty for both. Retries only.
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    ended_after: String,
     cursor: Option<uuid::Uuid>,
 }
 
@@ -56,6 +66,13 @@ impl PageQuery {
         }
     }
 
+    /// Reads the state of the tasks to retry.
+    fn state(&self) -> Result<Option<tasks::State>, Refusal> {
+        let read = |text: &str| RETRIED.into_iter().find(|state| state.as_str() == text);
+        let state = optional("the state of a task that can be retried", &self.state, read)?;
+        Ok(state.filter(|_| self.action != "cancel"))
+    }
+
     fn filter(&self, page: &Page) -> Result<TaskFilter, Refusal> {
         let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         let moment = |text: &str| optional("a time", text, |text| page.view.moment(text));
@@ -66,6 +83,8 @@ impl PageQuery {
             text: given(&self.text),
             created_after: moment(&self.after)?,
             created_before: moment(&self.before)?,
+            ended_after: moment(&self.ended_after)?,
+            state: self.state()?,
             ..TaskFilter::default()
         })
     }
@@ -76,7 +95,7 @@ pub(in crate::console) async fn show(Query(query): Query<PageQuery>, page: Page)
     let list = ListBulkActions { cursor: query.cursor, limit: Some(20) };
     let listing = page.caller.run(list).await?;
     let preview = match query.action() {
-        Some(action) => Some(preview(&page, &query, action).await?),
+        Some(action) => Some(preview(&page, &query, action, &names).await?),
         None => None,
     };
     let body = html! {
@@ -110,6 +129,8 @@ pub(in crate::console) async fn run(
         text: field("text"),
         after: field("after"),
         before: field("before"),
+        state: field("state"),
+        ended_after: field("ended_after"),
         cursor: None,
     };
     let Some(action) = query.action() else { return Ok(go_on(&headers, HERE)) };
@@ -138,6 +159,11 @@ fn form(query: &PageQuery, names: &Names) -> Markup {
             label { "Except campaign" (names.select_except("except_campaign_id", &query.except_campaign_id)) }
             label { "Agent" input name="agent" value=(query.agent) placeholder="any" size="12"; }
             label { "Words of the prompt" input type="search" name="text" value=(query.text) placeholder="any" maxlength="200"; }
+            label { "Only" select name="state" {
+                option value="" { "failed or cancelled" }
+                @for state in RETRIED { option value=(state.as_str()) selected[state.as_str() == query.state] { (state.as_str()) } }
+            } }
+            label { "Failed or ended after" input type="datetime-local" name="ended_after" value=(query.ended_after); }
             label { "Added after" input type="datetime-local" name="after" value=(query.after); }
             label { "Added before" input type="datetime-local" name="before" value=(query.before); }
             button.btn { "Preview" }
@@ -145,7 +171,12 @@ fn form(query: &PageQuery, names: &Names) -> Markup {
     }
 }
 
-async fn preview(page: &Page, query: &PageQuery, action: Action) -> Result<Markup, Refusal> {
+async fn preview(
+    page: &Page,
+    query: &PageQuery,
+    action: Action,
+    names: &Names,
+) -> Result<Markup, Refusal> {
     let filter = query.filter(page)?;
     if filter == TaskFilter::default() {
         return Ok(
@@ -155,10 +186,11 @@ async fn preview(page: &Page, query: &PageQuery, action: Action) -> Result<Marku
     let preview = page.caller.run(PreviewBulkAction { action, filter }).await?;
     let verb = if action == Action::Cancel { "Cancel" } else { "Retry" };
     let n = usize::try_from(preview.matched).unwrap_or(usize::MAX);
+    let table = task_table(page, &preview.tasks, Some(names), false).await?;
     let body = html! {
         @if n == 0 { div.empty { "No task matches. Nothing would change." } }
         @else {
-            (task_table(page, &preview.tasks))
+            (table)
             @if preview.tasks.len() < n { p."small faint after" { "and " (n - preview.tasks.len()) " more" } }
             (confirm(page, query, &preview, verb))
         }
@@ -181,6 +213,8 @@ fn confirm(page: &Page, query: &PageQuery, preview: &Preview, verb: &str) -> Mar
         ("text", &query.text),
         ("after", &query.after),
         ("before", &query.before),
+        ("state", &query.state),
+        ("ended_after", &query.ended_after),
         ("expected_count", &matched),
     ];
     html! {
@@ -215,10 +249,10 @@ fn table(page: &Page, actions: &[BulkAction], names: &Names) -> Markup {
         html! {
             tr {
                 td { (tone.state(word, None)) }
-                td.text { b { (verb) } " " (filter(&action.filter.0, page, names)) @if let Some(error) = &action.error { div.faint { bdi { (error) } } } }
+                td.text { b { (verb) } " " (filter(&action.filter.0, page, names)) @if let Some(error) = &action.error { div.faint { bdi { (coded(error)) } } } }
                 td.text { bdi { (action.reason) } }
-                td.num { (action.done) " of " (action.matched) @if action.skipped > 0 { span.faint { ", " (action.skipped) " skipped" } } }
-                td { (page.view.time(action.created_at)) }
+                td.num { a href=(tasks_of(action)) { (action.done) " of " (action.matched) } @if action.skipped > 0 { span.faint { ", " (action.skipped) " skipped" } } }
+                td { (page.view.calendar(action.created_at)) }
                 td.num { @if let Some(at) = action.started_at { (duration(ended - at)) } @else { a href={ "/work/jobs/" (action.job_id) } { "why" } } }
             }
         }
@@ -232,6 +266,16 @@ fn table(page: &Page, actions: &[BulkAction], names: &Names) -> Markup {
     wide("Bulk actions", &table)
 }
 
+/// Links to the tasks that the filter of an action names, as they are now.
+fn tasks_of(action: &BulkAction) -> String {
+    let filter = &action.filter;
+    let campaign = filter.campaign_id.map(|id| id.to_string());
+    let fields = [("campaign_id", &campaign), ("agent", &filter.agent), ("text", &filter.text)];
+    let set = fields.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let pairs: Vec<_> = set.map(|(name, value)| format!("{name}={}", url_text(value))).collect();
+    format!("/tasks?{}", pairs.join("&"))
+}
+
 fn filter(filter: &TaskFilter, page: &Page, names: &Names) -> Markup {
     html! {
         @if let Some(agent) = &filter.agent { "of " bdi { (agent) } " " }
@@ -239,8 +283,9 @@ fn filter(filter: &TaskFilter, page: &Page, names: &Names) -> Markup {
         @if let Some(campaign) = filter.except_campaign_id { "except in " (names.group(&campaign.to_string())) " " }
         @if let Some(state) = filter.state { (state.as_str()) " " }
         @if let Some(text) = &filter.text { "with “" bdi { (text) } "” " }
-        @if let Some(at) = filter.created_after { "after " (page.view.time(at)) " " }
-        @if let Some(at) = filter.created_before { "before " (page.view.time(at)) " " }
+        @if let Some(at) = filter.created_after { "added after " (page.view.calendar(at)) " " }
+        @if let Some(at) = filter.created_before { "added before " (page.view.calendar(at)) " " }
+        @if let Some(at) = filter.ended_after { "ended after " (page.view.calendar(at)) " " }
         @for tag in &filter.tags { "tagged " bdi { (tag) } " " }
     }
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::jobs::{state, state_of};
 use crate::{
     console::{
+        job_runs::{worker_of_present, worker_of_run},
         layout::Content,
         names::Names,
         page::{Page, PageResult},
@@ -16,7 +17,7 @@ use crate::{
         },
     },
     operations::{CancelJob, ExplainJob, HoldJob, ListJobs, ReleaseJob, RetryJob, ShowJob},
-    queue::admin::{Explanation, JobDetail, PresentRun, RunRecord},
+    queue::admin::{Explanation, JobDetail, RunRecord},
 };
 
 /// Longest input in the page.
@@ -58,7 +59,7 @@ pub(in crate::console) async fn show(Path(given): Path<i64>, page: Page) -> Page
                 div.stack { (runs(&page, &detail.runs)) (payload(detail, task)) }
                 aside."stack side" { (section("Facts", &html! {}, &job_facts(&page, detail, &names))) }
             }
-        }
+        } @else { (runs(&page, &explanation.runs)) }
     };
     let path = html! { a href="/work" { "Work" } span { "/" } a href="/work/jobs" { "Jobs" } };
     Ok(page.respond(Content { title: &name, path, body, watch: String::new() }).await?)
@@ -157,6 +158,7 @@ fn runs(page: &Page, runs: &[RunRecord]) -> Markup {
                 td { (tone.state(outcome(&run.outcome), None)) }
                 td.num { @if run.outcome == "snooze" { span.faint { "none" } } @else { (run.attempt) } }
                 td { (page.view.clock(run.ended_at)) }
+                td { (worker_of_run(run)) }
                 td.num { @if let Some(at) = run.started_at { (duration(run.ended_at - at)) } }
                 td.text { @if is_repeated { span.faint { "the same" } } @else { bdi { (sentence(&page.view, run.error.as_deref().unwrap_or_default())) } } }
             }
@@ -164,7 +166,7 @@ fn runs(page: &Page, runs: &[RunRecord]) -> Markup {
     };
     let table = html! {
         table.folds {
-            thead { tr { th { "Outcome" } th.num { "Attempt" } th { "Ended" } th.num { "Took" } th { "Error" } } }
+            thead { tr { th { "Outcome" } th.num { "Attempt" } th { "Ended" } th { "Worker" } th.num { "Took" } th { "Error" } } }
             tbody { @for run in runs.iter().enumerate() { (row(run)) } }
         }
     };
@@ -175,33 +177,22 @@ fn runs(page: &Page, runs: &[RunRecord]) -> Markup {
     section("Runs", &runs_words(runs), &body)
 }
 
-/// Counts the runs, and those that used up an attempt. A run that was put off uses up none.
+/// Counts the runs, and those that used up an attempt. A postponed run uses up none.
 fn runs_words(runs: &[RunRecord]) -> Markup {
-    let n_put_off = runs.iter().filter(|run| run.outcome == "snooze").count();
+    let n_postponed = runs.iter().filter(|run| run.outcome == "snooze").count();
     html! {
         (counted(runs.len(), "run", "runs"))
-        @if n_put_off > 0 { ", " (n_put_off) " put off" }
+        @if n_postponed > 0 { ", " (n_postponed) " postponed" }
     }
 }
 
 /// Names the outcome of a run.
 fn outcome(stored: &str) -> &str {
     match stored {
-        "snooze" => "put off",
+        "snooze" => "postponed",
         "retry" => "failed, retried",
         "given_back" => "given back",
         other => other,
-    }
-}
-
-fn worker(run: &PresentRun) -> Markup {
-    html! {
-        a href="/work" {
-            @match (&run.host, run.pid) {
-                (Some(host), Some(pid)) => { bdi { (host) } " (pid " (pid) ")" },
-                _ => (run.worker_id.to_string()),
-            }
-        }
     }
 }
 
@@ -234,7 +225,7 @@ fn job_facts(page: &Page, detail: &JobDetail, names: &Names) -> Markup {
         ("Group", html! { @if let Some(group) = &summary.group_key { (names.group(group)) } }),
         ("Priority", html! { (summary.priority) }),
         ("Attempt", html! { (summary.attempt) " of " (summary.max_attempts) }),
-        ("Runs on", html! { @if let Some(run) = &detail.running { (worker(run)) } }),
+        ("Runs on", html! { @if let Some(run) = &detail.running { (worker_of_present(run)) } }),
         (
             "Claimed",
             html! { @if let Some(run) = &detail.running { (page.view.time(run.claimed_at)) } },

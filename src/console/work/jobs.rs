@@ -11,8 +11,8 @@ use crate::{
         names::Names,
         page::{Page, PageResult},
         parts::{
-            Action, Tone, campaign_id, counted, duration, empty, next_page, optional, section,
-            title, url_text, wide,
+            Action, Tone, campaign_id, coded, counted, duration, empty, next_page, optional,
+            section, title, url_text, wide,
         },
     },
     operations::{JobState, ListJobs, ListedJob, RetryJob},
@@ -165,8 +165,8 @@ fn why(page: &Page, listed: &ListedJob) -> Markup {
     let due = job.due_at();
     html! {
         @match (job.state.as_str(), job.wait_reason.as_deref()) {
-            ("dead", _) => bdi { (title(job.reason.as_deref().unwrap_or_default())) },
-            ("held", _) => bdi { (title(job.reason.as_deref().unwrap_or("it failed"))) },
+            ("dead", _) => bdi { (coded(&title(job.reason.as_deref().unwrap_or_default()))) },
+            ("held", _) => bdi { (coded(&title(job.reason.as_deref().unwrap_or("it failed")))) },
             ("blocked", Some("lane_hold")) => "its lane is held",
             ("blocked", _) => "behind another job of its lane",
             ("running", _) => "runs now",

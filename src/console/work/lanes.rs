@@ -11,7 +11,9 @@ use crate::{
         layout::Content,
         names::Names,
         page::{Page, PageResult},
-        parts::{Action, Confirmation, Tone, counted, empty, next_page, section, url_text, wide},
+        parts::{
+            Action, Confirmation, Tone, coded, counted, empty, next_page, section, url_text, wide,
+        },
     },
     domain::class::Kind,
     operations::{HoldLane, LaneName, ListLanes, Refusal, ReleaseLane, ShowLane},
@@ -84,7 +86,7 @@ fn row(lane: &LaneView, names: &Names) -> Markup {
         li {
             a.clip href={ "/work/lanes?name=" (url_text(&lane.lane)) } { bdi { (names.lane(&lane.lane)) } }
             (dots(&lane.members))
-            div.clip { (lane_state(lane)) }
+            div.lane-state { (lane_state(lane)) }
         }
     }
 }
@@ -142,7 +144,7 @@ async fn one(page: &Page, name: &str, names: &Names) -> PageResult {
         @if let Some(reason) = &lane.held {
             section."explain held" #explain tabindex="-1" {
                 (super::super::parts::icon("held"))
-                div { p.lede { "The lane is held: none of its jobs starts until it is released." } p.next dir="auto" { bdi { (reason) } @if let Some(at) = lane.held_at { ", since " (page.view.time(at)) } } }
+                div { p.lede { "The lane is held: none of its jobs starts until it is released." } p.next dir="auto" { bdi { (coded(reason)) } @if let Some(at) = lane.held_at { ", since " (page.view.time(at)) } } }
             }
         }
         (dots(&lane.members))

@@ -45,7 +45,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
         (head(&page, name, queue, sums))
         (tab_bar(&page, "/work", name).await?)
         @if let Some(QueueView { pause_reason: Some(reason), .. }) = queue {
-            section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The queue is paused: no job starts until it is resumed." } p.next dir="auto" { (reason) } } }
+            section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The queue is paused: no job starts until it is resumed." } p.next dir="auto" { (super::parts::coded(reason)) } } }
         }
         @match queue.zip(sums) {
             Some((queue, sums)) => (strip(queue, sums)),

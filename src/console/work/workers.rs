@@ -7,7 +7,7 @@ use crate::{
     console::{
         names::Names,
         page::Page,
-        parts::{Tone, duration, empty, section, wide},
+        parts::{Tone, counted, duration, empty, section, wide},
     },
     operations::WorkerActivity,
     queue::admin::{WorkerLoad, WorkerRun},
@@ -46,20 +46,27 @@ pub(super) fn show(page: &Page, queue: &str, activity: &WorkerActivity, names: &
     let axis = Axis { begin: activity.since, now: page.view.now };
     let serves = |worker: &&WorkerLoad| worker.queues.iter().any(|name| name == queue);
     let workers: Vec<_> = activity.workers.iter().filter(serves).collect();
-    let live = workers.iter().filter(|worker| worker.gone_at.is_none());
-    let n_slots: i32 = live.clone().map(|worker| worker.slots).sum();
+    let (live, gone): (Vec<&WorkerLoad>, Vec<&WorkerLoad>) =
+        workers.iter().copied().partition(|worker| worker.gone_at.is_none());
+    let n_slots: i32 = live.iter().map(|worker| worker.slots).sum();
     let is_live = |run: &&WorkerRun| {
         run.ended_at.is_none() && workers.iter().any(|worker| worker.id == run.worker_id)
     };
     let n_running = activity.runs.iter().filter(is_live).count();
-    let end = html! { (live.count()) " of " (workers.len()) " live · " (n_running) " of " (n_slots) " slots · last " (duration(axis.now - axis.begin)) };
+    let end = html! { (live.len()) " of " (workers.len()) " live · " (n_running) " of " (n_slots) " slots · last " (duration(axis.now - axis.begin)) };
     let body = html! {
         @if workers.is_empty() {
             (empty("No worker serves this queue. Jobs wait until one is started.", &format!("dalsegno worker {}", if queue == "upkeep" { "upkeep" } else { "turns" })))
         } @else {
             div.slots {
                 (axis_row(page, &axis))
-                @for worker in &workers { (rows(page, &axis, worker, activity, names)) }
+                @for worker in &live { (rows(page, &axis, worker, activity, names)) }
+            }
+            @if !gone.is_empty() {
+                details.after open[live.is_empty()] {
+                    summary { (counted(gone.len(), "worker", "workers")) " that ended in this time" }
+                    div.slots { @for worker in &gone { (rows(page, &axis, worker, activity, names)) } }
+                }
             }
             (legend())
             details.after { summary { "The same as a table" } (wide("Workers", &table(page, &workers, activity))) }
@@ -69,7 +76,7 @@ pub(super) fn show(page: &Page, queue: &str, activity: &WorkerActivity, names: &
 }
 
 fn axis_row(page: &Page, axis: &Axis) -> Markup {
-    let room = axis.percent(axis.now) - 8.0;
+    let room = axis.percent(axis.now) - 14.0;
     html! {
         div.axis {}
         svg."chart axis" aria-hidden="true" {
@@ -196,7 +203,7 @@ fn legend() -> Markup {
         ul.legend {
             (entry(Tone::Done, "bar-soft", "done"))
             (entry(Tone::Running, "bar-tone", "running"))
-            (entry(Tone::Waiting, "bar-tone", "comes again"))
+            (entry(Tone::Waiting, "bar-tone", "postponed or retried"))
             (entry(Tone::Failed, "bar-tone", "failed or lost"))
             (entry(Tone::Running, "bar-soft", "lease, until the dashed end"))
         }

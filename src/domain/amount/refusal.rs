@@ -90,10 +90,19 @@ impl Owner {
         match self {
             Self::Campaign(id) | Self::Experiments(id) => format!("dalsegno campaign budget {id}"),
             Self::Task(id) => format!("dalsegno task budget {id}"),
-            Self::Agent(name) => format!("dalsegno budget set agent {name}"),
-            Self::User(name) => format!("dalsegno budget set user {name}"),
+            Self::Agent(name) => format!("dalsegno budget set agent {}", quote(name)),
+            Self::User(name) => format!("dalsegno budget set user {}", quote(name)),
             Self::Day(_) => "dalsegno budget set day".to_owned(),
         }
+    }
+}
+
+/// Quotes a name for a shell, unless it is a plain word. A backtick would end the command in a message.
+fn quote(name: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./@:".contains(&byte);
+    match name.bytes().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', r"'\''")),
     }
 }
 

@@ -1,21 +1,27 @@
 //! A cost report as comma-separated values, as RFC 4180 describes.
 
-use super::{CostLine, CostReport, Costs};
+use super::{CostLine, CostReport, Costs, Dimension};
+use crate::domain::amount::format_money;
 
-const COUNTS: [&str; 7] = [
+const COUNTS: [&str; 8] = [
     "calls",
     "input_tokens",
     "output_tokens",
     "cache_read_tokens",
     "cache_creation_tokens",
+    "cost",
     "cost_micros",
     "currency",
 ];
 
 impl CostReport {
-    /// Formats the lines with amounts in millionths and all counts.
+    /// Formats the lines with amounts in units and millionths of the currency, and all counts. Names of campaigns stand beside their ids.
     pub fn to_csv(&self) -> String {
-        let head = self.dimensions().map(|dimension| dimension.as_str().to_owned());
+        let of = |dimension: Dimension| match dimension {
+            Dimension::Campaign => vec!["campaign".to_owned(), "campaign_name".to_owned()],
+            other => vec![other.as_str().to_owned()],
+        };
+        let head = self.dimensions().flat_map(of);
         let head = head.chain(COUNTS.map(str::to_owned)).collect();
         let rows = std::iter::once(head).chain(self.lines.iter().map(|line| self.cells(line)));
         rows.map(|cells: Vec<String>| {
@@ -33,18 +39,26 @@ impl CostReport {
             cache_read_tokens,
             cache_creation_tokens,
         } = line.costs;
-        let counts = [
-            calls,
-            input_tokens,
-            output_tokens,
-            cache_read_tokens,
-            cache_creation_tokens,
-            cost_micros,
-        ];
-        let values = [&line.value, &line.second].into_iter().take(self.dimensions().count());
-        let values = values.map(|value| value.clone().unwrap_or_default());
+        let counts = [calls, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens];
+        let values = [&line.value, &line.second].into_iter().zip(self.dimensions());
+        let values = values.flat_map(|(value, dimension)| {
+            let value = value.clone().unwrap_or_default();
+            match dimension {
+                Dimension::Campaign => vec![value.clone(), self.campaign_name(&value)],
+                _ => vec![value],
+            }
+        });
         let counts = counts.iter().map(i64::to_string);
-        values.chain(counts).chain([self.currency.clone()]).collect()
+        let amounts = [format_money(cost_micros), cost_micros.to_string(), self.currency.clone()];
+        values.chain(counts).chain(amounts).collect()
+    }
+}
+
+impl CostReport {
+    /// Returns the name of a campaign; empty if it has been erased.
+    fn campaign_name(&self, id: &str) -> String {
+        let name = id.parse().ok().and_then(|id| self.campaign_names.get(&id));
+        name.cloned().unwrap_or_default()
     }
 }
 
@@ -76,7 +90,18 @@ mod tests {
         let csv = report.to_csv();
         let lines: Vec<&str> = csv.split("\r\n").collect();
         assert!(lines[0].starts_with("agent,user,calls,input_tokens,"), "{csv}");
-        assert_eq!(lines[1], "\"a \"\"b\"\", c\",,2,7,0,0,0,1250000,EUR");
+        assert_eq!(lines[1], "\"a \"\"b\"\", c\",,2,7,0,0,0,1.25,1250000,EUR");
+        let id = uuid::Uuid::from_u128(7);
+        let named = CostReport {
+            by: Dimension::Campaign,
+            and: None,
+            lines: vec![CostLine { value: Some(id.to_string()), second: None, costs }],
+            campaign_names: [(id, "Harbour series".to_owned())].into(),
+            ..report
+        };
+        let of_campaign = named.to_csv();
+        assert!(of_campaign.starts_with("campaign,campaign_name,calls,"), "{of_campaign}");
+        assert!(of_campaign.contains(&format!("{id},Harbour series,2,")), "{of_campaign}");
         assert_eq!(lines.len(), 3, "each line ends with CR LF");
     }
 }

@@ -307,6 +307,7 @@ mod tests {
             job_id: 7,
             state: "running".to_owned(),
             because: "Attempt 1 of 5 started 12 s ago on worker-2 (pid 41).".to_owned(),
+            runs: Vec::new(),
             next: "There is nothing to do.".to_owned(),
             cause: admin::Cause::Explained,
         });

@@ -327,6 +327,7 @@ mod tests {
                 job_id: 7,
                 state: job.to_owned(),
                 because: "It is next in the queue.".to_owned(),
+                runs: Vec::new(),
                 next: "One of 2 workers takes it.".to_owned(),
                 cause: admin::Cause::Explained,
             },

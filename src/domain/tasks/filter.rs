@@ -47,6 +47,13 @@ pub struct TaskFilter {
         deserialize_with = "timestamp::optional"
     )]
     pub created_after: Option<DateTime<Utc>>,
+    /// Bulk actions only: tasks that ended at this moment or later.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "timestamp::optional"
+    )]
+    pub ended_after: Option<DateTime<Utc>>,
     /// In the prompt, whether in capitals or not.
     #[schema(min_length = 1, max_length = 200)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,9 +132,11 @@ pub async fn count_matching(
         query_scalar,
         fetch_one(executor),
         r#"count(*) as "count!""#,
-        "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($13) and t.created_at <= $14",
+        "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($13) and t.created_at <= $14
+         and ($15::timestamptz is null or t.ended_at >= $15)",
         &names(states) as &[&str],
         until,
+        filter.ended_after,
     )
     .map_err(StatementError::to("count tasks"))
 }
@@ -147,11 +156,12 @@ pub async fn list_matching(
         fetch_all(executor),
         "t.id",
         "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($13) and t.created_at <= $14
-         and t.id > coalesce($15, '00000000-0000-0000-0000-000000000000'::uuid) order by t.id limit $16",
+         and t.id > coalesce($15, '00000000-0000-0000-0000-000000000000'::uuid) and ($17::timestamptz is null or t.ended_at >= $17) order by t.id limit $16",
         &names(states) as &[&str],
         until,
         after,
         limit,
+        filter.ended_after,
     )
     .map_err(StatementError::to("list tasks"))
 }

@@ -20,7 +20,7 @@ const CALLS: &str = "insert into dalsegno.usage
       from generate_series(0, 119) as n";
 
 impl Scenery {
-    async fn charge(&self) {
+    pub async fn charge(&self) {
         sqlx::query(CALLS)
             .bind(self.world.campaign.id)
             .bind(self.session_id)
@@ -63,6 +63,11 @@ async fn the_csv_file_has_the_lines_of_the_page() {
     let all = "select sum(cost_micros)::bigint from dalsegno.usage";
     let stored: i64 = sqlx::query_scalar(all).fetch_one(&scenery.app.pool).await.unwrap();
     assert_eq!(sum, stored);
+    let path = "/cost/report.csv?by=campaign&days=30";
+    let named = send(scenery.app.address, "GET", path, &[], "").await.body;
+    assert!(named.starts_with("day,campaign,campaign_name,calls,"), "{named}");
+    let campaign = &scenery.world.campaign;
+    assert!(named.contains(&format!("{},{},", campaign.id, campaign.name)), "{named}");
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod flow;
 mod forms;
 mod interruption;
 mod keyboard;
+mod lists;
 mod live;
 mod long;
 mod looks;

@@ -194,6 +194,7 @@ impl Scenery {
         vec![
             ("overview", "/".to_owned()),
             ("tasks", "/tasks".to_owned()),
+            ("task-choose", "/tasks/new".to_owned()),
             ("task-done", format!("/tasks/{done}")),
             ("task-waiting", format!("/tasks/{waiting}")),
             ("task-hostile", format!("/tasks/{hostile}")),

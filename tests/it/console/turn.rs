@@ -44,7 +44,7 @@ async fn a_turn_shows_its_phases_calls_and_tools() {
     let turns = TwoTurns::new().await;
     let page = turns.app.get(&TwoTurns::path(&turns.second)).await;
     assert_eq!(page.status, 200, "{}", page.body);
-    let rows: Vec<_> = ["Load and gate", "Begin", "status", "Commit"]
+    let rows: Vec<_> = ["Load and check", "Begin", "status", "Commit"]
         .iter()
         .filter(|row| page.body.contains(&format!(">{row}<")))
         .collect();
@@ -53,6 +53,28 @@ async fn a_turn_shows_its_phases_calls_and_tools() {
     let rerun = format!("dalsegno turn rerun {session} --turn {turn} --call 1");
     assert!(page.body.contains(&rerun), "{}", page.body);
     assert_eq!(rows, [&"Begin", &"status"], "the clock of the test stands still: {}", page.body);
+}
+
+#[tokio::test]
+async fn an_ended_attempt_names_its_worker_as_long_as_the_run_is_kept() {
+    let turns = TwoTurns::new().await;
+    let worker = format!("(pid {})", std::process::id());
+    let paths = [
+        format!("/tasks/{}", turns.second.id),
+        TwoTurns::path(&turns.second),
+        format!("/work/jobs/{}", turns.second.job_id),
+    ];
+    for path in &paths {
+        let page = turns.app.get(path).await.body;
+        assert!(page.contains(&worker), "{path}: {page}");
+    }
+    let page = turns.app.get(&paths[1]).await.body;
+    assert!(page.contains("<h2>Answer</h2>") && page.contains("Part two."), "{page}");
+    sqlx::query("delete from dalsegno.runs").execute(&turns.app.pool).await.unwrap();
+    for path in &paths[..2] {
+        let page = turns.app.get(path).await.body;
+        assert!(!page.contains(&worker) && page.contains("no longer kept"), "{path}: {page}");
+    }
 }
 
 #[tokio::test]

@@ -116,7 +116,7 @@ pub struct PresentRun {
 }
 
 /// One ended attempt.
-#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RunRecord {
     /// The lease it held.
     pub lease: i64,
@@ -126,6 +126,12 @@ pub struct RunRecord {
     pub outcome: String,
     /// The worker of the run.
     pub worker_id: Option<Uuid>,
+    /// The host of the worker, as long as the worker is kept.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// The process of the worker.
+    #[serde(default)]
+    pub pid: Option<i32>,
     /// When it was claimed.
     pub started_at: Option<DateTime<Utc>>,
     /// When it ended.
@@ -237,8 +243,9 @@ pub async fn find_job(conn: &mut PgConnection, job_id: i64) -> Result<JobDetail,
 pub async fn runs_of(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Vec<RunRecord>, Error> {
     sqlx::query_as!(
         RunRecord,
-        "SELECT lease, attempt, outcome, worker_id, started_at, ended_at, error FROM dalsegno.runs
-          WHERE job_id = $1 ORDER BY ended_at DESC LIMIT 100",
+        r#"SELECT r.lease, r.attempt, r.outcome, r.worker_id, w.host AS "host?", w.pid AS "pid?", r.started_at, r.ended_at, r.error
+             FROM dalsegno.runs AS r LEFT JOIN dalsegno.workers AS w ON w.id = r.worker_id
+            WHERE r.job_id = $1 ORDER BY r.ended_at DESC LIMIT 100"#,
         job_id
     )
     .fetch_all(executor)

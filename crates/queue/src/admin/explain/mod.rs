@@ -7,6 +7,7 @@ mod reasons;
 use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 
+use super::RunRecord;
 use crate::error::Error;
 
 /// The explanation of a job's state.
@@ -24,6 +25,9 @@ pub struct Explanation {
     /// The cause, for callers that know more about it than the queue.
     #[serde(skip)]
     pub cause: Cause,
+    /// Its ended runs that are still kept, the newest first. A caller adds them.
+    #[serde(default)]
+    pub runs: Vec<RunRecord>,
 }
 
 /// A cause of a wait, about which the application knows more than the queue.
@@ -150,7 +154,7 @@ impl JobFacts {
             _ => self.unknown(),
         };
         let (state, cause) = (self.state.clone(), self.cause());
-        Explanation { job_id: self.id, state, because, next, cause }
+        Explanation { job_id: self.id, state, because, next, cause, runs: Vec::new() }
     }
 
     fn cause(&self) -> Cause {

@@ -1,0 +1,87 @@
+//! Lists of tasks, conversations, campaigns and users: what a row names, and the filters.
+
+use serde_json::json;
+
+use super::scenery::{Scenery, USER};
+
+#[tokio::test]
+async fn a_waiting_task_names_its_campaign_and_its_reason() {
+    let scenery = Scenery::new().await;
+    let campaign = &scenery.world.campaign;
+    let task = scenery.add_apart("Part 11: The storm.").await;
+    let page = scenery.page("/tasks?state=queued").await;
+    assert!(page.contains(&format!("<bdi>{}</bdi>", campaign.name)), "{page}");
+    assert!(page.contains("for a free slot"), "{page}");
+    let new = "href=\"/tasks/new?campaign_id=\"";
+    assert!(page.contains(new) && page.contains("name=\"campaign_id\""), "{page}");
+    let hold = format!("/v1/jobs/{}/hold", task.job_id);
+    scenery.send("POST", &hold, &json!({ "reason": "legal reads `it` first" })).await;
+    let page = scenery.page("/tasks?state=queued").await;
+    assert!(page.contains("legal reads <code>it</code> first"), "{page}");
+    let pause = format!("/v1/campaigns/{}/pause", campaign.id);
+    scenery.send("POST", &pause, &json!({ "reason": "client call" })).await;
+    let paused = scenery.page(&format!("/tasks?campaign_id={}", campaign.id)).await;
+    assert!(paused.contains("campaign or queue"), "{paused}");
+    let other = scenery.page(&format!("/tasks?campaign_id={}", scenery.hostile_campaign)).await;
+    assert!(!other.contains("The storm"), "{other}");
+}
+
+#[tokio::test]
+async fn conversations_are_narrowed_by_campaign_and_agent() {
+    let scenery = Scenery::new().await;
+    let campaign = &scenery.world.campaign;
+    let session = format!("/sessions/{}", scenery.session_id);
+    let all = scenery.page("/sessions").await;
+    assert!(all.contains(&session) && all.contains(&campaign.name), "{all}");
+    let own = scenery.page(&format!("/sessions?campaign_id={}", campaign.id)).await;
+    assert!(own.contains(&session), "{own}");
+    for query in [format!("campaign_id={}", scenery.hostile_campaign), "agent=planner".to_owned()] {
+        let none = scenery.page(&format!("/sessions?{query}")).await;
+        assert!(!none.contains(&session) && none.contains("Show all"), "{none}");
+    }
+}
+
+#[tokio::test]
+async fn campaigns_have_their_waiting_tasks_and_their_cost() {
+    let scenery = Scenery::new().await;
+    scenery.charge().await;
+    let page = scenery.page("/campaigns").await;
+    let waiting = format!("/tasks?state=queued&amp;campaign_id={}", scenery.world.campaign.id);
+    let cost = format!("/cost?by=agent&amp;campaign_id={}", scenery.world.campaign.id);
+    assert!(page.contains(&waiting) && page.contains(&cost), "{page}");
+    let users = scenery.page("/users").await;
+    assert!(users.contains("/users?name=kim%40example.org") && users.contains(USER), "{users}");
+}
+
+#[tokio::test]
+async fn the_preview_of_a_bulk_action_has_no_second_selection() {
+    let scenery = Scenery::new().await;
+    let cancel = format!("/v1/tasks/{}/cancel", scenery.waiting);
+    scenery.send("POST", &cancel, &json!({})).await;
+    let preview = scenery.page("/work/bulk?action=retry&state=cancelled&text=quay").await;
+    assert!(
+        preview.contains("Retry 1 task?") && !preview.contains("id=\"selection\""),
+        "{preview}"
+    );
+    assert!(preview.contains(&scenery.world.campaign.name), "{preview}");
+    for none in ["state=failed&text=quay", "text=quay&ended_after=2026-12-24T00:00"] {
+        let preview = scenery.page(&format!("/work/bulk?action=retry&{none}")).await;
+        assert!(preview.contains("No task matches"), "{none}: {preview}");
+    }
+    let since =
+        scenery.page("/work/bulk?action=retry&text=quay&ended_after=2026-01-01T00:00").await;
+    assert!(since.contains("Retry 1 task?"), "{since}");
+}
+
+#[tokio::test]
+async fn agents_and_actions_are_found_by_their_names() {
+    let scenery = Scenery::new().await;
+    let found = scenery.page("/find?q=copywr").await;
+    assert!(found.contains("href=\"/catalogue/agent/copywriter\""), "{found}");
+    for (word, target) in
+        [("pause", "/work"), ("stop", "/tasks?state=running"), ("retry", "/work/bulk?action=retry")]
+    {
+        let found = scenery.page(&format!("/find?q={word}")).await;
+        assert!(found.contains(&format!("href=\"{target}\"")), "{word}: {found}");
+    }
+}
