@@ -54,6 +54,7 @@ pub mod operation_keys;
 pub mod parameters;
 pub mod posts;
 pub mod prices;
+pub mod prompt_versions;
 pub mod reruns;
 pub mod result_schemas;
 pub mod schedules;

@@ -10,7 +10,7 @@ use crate::domain::{
     class::{Class, Kind},
     files::{Problem, SourceFile, SourceKind, nearest},
     flows::Templates,
-    sessions::{self, PromptVersion},
+    prompt_versions::{self, PromptVersion},
 };
 use crate::jobs::agent_problems;
 
@@ -122,7 +122,7 @@ impl Operation for ListPromptVersions {
             |agent: &Agent| [MAIN, ""].map(|instance| catalogue.prompt_hash(agent, instance));
         let current = catalogue.agent(&self.name).map(|agent| hashes(agent).to_vec());
         let current = current.unwrap_or_default();
-        let items = sessions::prompt_versions(&call.pool, &self.name, &current).await?;
+        let items = prompt_versions::list(&call.pool, &self.name, &current).await?;
         Ok(PromptVersions { items })
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     domain::{
         files::{SourceFile, SourceKind},
         ids::short,
-        sessions::PromptVersion,
+        prompt_versions::PromptVersion,
     },
     operations::{Files, ListFiles, ListPromptVersions, ShowFile},
 };

@@ -8,7 +8,7 @@ use crate::{
         page::Page,
         parts::{Tone, counted, empty, section, wide, word_diff},
     },
-    domain::{class::Kind, files::SourceFile, sessions::PromptVersion},
+    domain::{class::Kind, files::SourceFile, prompt_versions::PromptVersion},
     operations::{CompareContexts, ListPromptVersions, PartDiff, Refusal, ShowContext},
 };
 

@@ -19,7 +19,6 @@ mod generations;
 mod list;
 mod open;
 mod people;
-mod prompt_versions;
 mod running;
 mod transcript;
 mod ttl;
@@ -49,7 +48,6 @@ pub use self::{
     },
     open::{NewSession, ask_rebuild},
     people::{expire, reset, reset_some},
-    prompt_versions::{PromptVersion, prompt_versions},
     running::ProviderSession,
     transcript::{transcript, transcript_before},
     ttl::Config,

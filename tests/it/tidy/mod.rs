@@ -78,6 +78,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "config",
             "db",
             "domain",
+            "jobs",
             "private_postgres",
             "providers",
             "queue",
@@ -269,7 +270,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "text_search",
         ],
     ),
-    ("phases", &["context_previews", "estimates", "turn_phases"]),
+    ("phases", &["context_previews", "estimates", "prompt_versions", "turn_phases"]),
     ("retention", &["cleanups", "erasures"]),
     ("overview", &["attention"]),
 ];
@@ -515,6 +516,7 @@ fn tables_are_named_only_in_their_own_module() {
             || path.starts_with("src/domain/fidelity")
             || path.starts_with("src/domain/costs")
             || path.starts_with("src/domain/text_search")
+            || path.starts_with("src/domain/prompt_versions.sql")
             || path.starts_with("src/domain/context_texts.sql");
         if is_of_several && path.extension().is_some_and(|it| it == "sql") {
             continue;

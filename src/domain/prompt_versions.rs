@@ -30,19 +30,14 @@ pub struct PromptVersion {
 }
 
 /// Lists the versions of an agent's prompt, the last used first. `current`: the hashes of sessions that open now.
-pub async fn prompt_versions(
+pub async fn list(
     executor: impl PgExecutor<'_>,
     agent: &str,
     current: &[String],
 ) -> Result<Vec<PromptVersion>, StatementError> {
-    sqlx::query_as!(
+    sqlx::query_file_as!(
         PromptVersion,
-        r#"select prompt_hash as "prompt_hash!", prompt_hash = any ($2) as "is_current!", min(created_at) as "first_used_at!",
-                  max(used_at) as "last_used_at!", count(*) as "sessions!", sum((select count(*) from dalsegno.turns as t where t.session_id = sessions.id))::bigint as "turns!",
-                  (array_agg(id order by used_at desc, id desc))[1] as "last_session_id!",
-                  (array_agg(turn_count order by used_at desc, id desc))[1] as "last_session_turns!"
-             from dalsegno.sessions where agent_type = $1
-            group by prompt_hash order by max(used_at) desc, prompt_hash limit $3"#,
+        "src/domain/prompt_versions.sql",
         agent,
         current,
         MAX_VERSIONS,
