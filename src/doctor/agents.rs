@@ -10,7 +10,7 @@ use crate::{
         flows::{self, Templates},
         text::count,
     },
-    jobs,
+    tools,
 };
 
 const CHECK: &str = "agents";
@@ -50,7 +50,7 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
 
 /// Reports keys with which agents cannot work as their files say. The service accepts these files.
 fn report_warnings(catalogue: &Catalogue, config: &Config, what: String) -> Finding {
-    let warnings = Problems(jobs::agent_problems(catalogue, &config.agents));
+    let warnings = Problems(tools::agent_problems(catalogue, &config.agents));
     match warnings.is_empty() {
         true => Finding::ok(CHECK, what, WHY),
         false => {

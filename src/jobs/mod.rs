@@ -41,7 +41,7 @@ use std::sync::Arc;
 #[cfg(feature = "test-fakes")]
 pub use self::run_turn::crash_points::CrashPoint;
 pub use self::{
-    agent_checks::{agent_problems, ignored_key_reasons},
+    agent_checks::ignored_key_reasons,
     calibrations::Calibrations,
     endpoint::Endpoint,
     erased_files::{remove_erased_files, sweep_erased},

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, Operation, Refusal, Spec};
-use crate::domain::{
-    agents::{Agent, LookupError, MAIN},
-    class::{Class, Kind},
-    files::{Problem, SourceFile, SourceKind, nearest},
-    flows::Templates,
-    prompt_versions::{self, PromptVersion},
+use crate::{
+    domain::{
+        agents::{Agent, LookupError, MAIN},
+        class::{Class, Kind},
+        files::{Problem, SourceFile, SourceKind, nearest},
+        flows::Templates,
+        prompt_versions::{self, PromptVersion},
+    },
+    tools::agent_problems,
 };
-use crate::jobs::agent_problems;
 
 const TAG: &str = "agents";
 const UNKNOWN_FILE: Class = Class::of(Kind::NotFound, "unknown_file");

@@ -21,6 +21,7 @@
 //!
 //! Text that other people and agents have written is returned as JSON strings, so it cannot pass for a field.
 
+mod agent_problems;
 mod archive;
 mod arguments;
 mod blackboard;
@@ -61,17 +62,17 @@ use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use tokio::sync::OwnedSemaphorePermit;
 
-use self::{arguments::Cursor, pages::ToolAnswer, refusal::Refusal, tool::Call};
 pub use self::{
+    agent_problems::agent_problems,
     caller::{Caller, Operator, Role, Turn},
     metrics::{METRICS, describe},
     permissions::{SERVER, are_granted},
     question_embeddings::Meanings,
-    rule_problems::{RuleProblem, rule_problems},
     settings::{Sections, Settings, Tools},
     table::{Line, markdown, table},
     token::{TokenError, turn_of},
 };
+use self::{arguments::Cursor, pages::ToolAnswer, refusal::Refusal, tool::Call};
 use crate::{
     domain::{agents::Agent, audit},
     transcript::ToolSpec,

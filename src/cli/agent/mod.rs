@@ -24,6 +24,7 @@ use crate::{
     jobs,
     operations::{Agents, ListAgents},
     providers::{self, claude},
+    tools,
 };
 
 #[derive(Debug, Subcommand)]
@@ -137,7 +138,7 @@ fn check(
                 }
             }
             let mut problems = catalogue.problems();
-            problems.0.extend(jobs::agent_problems(&catalogue, config));
+            problems.0.extend(tools::agent_problems(&catalogue, config));
             problems.0.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
             (problems, catalogue.agents().count())
         }

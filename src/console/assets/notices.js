@@ -1,6 +1,8 @@
 // The icon and the notifications of the browser for what needs a person. Notifications are off until a person switches them on.
 const WANTED = "notify";
 const SHOWN = "notified";
+// A tab may still have an older list, in which a thing is missing for a moment. It is forgotten when it has been missing for so long.
+const FORGET_AFTER_MS = 60_000;
 
 const isPossible = () => "Notification" in window && "locks" in navigator && window.isSecureContext;
 const isOn = () => isPossible() && Notification.permission === "granted" && read(WANTED) === "on";
@@ -21,12 +23,21 @@ function write(key, value) {
   }
 }
 
+// The keys of things that were shown, each with the time since which it is missing; 0 while it is there.
 function known() {
   try {
-    return new Set(JSON.parse(read(SHOWN)) ?? []);
+    return new Map(JSON.parse(read(SHOWN)) ?? []);
   } catch {
-    return new Set();
+    return new Map();
   }
+}
+
+function remember(before, items) {
+  const now = Date.now();
+  const missing = [...before].map(([key, since]) => [key, since || now]);
+  const kept = missing.filter(([, since]) => now - since < FORGET_AFTER_MS);
+  const present = items.map((item) => [item.key, 0]);
+  write(SHOWN, JSON.stringify([...new Map([...kept, ...present])]));
 }
 
 function raise(items) {
@@ -48,7 +59,7 @@ function announce(items) {
   navigator.locks.request(SHOWN, () => {
     const before = known();
     const fresh = items.filter((item) => !before.has(item.key));
-    write(SHOWN, JSON.stringify(items.map((item) => item.key)));
+    remember(before, items);
     if (fresh.length > 0) raise(fresh);
   });
 }
@@ -82,7 +93,7 @@ async function toggle() {
   }
   if (await Notification.requestPermission() !== "granted") return;
   // What is open now is on the page already.
-  write(SHOWN, JSON.stringify(newest.map((item) => item.key)));
+  remember(new Map(), newest);
   write(WANTED, "on");
 }
 

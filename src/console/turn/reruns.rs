@@ -7,8 +7,8 @@ use crate::{
     console::{
         page::Page,
         parts::{
-            Action, Confirmation, Tone, coded, counted, duration, rendered, section, sentence,
-            title, tokens, wide, word_diff,
+            Action, Confirmation, Tone, beginning, coded, counted, duration, rendered, section,
+            sentence, title, tokens, wide, word_diff,
         },
     },
     domain::{
@@ -52,11 +52,15 @@ pub(super) fn answer(detail: &Detail, calls: Option<&TurnReruns>) -> Markup {
         return html! {};
     };
     let session = calls.original.session_id;
+    let place = detail.prompt_seq.map_or_else(
+        || format!("/sessions/{session}"),
+        |seq| format!("/sessions/{session}?cursor={}#m{seq}", seq - 1),
+    );
     let end = html! {
-        (counted(text.split_whitespace().count(), "word", "words"))
-        @if let Some(seq) = detail.prompt_seq { " · " a href={ "/sessions/" (session) "?cursor=" (seq - 1) "#m" (seq) } { "in the transcript" } }
+        (counted(text.split_whitespace().count(), "word", "words")) " · " a href=(place) { "in the transcript" }
     };
-    let body = html! { details { summary { bdi { (title(text)) } } (rendered(text)) } };
+    let body =
+        html! { details { summary { bdi { (title(text)) } } (beginning(text, &place, rendered)) } };
     section("Answer", &end, &body)
 }
 

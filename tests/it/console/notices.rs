@@ -38,6 +38,11 @@ impl Scenery {
         self.send("POST", &path, &json!({ "reason": "its notes are reviewed" })).await;
     }
 
+    async fn cancel_jobs(&self) {
+        let cancel = "select dalsegno.cancel(id, 'not needed here') from dalsegno.jobs";
+        sqlx::query(cancel).execute(&self.app.pool).await.unwrap();
+    }
+
     async fn resume(&self, agent: &str) {
         let path = format!("/v1/campaigns/{}/agents/{agent}/resume", self.world.campaign.id);
         self.send("POST", &path, &json!({})).await;
@@ -51,6 +56,9 @@ const ATTENTION: &str =
 async fn six_tabs_raise_one_notification_for_a_new_thing() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;
+    // Ready jobs without a worker need a person only after some seconds: that would be a third thing, at any moment.
+    scenery.cancel_jobs().await;
+    scenery.pause("reviewer").await;
     browser.resize(1440, 900).await;
     browser.record_notifications().await;
     browser.open(&scenery.url("/")).await;
@@ -87,10 +95,7 @@ async fn the_icon_shows_what_needs_a_person_and_goes_back() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;
     // Without a worker, ready jobs need a person.
-    sqlx::query("select dalsegno.cancel(id, 'not needed here') from dalsegno.jobs")
-        .execute(&scenery.app.pool)
-        .await
-        .unwrap();
+    scenery.cancel_jobs().await;
     assert_eq!(scenery.get_json("/attention").await, json!({ "items": [] }));
     let calm = scenery.page("/").await;
     assert!(calm.contains("/favicon.svg\" data-calm"), "{calm}");

@@ -78,7 +78,6 @@ const EDGES: &[(&str, &[&str])] = &[
             "config",
             "db",
             "domain",
-            "jobs",
             "private_postgres",
             "providers",
             "queue",
@@ -176,7 +175,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("shutdown", &["settings"]),
     ("telemetry", &["metric", "settings"]),
     // One definition of each tool, for HTTP, stdio and the loops of providers.
-    ("tools", &["causes", "clock", "domain", "metric", "providers", "queue", "transcript"]),
+    (
+        "tools",
+        &["causes", "clock", "context", "domain", "metric", "providers", "queue", "transcript"],
+    ),
     ("traces", &["metric", "outbound", "settings"]),
     ("transcript", &[]),
     (

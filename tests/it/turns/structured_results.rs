@@ -267,7 +267,7 @@ async fn the_command_reads_a_schema_from_a_file_or_as_json_and_prints_the_result
     for given in [file.to_str().unwrap(), &schema().to_string()] {
         let prompt = "Write. [[sim: json {\"title\": \"One\"}]]";
         let arguments = ["--campaign", &campaign, "--agent", "writer", "--result-schema", given];
-        let add = [&["task", "add"], &arguments[..], &["--wait", "30s", prompt]].concat();
+        let add = [&["task", "add"], &arguments[..], &["--wait", prompt]].concat();
         let added = fixture.run_configured(&add).await;
         let printed = String::from_utf8_lossy(&added.stdout);
         assert!(added.status.success() && printed.contains("{\"title\":\"One\"}"), "{added:?}");

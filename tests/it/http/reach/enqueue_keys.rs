@@ -39,6 +39,7 @@ const TASK_FIELDS: &[&str] = &[
     "parameters",
     "priority",
     "prompt",
+    "result_schema",
     "run_at",
     "session",
     "tags[]",
