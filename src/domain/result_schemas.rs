@@ -167,8 +167,8 @@ impl UrlLoader for NoDocuments {
 fn compile(schema: &Value, schemas: &mut Schemas) -> Result<boon::SchemaIndex, Error> {
     let mut compiler = Compiler::new();
     compiler.use_loader(Box::new(NoDocuments));
-    let compiled = compiler.add_resource(ADDRESS, schema.clone());
-    compiled.and_then(|()| compiler.compile(ADDRESS, schemas)).map_err(|error| invalid(&error))
+    compiler.add_resource(ADDRESS, schema.clone()).map_err(|error| invalid(&error))?;
+    compiler.compile(ADDRESS, schemas).map_err(|error| invalid(&error))
 }
 
 fn invalid(error: &CompileError) -> Error {

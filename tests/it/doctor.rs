@@ -302,7 +302,7 @@ async fn paused_or_readable_credentials_and_missing_prices_are_warnings() {
     let setup = setup.with("claude.credentials", &format!("[{credential}]"));
     let pool = setup.database.pool().await;
     let about = async |check: &str| {
-        let found = setup.findings().await;
+        let found = Box::pin(setup.findings()).await;
         found.into_iter().find(|found| found.0 == check).map(|(_, status, words)| (status, words))
     };
     assert_eq!(about("claude exposed").await, None, "no worker runs that could check");

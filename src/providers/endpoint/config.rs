@@ -154,7 +154,7 @@ mod tests {
 
     use super::*;
 
-    fn config(changes: serde_json::Value) -> Config {
+    fn config(changes: &serde_json::Value) -> Config {
         let mut config = json!({
             "kind": "openai", "base_url": EXAMPLE_URL, "dialect": "auto",
             "credential_variable": "", "credential_file": "", "window_tokens": 8192,
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn every_problem_is_reported() {
-        assert_eq!(config(json!({})).check(), []);
-        let wrong = config(json!({
+        assert_eq!(config(&json!({})).check(), []);
+        let wrong = config(&json!({
             "base_url": "http://me:secret@localhost", "window_tokens": 10, "total_timeout_secs": 5,
             "credential_variable": "KEY", "credential_file": "key",
             "models": [{ "name": "m", "window_tokens": 1 }, { "name": "m", "window_tokens": 4096 }],
@@ -196,16 +196,16 @@ mod tests {
     #[test]
     fn a_reserved_or_invalid_name_is_refused() {
         for name in ["claude", "ollama", "sim", "anthropic", "Local", "a.b", "1a", ""] {
-            let named = Config { name: name.to_owned(), ..config(json!({})) };
+            let named = Config { name: name.to_owned(), ..config(&json!({})) };
             assert_eq!(keys(&named), ["kind"], "{name}");
         }
-        let named = Config { name: "openai".to_owned(), ..config(json!({})) };
+        let named = Config { name: "openai".to_owned(), ..config(&json!({})) };
         assert_eq!(named.check(), []);
     }
 
     #[test]
     fn a_model_may_have_a_window_of_its_own() {
-        assert_eq!(config(json!({})).window_tokens_of("m"), Some(4096));
-        assert_eq!(config(json!({})).window_tokens_of("m:8b"), None);
+        assert_eq!(config(&json!({})).window_tokens_of("m"), Some(4096));
+        assert_eq!(config(&json!({})).window_tokens_of("m:8b"), None);
     }
 }

@@ -106,7 +106,7 @@ impl Reply {
                 self.is_done = true;
                 Ok(self.change(Self::release))
             }
-            Some(data) if data.is_empty() => Ok(Delta::default()),
+            Some([]) => Ok(Delta::default()),
             Some(data) => self.accept_chunk(data, plan),
             None => {
                 if matches!(line.first(), Some(b'{' | b'[' | b'<')) {

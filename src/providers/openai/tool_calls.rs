@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    fn drafts(deltas: Value) -> Vec<(String, String, Value)> {
+    fn drafts(deltas: &Value) -> Vec<(String, String, Value)> {
         let mut drafts = CallDrafts::default();
         for delta in deltas.as_array().unwrap() {
             drafts.add(serde_json::from_value(delta.clone()).unwrap());
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn fragments_are_joined_by_index() {
-        let joined = drafts(json!([
+        let joined = drafts(&json!([
             { "index": 0, "id": "a", "function": { "name": "look", "arguments": "" } },
             { "index": 1, "id": "b", "function": { "name": "stop" } },
             { "index": 0, "function": { "arguments": "{\"at\":" } },
@@ -157,12 +157,12 @@ mod tests {
     #[test]
     fn calls_with_one_index_or_none_stay_apart() {
         let expected = [call("a", "look", json!({ "n": 1 })), call("b", "look", json!({ "n": 2 }))];
-        let same = drafts(json!([
+        let same = drafts(&json!([
             { "index": 0, "id": "a", "function": { "name": "look", "arguments": "{\"n\":1}" } },
             { "index": 0, "id": "b", "function": { "name": "look", "arguments": "{\"n\":2}" } },
         ]));
         assert_eq!(same, expected);
-        let none = drafts(json!([
+        let none = drafts(&json!([
             { "id": "a", "function": { "name": "look", "arguments": "{\"n\"" } },
             { "function": { "arguments": ":1}" } },
             { "id": "b", "function": { "name": "look", "arguments": { "n": 2 } } },

@@ -19,10 +19,12 @@ use std::pin::Pin;
 
 use self::dialects::Dialect;
 
+type Check = fn(&'static dyn Dialect) -> Pin<Box<dyn Future<Output = ()>>>;
+
 /// Something that a provider does, whatever its server.
 pub struct Behaviour {
     pub name: &'static str,
-    run: fn(&'static dyn Dialect) -> Pin<Box<dyn Future<Output = ()>>>,
+    run: Check,
 }
 
 /// Behaviours of one kind.

@@ -45,10 +45,8 @@ async fn check(
     let provider = server.provider();
     let begun = async |events: &mut Receiver<Event>| {
         server.wait_for_calls(1).await;
-        while has_begun {
-            if let Some(Event::Text(_)) | None = events.recv().await {
-                break;
-            }
+        if has_begun {
+            while !matches!(events.recv().await, Some(Event::Text(_)) | None) {}
         }
     };
     let error = time_out(&*provider, request, begun).await;

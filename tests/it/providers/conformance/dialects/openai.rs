@@ -39,7 +39,7 @@ pub fn event(data: &Value) -> Vec<u8> {
     format!("data: {data}\n\n").into_bytes()
 }
 
-fn choice(delta: Value) -> Value {
+fn choice(delta: &Value) -> Value {
     json!({ "id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "qwen3:8b",
             "choices": [{ "index": 0, "delta": delta, "finish_reason": null }], "usage": null })
 }
@@ -74,24 +74,24 @@ impl Dialect for OpenAi {
     }
 
     fn events(&self, answer: &Answer) -> Vec<Vec<u8>> {
-        let mut events = vec![event(&choice(json!({ "role": "assistant", "content": "" })))];
+        let mut events = vec![event(&choice(&json!({ "role": "assistant", "content": "" })))];
         let thinking = answer.thinking.iter().map(|piece| json!({ "reasoning_content": piece }));
         let pieces = answer.pieces.iter().map(|piece| json!({ "content": piece }));
-        events.extend(thinking.chain(pieces).map(|delta| event(&choice(delta))));
+        events.extend(thinking.chain(pieces).map(|delta| event(&choice(&delta))));
         // The calls begin one after the other, and their arguments arrive in fragments, by turns.
         let texts: Vec<String> = answer.calls.iter().map(|it| it.arguments.to_string()).collect();
         for (at, call) in answer.calls.iter().enumerate() {
             let function = json!({ "name": call.name, "arguments": "" });
             let begun =
                 json!({ "index": at, "id": call.id, "type": "function", "function": function });
-            events.push(event(&choice(json!({ "tool_calls": [begun] }))));
+            events.push(event(&choice(&json!({ "tool_calls": [begun] }))));
         }
         for (at, text) in texts.iter().enumerate() {
             let characters: Vec<char> = text.chars().collect();
             for fragment in characters.chunks(7) {
                 let fragment: String = fragment.iter().collect();
                 let delta = json!({ "index": at, "function": { "arguments": fragment } });
-                events.push(event(&choice(json!({ "tool_calls": [delta] }))));
+                events.push(event(&choice(&json!({ "tool_calls": [delta] }))));
             }
         }
         let reason = match (answer.is_cut, answer.calls.is_empty()) {
@@ -99,7 +99,7 @@ impl Dialect for OpenAi {
             (false, true) => "stop",
             (false, false) => "tool_calls",
         };
-        let mut last = choice(json!({}));
+        let mut last = choice(&json!({}));
         last["choices"][0]["finish_reason"] = json!(reason);
         events.push(event(&last));
         if answer.counts.is_object() {
