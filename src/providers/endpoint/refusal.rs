@@ -110,7 +110,7 @@ pub(in crate::providers) fn error_of_event(server: Server, error: &Value, call: 
     }
 }
 
-/// Recognises what the server says, whatever the status.
+/// Recognises the words of the server, with any status.
 fn error_of_words(
     server: &Server,
     status: u16,

@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value};
 
 /// Depth at which a recursive schema ends.
 const MAX_DEPTH: usize = 24;
-/// Most items and characters that are written, whatever a schema asks for.
+/// Most items and characters that are written, even if a schema asks for more.
 const MAX_LENGTH: u64 = 1000;
 
 pub(super) fn of(schema: &Value) -> Value {
