@@ -45,7 +45,7 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
         } @else {
             p.lede {
                 @if n_awaited > 0 {
-                    b { (counted(n_awaited, "budget has", "budgets have")) } " no space for a next call: " a href="/work/jobs?waits_for=budget" { (counted(usize::try_from(waiting).unwrap_or(0), "task waits", "tasks wait")) } ". "
+                    b { (counted(n_awaited, "budget has", "budgets have")) } " no space for a next call: " a href="/work/jobs?waits_for=condition" { (counted(usize::try_from(waiting).unwrap_or(0), "task waits", "tasks wait")) } ". "
                 }
                 @match n_reached {
                     0 if n_awaited > 0 => { "Each of these tasks says how much its call needs." }

@@ -153,6 +153,11 @@ async fn providers_that_refuse_held_lanes_and_waits_for_budgets_are_listed() {
         assert!(page.contains(part), "{part} in {page}");
     }
     assert_eq!(scenery.attention().await.len(), attention.len());
+    let budgets = scenery.page("/cost/budgets").await;
+    assert!(budgets.contains("no space for a next call"), "{budgets}");
+    let waiting = budgets.split("href=\"").find(|part| part.starts_with("/work/jobs?waits_for="));
+    let waiting = scenery.page(waiting.unwrap().split('"').next().unwrap()).await;
+    assert!(waiting.contains("Space in a budget"), "{waiting}");
 }
 
 #[tokio::test]
