@@ -21,7 +21,7 @@ use self::dialects::Dialect;
 
 type Check = fn(&'static dyn Dialect) -> Pin<Box<dyn Future<Output = ()>>>;
 
-/// Something that a provider does, whatever its server.
+/// Something that a provider does with any server.
 pub struct Behaviour {
     pub name: &'static str,
     run: Check,
