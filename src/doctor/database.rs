@@ -84,7 +84,7 @@ async fn check_open(config: &Config, database: &Database, clock: &dyn Clock) -> 
         findings.push(busy::examine(config, pool, clock.now()).await);
         findings.push(budgets::examine(pool, clock.now()).await);
         findings.extend(claude::budgets(config, pool).await);
-        findings.extend(webhooks::examine(pool).await);
+        findings.extend(webhooks::examine(pool, clock.now()).await);
         findings.extend(embeddings::examine(config, pool).await);
     }
     findings

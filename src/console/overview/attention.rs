@@ -141,6 +141,7 @@ pub(super) fn look(kind: Kind) -> (Tone, &'static str) {
         Kind::DeadJobs | Kind::BrokenAgentFiles => (Tone::Failed, "failed"),
         Kind::DisabledWebhook => (Tone::Failed, "disabled"),
         Kind::FailingWebhook => (Tone::Failed, "failing"),
+        Kind::FailedDeliveries => (Tone::Failed, "undelivered"),
         Kind::PausedCleanup => (Tone::Paused, "paused"),
         Kind::OverdueCleanup | Kind::OldTransaction => (Tone::Waiting, "overdue"),
     }
@@ -196,6 +197,9 @@ fn page_of(item: &Attention) -> Option<(&'static str, String)> {
         (Kind::BrokenAgentFiles, _) => ("The files", "/catalogue".to_owned()),
         (Kind::FailingWebhook | Kind::DisabledWebhook, _) => {
             ("The webhook", format!("/webhooks/{subject}"))
+        }
+        (Kind::FailedDeliveries, _) => {
+            ("The deliveries", format!("/webhooks/{subject}?state=failed"))
         }
         (Kind::PausedCleanup | Kind::OverdueCleanup, _) => ("Cleanup", "/cleanup".to_owned()),
         (Kind::OldTransaction | Kind::PausedCredential, _) => ("Doctor", "/doctor".to_owned()),

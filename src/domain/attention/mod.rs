@@ -68,6 +68,8 @@ pub enum Kind {
     /// A webhook that was disabled because its deliveries failed.
     DisabledWebhook,
     FailingWebhook,
+    /// Deliveries that were given up after their last attempt.
+    FailedDeliveries,
     PausedCleanup,
     OverdueCleanup,
     OldTransaction,

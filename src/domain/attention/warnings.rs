@@ -3,13 +3,13 @@
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
-use super::{Attention, Error, Kind};
+use super::{Attention, Error, FAILED_WITHIN, Kind};
 use crate::{
     domain::{
         cleanups,
         schedules::{self, Schedule},
         text::count,
-        webhooks::{self, Webhook},
+        webhooks::{self, FailedDeliveries, Webhook},
     },
     queue::admin::{Health, QueueView},
 };
@@ -26,6 +26,7 @@ pub(super) async fn list(
     now: DateTime<Utc>,
 ) -> Result<Vec<Attention>, Error> {
     let webhooks = webhooks::list(&mut *conn).await?;
+    let given_up = webhooks::failed_since(&mut *conn, now - FAILED_WITHIN).await?;
     let schedules = schedules::list(&mut *conn, now).await?;
     let last_cleanup = cleanups::last_success(&mut *conn).await?;
     let nightly = schedules.iter().find(|it| it.name == schedules::NIGHTLY_CLEANUP);
@@ -34,6 +35,7 @@ pub(super) async fn list(
     Ok(queues
         .chain(of_files(n_broken))
         .chain(webhooks.iter().filter_map(of_webhook))
+        .chain(given_up.iter().map(of_failed_deliveries))
         .chain(cleanup)
         .chain(of_transactions(health))
         .collect())
@@ -85,6 +87,20 @@ fn of_webhook(webhook: &Webhook) -> Option<Attention> {
     };
     let (name, campaign_id) = (webhook.url.clone(), webhook.campaign_id);
     Some(Attention { name, campaign_id, since: Some(since), ..attention })
+}
+
+fn of_failed_deliveries(failed: &FailedDeliveries) -> Attention {
+    let n_failed = count(failed.count, "delivery", "deliveries");
+    let because = format!("{n_failed} failed for good in the last 7 days");
+    let id = failed.webhook_id.to_string();
+    let attention = Attention::of(Kind::FailedDeliveries, &id, because, failed.replay_command());
+    Attention {
+        name: failed.url.clone(),
+        campaign_id: failed.campaign_id,
+        since: Some(failed.last_ended_at),
+        count: Some(failed.count),
+        ..attention
+    }
 }
 
 fn of_cleanup(

@@ -78,6 +78,49 @@ pub async fn get_delivery(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Del
     found.ok_or(Error::UnknownDelivery(id))
 }
 
+/// Deliveries of a webhook that were given up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedDeliveries {
+    pub webhook_id: Uuid,
+    pub url: String,
+    pub campaign_id: Option<Uuid>,
+    pub count: i64,
+    /// Time of the event of the oldest one. A replay since then sends all of them.
+    pub first_created_at: DateTime<Utc>,
+    pub last_ended_at: DateTime<Utc>,
+}
+
+impl FailedDeliveries {
+    /// Returns the command that sends them again, without quotes.
+    pub fn replay_command(&self) -> String {
+        let since = self.first_created_at.format("%FT%TZ");
+        format!("dalsegno webhook replay --webhook {} --since {since}", self.webhook_id)
+    }
+}
+
+/// Lists the enabled webhooks with deliveries that were given up since then.
+pub async fn failed_since(
+    executor: impl PgExecutor<'_>,
+    since: DateTime<Utc>,
+) -> Result<Vec<FailedDeliveries>, StatementError> {
+    sqlx::query_as!(
+        FailedDeliveries,
+        r#"select w.id as "webhook_id!", w.url as "url!", w.campaign_id, f.count as "count!",
+                  f.first_created_at as "first_created_at!", f.last_ended_at as "last_ended_at!"
+             from dalsegno.webhooks as w
+                  cross join lateral (
+                    select count(*), min(d.created_at) as first_created_at, max(d.ended_at) as last_ended_at
+                      from dalsegno.webhook_deliveries as d
+                     where d.webhook_id = w.id and d.state = 'failed' and d.ended_at >= $1) as f
+            where w.disabled_at is null and f.count > 0
+            order by w.id"#,
+        since,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("count the failed deliveries"))
+}
+
 /// Removes the deliveries about these tasks. Returns their number.
 pub async fn remove_of_tasks(
     executor: impl PgExecutor<'_>,

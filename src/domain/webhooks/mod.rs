@@ -30,7 +30,10 @@ pub use self::{
     attempt::{DueDelivery, FailedAttempt, Message, Next, Outcome, due, record},
     config::Config,
     deliver::{DeliverWebhook, replay, send_test},
-    deliveries::{Delivery, Filter, State, deliveries, get_delivery, remove_of_tasks, remove_old},
+    deliveries::{
+        Delivery, FailedDeliveries, Filter, State, deliveries, failed_since, get_delivery,
+        remove_of_tasks, remove_old,
+    },
     error::Error,
     list::{find, find_delivery, get, list},
     many::{remove, replay_since},

@@ -103,6 +103,31 @@ async fn warnings_of_the_doctor_have_a_button_for_their_fix() {
     assert!(!kinds.contains(&json!("disabled_webhook")), "{kinds:?}");
 }
 
+#[tokio::test]
+async fn deliveries_that_were_given_up_are_listed_with_their_replay() {
+    let scenery = Scenery::new().await;
+    let hook = json!({ "url": "https://receiver.example/hooks" }).to_string();
+    let hook = send(scenery.app.address, "POST", "/v1/webhooks", &[], &hook).await.expect(201);
+    let id = hook["id"].as_str().unwrap();
+    let failed = "insert into dalsegno.webhook_deliveries (id, webhook_id, created_at, ended_at, attempts, kind, state, last_error, body)
+         select gen_random_uuid(), $1::uuid, $2::timestamptz - 3 * step, $2::timestamptz - step, 10, 'task.done', 'failed', 'status 503', '{}'
+           from unnest(array['1 day', '2 days', '8 days']::interval[]) as step";
+    let bound = sqlx::query(failed).bind(id).bind(noon());
+    bound.execute(&scenery.app.pool).await.unwrap();
+    let attention = scenery.attention().await;
+    let found: Vec<_> = attention.iter().filter(|it| it["kind"] == "failed_deliveries").collect();
+    assert_eq!(found.len(), 1, "{attention:?}");
+    assert_eq!(found[0]["count"], 2);
+    assert_eq!(found[0]["name"], "https://receiver.example/hooks");
+    let command = found[0]["command"].as_str().unwrap();
+    assert_eq!(
+        command,
+        format!("dalsegno webhook replay --webhook {id} --since 2026-11-14T12:00:00Z")
+    );
+    let page = scenery.app.get("/").await.body;
+    assert!(page.contains(&format!("/webhooks/{id}?state=failed")), "{page}");
+}
+
 impl Scenery {
     /// Makes a provider refuse calls, holds a lane, and lets two tasks wait for the budget of their campaign.
     async fn obstruct(&self) {
