@@ -96,7 +96,7 @@ impl Evidence {
             kill: played.kill.clone(),
             runs,
             workers: admin::list_workers(&mut *conn, None, ALL).await?,
-            n_jobs_left: jobs_left(&mut conn).await?,
+            n_jobs_left: jobs_left(&mut conn, played.campaign.id).await?,
             expired: played.expired,
         })
     }
@@ -174,15 +174,21 @@ async fn conversations(
     Ok(conversations)
 }
 
-/// Counts unfinished turns and dead letters. A prepared summary without a later turn is not unfinished work.
-async fn jobs_left(conn: &mut PgConnection) -> Result<usize, Failure> {
+/// Counts unfinished turns and dead letters of the campaign: the database may hold others. A prepared summary without a later turn is not unfinished work.
+async fn jobs_left(conn: &mut PgConnection, campaign_id: Uuid) -> Result<usize, Failure> {
+    let group_key = Some(campaign_id.to_string());
     let turns = JobFilter {
+        group_key: group_key.clone(),
         kind: Some(RunTurn::KIND.to_owned()),
         limit: Some(ALL),
         ..JobFilter::default()
     };
-    let dead =
-        JobFilter { state: Some("dead".to_owned()), limit: Some(ALL), ..JobFilter::default() };
+    let dead = JobFilter {
+        group_key,
+        state: Some("dead".to_owned()),
+        limit: Some(ALL),
+        ..JobFilter::default()
+    };
     let turns = admin::list_jobs(&mut *conn, &turns).await?;
     let dead = admin::list_jobs(&mut *conn, &dead).await?;
     Ok(turns.len() + dead.len())
