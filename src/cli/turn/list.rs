@@ -81,8 +81,14 @@ pub(in crate::cli) fn format_cost(micros: i64) -> String {
     match micros {
         ..1 => "0.00".to_owned(),
         1..100 => "<.0001".to_owned(),
-        100..10_000_000 => format!("{}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100),
-        _ => format!("{}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000),
+        100..10_000_000 => {
+            let rounded = (micros + 50) / 100;
+            format!("{}.{:04}", rounded / 10_000, rounded % 10_000)
+        }
+        _ => {
+            let rounded = micros.saturating_add(5_000) / 10_000;
+            format!("{}.{:02}", rounded / 100, rounded % 100)
+        }
     }
 }
 
@@ -97,7 +103,9 @@ mod tests {
         assert_eq!([754_000, 7_500_000, 273_600_000].map(took), ["12m", "2h05m", "3d04h"]);
         let counts = [99_999, 123_456, 1_290_000, 45_000_000].map(format_count);
         assert_eq!(counts, ["99999", "123k", "1.2M", "45M"]);
-        let costs = [0, 99, 12_345, 12_345_678].map(format_cost);
-        assert_eq!(costs, ["0.00", "<.0001", "0.0123", "12.34"]);
+        let costs = [0, 99, 12_345, 16_989, 12_345_678].map(format_cost);
+        assert_eq!(costs, ["0.00", "<.0001", "0.0123", "0.0170", "12.35"]);
+        let next_digit = [999_999, 9_999_999, 999_999_999].map(format_cost);
+        assert_eq!(next_digit, ["1.0000", "10.0000", "1000.00"]);
     }
 }
