@@ -21,18 +21,19 @@ use super::{
     page::{Page, PageResult},
     parts::{
         Action, Confirmation, Tone, agent, agent_name, campaign_id, counted, duration, empty,
-        facts, icon, id, next_page, optional, plain, section, wide,
+        facts, icon, id, next_page, optional, plain, section, sentence, wide,
     },
     task::tone,
 };
 use crate::{
     domain::{
+        explanations::Explanation,
         flows::{Flow, FlowDetail, State, StepTask},
         tasks,
     },
     operations::{
-        CancelFlow, ListCampaigns, ListFlows, MAX_LIMIT, PauseFlow, Refusal, ResumeFlow, RetryFlow,
-        ShowCampaign, ShowFlow,
+        CancelFlow, ExplainTask, ListCampaigns, ListFlows, MAX_LIMIT, PauseFlow, Refusal,
+        ResumeFlow, RetryFlow, ShowCampaign, ShowFlow,
     },
 };
 
@@ -151,10 +152,11 @@ pub(super) async fn show(Path(given): Path<Uuid>, page: Page) -> PageResult {
         page.caller.run_if_allowed(ShowCampaign { id: flow.campaign_id, summary: true }).await?;
     let campaign = campaign.map(|overview| overview.campaign.name);
     let critical = critical_path(steps, page.view.now);
+    let wait = explain_wait(&page, &detail).await?;
     let name = format!("Flow {}", flow.template);
     let body = html! {
         (head(&page, &detail, &name))
-        (explain(&page, &detail, &critical))
+        (explain(&page, &detail, &critical, wait.as_ref()))
         div.stack {
             (section("Steps", &critical_words(&critical), &html! { (picture(&page, steps, &critical)) }))
             div.cols {
@@ -244,11 +246,28 @@ fn names(steps: &[StepTask]) -> Vec<&str> {
     names
 }
 
+/// Explains why the first step that could run does not. `None`: a step runs, or all have ended.
+async fn explain_wait<'a>(
+    page: &Page,
+    FlowDetail { flow, steps }: &'a FlowDetail,
+) -> Result<Option<(&'a StepTask, Explanation)>, Refusal> {
+    let runs = |step: &StepTask| step.state == tasks::State::Running;
+    if flow.state != State::Running || steps.iter().any(runs) {
+        return Ok(None);
+    }
+    let is_open = |id: &Uuid| steps.iter().any(|step| step.task_id == *id && !has_ended(step));
+    let is_next = |step: &&StepTask| !has_ended(step) && !step.after.iter().any(is_open);
+    let Some(step) = steps.iter().find(is_next) else { return Ok(None) };
+    let explanation = page.caller.run_if_allowed(ExplainTask { id: step.task_id }).await?;
+    Ok(explanation.map(|explanation| (step, explanation)))
+}
+
 /// Says in a sentence where the flow is, and what has to happen.
 fn explain(
     page: &Page,
     FlowDetail { flow, steps }: &FlowDetail,
     critical: &CriticalPath,
+    wait: Option<&(&StepTask, Explanation)>,
 ) -> Markup {
     let (tone, _) = state_words(flow.state);
     let of =
@@ -267,6 +286,7 @@ fn explain(
             div {
                 p.lede {
                     @match flow.state {
+                        State::Running if running.is_empty() && wait.is_some() => { "No step runs now: " (counted(usize::try_from(flow.open).unwrap_or(0), "task has", "tasks have")) " not ended." }
                         State::Running if running.is_empty() => { "No step runs now: " (counted(usize::try_from(flow.open).unwrap_or(0), "task waits", "tasks wait")) " for a worker or for steps before." }
                         State::Running => { @for (place, step) in running.iter().enumerate() { @if place > 0 { ", " } (step_link(step)) } @if running.len() == 1 { " runs" } @else { " run" } @if let Some(time) = running.iter().filter_map(|step| time_of(step, page.view.now)).max() { ", for " (duration(time)) } ". " (flow.done) " of " (flow.tasks) " tasks are done." }
                         State::Paused => { "The flow is paused " @if let Some(at) = flow.paused_at { "since " (page.view.time(at)) } ": no step starts until it is resumed." }
@@ -274,6 +294,9 @@ fn explain(
                         State::Failed => { (counted(failed.len(), "task has failed", "tasks have failed")) ": " @for (place, step) in failed.iter().enumerate() { @if place > 0 { ", " } (step_link(step)) } "." }
                         State::Cancelled => { (counted(usize::try_from(flow.cancelled).unwrap_or(0), "task was cancelled", "tasks were cancelled")) "; " (flow.done) " of " (flow.tasks) " are done." }
                     }
+                }
+                @if let Some((step, explanation)) = wait {
+                    p.next { (step_link(step)) ": " (sentence(&page.view, &explanation.because)) " " (sentence(&page.view, &explanation.next)) }
                 }
                 p.next {
                     @match flow.state {
