@@ -169,13 +169,14 @@ fn trend(name: &str, days: &[DaySize]) -> Markup {
     sparkline(&format!("Size of {name} by day"), &values)
 }
 
-/// The growth over the stored days, with the size of each.
+/// The growth since the first stored day, with the size of each day.
 fn growth_by_day(tables: &[TableSize]) -> Markup {
     let days = days(tables);
     let (Some(first), Some(last)) = (days.first(), days.last()) else {
         return html! { p."small soft after" { "The nightly cleanup stores the sizes of a day. It has not run yet." } };
     };
-    let grown = last.bytes - first.bytes;
+    let now: i64 = tables.iter().map(|table| table.bytes).sum();
+    let grown = now - first.bytes;
     let words = match days.len() {
         1 => format!(
             "{} on {}, stored by the nightly cleanup. The growth by day is shown from its second run on.",

@@ -66,11 +66,15 @@ pub(super) async fn show(
             "The text names no turn: write a number, or paste the address of the page of a turn.";
         return Ok(framed(&html! {}, &empty(words, "")));
     };
+    // From the earlier to the later one, if both are of this session.
+    let own = GivenTurn { session, number };
+    let is_later = other.session == session && other.number > number;
+    let (from, to) = if is_later { (own, other) } else { (other, own) };
     let ask = CompareContexts {
-        id: other.session,
-        from: other.number,
-        to: number,
-        to_session: Some(session),
+        id: from.session,
+        from: from.number,
+        to: to.number,
+        to_session: Some(to.session),
     };
     let command = format!("dalsegno turn ls {}", other.session);
     let diff = match page.caller.run_if_allowed(ask).await {
@@ -92,7 +96,7 @@ pub(super) async fn show(
     };
     let body = html! {
         p."small soft" {
-            "From " (from) " (" bdi { (diff.from.model) } ", " (tokens(diff.from.estimated_tokens)) " tokens) to turn " (number)
+            "From " (from) " (" bdi { (diff.from.model) } ", " (tokens(diff.from.estimated_tokens)) " tokens) to " a href={ "/sessions/" (diff.to.session_id) "/turns/" (diff.to.turn) } { "turn " (diff.to.turn) }
             " (" bdi { (diff.to.model) } ", " (tokens(diff.to.estimated_tokens)) " tokens)."
             @if let (Some(shared), Some(all)) = (diff.shared_bytes, diff.to_bytes) { " The first " (tokens(shared)) " of " (tokens(all)) " bytes are the same, so a provider can reuse its cache of them." }
         }
@@ -107,7 +111,7 @@ pub(super) async fn show(
             }))
         }
     };
-    Ok(framed(&html! { "turn " (diff.from.turn) " → " (number) }, &body))
+    Ok(framed(&html! { "turn " (diff.from.turn) " → " (diff.to.turn) }, &body))
 }
 
 fn framed(end: &Markup, body: &Markup) -> Markup {

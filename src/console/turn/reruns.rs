@@ -1,5 +1,6 @@
 //! The answer of a call, and the calls that are made again to compare their answers with it.
 
+use chrono::TimeDelta;
 use maud::{Markup, html};
 use uuid::Uuid;
 
@@ -155,7 +156,7 @@ async fn waits(page: &Page, reruns: &[Rerun]) -> Result<Markup, Refusal> {
 }
 
 fn row(page: &Page, rerun: &Rerun, original: Option<&str>) -> Markup {
-    let took = rerun.ended_at.map(|at| duration(at - rerun.created_at));
+    let took = rerun.took_ms.map(|ms| duration(TimeDelta::milliseconds(ms.into())));
     html! {
         tr {
             td { (rerun.number) }
