@@ -232,10 +232,13 @@ pub(super) async fn task_table(
                     tr data-at=(task.created_at.to_rfc3339()) {
                         @if is_selectable { td.pick { (selection::checkbox(task.id, &title(&task.prompt))) } }
                         td { (live.state_of(task.state, task.job_id)) }
-                        td.fill { a href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } } }
+                        td.fill {
+                            a href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } }
+                            @if let (State::Failed, Some(error)) = (task.state, &task.error) { div."tiny soft clip" { bdi { (title(error)) } } }
+                        }
                         @if let Some(names) = names { td.campaign { (names.campaign(task.campaign_id)) } }
                         td { (agent(&task.agent, &task.instance)) }
-                        td { (page.view.time(task.created_at)) }
+                        td { (page.view.time(task.created_at)) @if let (State::Failed, Some(at)) = (task.state, task.ended_at) { div."tiny soft" { "failed " (page.view.time(at)) } } }
                         td.num { (page.view.money(task.spent_micros)) }
                     }
                 }

@@ -33,7 +33,9 @@ pub(in crate::console) struct BudgetQuery {
 pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Page) -> PageResult {
     let cursor = Some(query.cursor).filter(|cursor| !cursor.is_empty());
     let list = ListBudgets { owner: None, key: None, cursor, limit: None };
-    let listing = page.caller.run(list).await?;
+    let mut listing = page.caller.run(list).await?;
+    // Those for which tasks wait first, then the nearest to its limit.
+    listing.items.sort_by(|a, b| urgency(b).total_cmp(&urgency(a)));
     let waiting: i64 = listing.items.iter().map(|budget| budget.waiting_tasks).sum();
     let n_reached = listing.items.iter().filter(|budget| is_reached(budget)).count();
     let n_awaited = listing.items.iter().filter(|budget| budget.waiting_tasks > 0).count();
@@ -64,6 +66,17 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
     Ok(page.respond(Content { title: "Budgets", path, body, watch: String::new() }).await?)
 }
 
+/// Ranks a budget: the used share of its tighter limit, and more if tasks wait for it.
+fn urgency(budget: &OwnedBudget) -> f64 {
+    let OwnedBudget { limit, spent, reserved, .. } = budget;
+    let share = |limit: Option<i64>, used: i64| {
+        limit.map_or(0.0, |limit| used as f64 / limit.max(1) as f64)
+    };
+    let used = share(limit.micros, spent.micros + reserved.micros)
+        .max(share(limit.tokens, spent.tokens + reserved.tokens));
+    used.min(1.0) + if budget.waiting_tasks > 0 { 1.0 } else { 0.0 }
+}
+
 /// Returns true if nothing is left of one of its limits.
 fn is_reached(budget: &OwnedBudget) -> bool {
     let OwnedBudget { limit, spent, reserved, .. } = budget;
@@ -88,7 +101,7 @@ fn row(page: &Page, place: usize, budget: &OwnedBudget) -> Markup {
             div.owner {
                 span."faint tiny" { (owner_word(budget.owner)) }
                 div { b { (subject(budget)) } }
-                @if budget.waiting_tasks > 0 { a."state waiting" href="/tasks?state=queued" { (crate::console::parts::icon("waiting")) span.word { (counted(usize::try_from(budget.waiting_tasks).unwrap_or(0), "task waits", "tasks wait")) } } }
+                @if budget.waiting_tasks > 0 { a."state waiting" href=(waiting_tasks(budget)) { (crate::console::parts::icon("waiting")) span.word { (counted(usize::try_from(budget.waiting_tasks).unwrap_or(0), "task waits", "tasks wait")) } } }
                 @if let Some(at) = budget.warned_at { p."small soft" { "Warned " (view.time(at)) } }
                 @if let Some(at) = budget.ends_at { p."small soft" { "Begins again " (view.time(at)) } }
             }
@@ -122,6 +135,15 @@ fn subject(budget: &OwnedBudget) -> Markup {
         OwnerKind::Agent => html! { a href={ "/catalogue/agent/" (key) } { bdi { (key) } } },
         OwnerKind::User => html! { bdi { (key) } },
         OwnerKind::Day => html! { @if let Some(day) = budget.period { (day) } },
+    }
+}
+
+/// Jobs that wait for a budget; of a campaign, its own.
+fn waiting_tasks(budget: &OwnedBudget) -> String {
+    let all = "/work/jobs?waits_for=condition";
+    match budget.owner {
+        OwnerKind::Campaign => format!("{all}&campaign_id={}", budget.key),
+        OwnerKind::Agent | OwnerKind::Day | OwnerKind::User => all.to_owned(),
     }
 }
 

@@ -251,7 +251,7 @@ fn table(page: &Page, actions: &[BulkAction], names: &Names) -> Markup {
                 td { (tone.state(word, None)) }
                 td.text { b { (verb) } " " (filter(&action.filter.0, page, names)) @if let Some(error) = &action.error { div.faint { bdi { (coded(error)) } } } }
                 td.text { bdi { (action.reason) } }
-                td.num { a href=(tasks_of(action)) { (action.done) " of " (action.matched) } @if action.skipped > 0 { span.faint { ", " (action.skipped) " skipped" } } }
+                td.num { @match tasks_of(action) { Some(target) => a href=(target) { (action.done) " of " (action.matched) }, None => { (action.done) " of " (action.matched) } } @if action.skipped > 0 { span.faint { ", " (action.skipped) " skipped" } } }
                 td { (page.view.calendar(action.created_at)) }
                 td.num { @if let Some(at) = action.started_at { (duration(ended - at)) } @else { a href={ "/work/jobs/" (action.job_id) } { "why" } } }
             }
@@ -266,14 +266,30 @@ fn table(page: &Page, actions: &[BulkAction], names: &Names) -> Markup {
     wide("Bulk actions", &table)
 }
 
-/// Links to the tasks that the filter of an action names, as they are now.
-fn tasks_of(action: &BulkAction) -> String {
-    let filter = &action.filter;
+/// Links to the tasks that the filter of an action names, as they are now. `None`: the list of tasks lacks one of its conditions.
+fn tasks_of(action: &BulkAction) -> Option<String> {
+    let filter = &action.filter.0;
+    let listed = TaskFilter {
+        campaign_id: filter.campaign_id,
+        agent: filter.agent.clone(),
+        text: filter.text.clone(),
+        state: filter.state,
+        ..TaskFilter::default()
+    };
+    if *filter != listed {
+        return None;
+    }
     let campaign = filter.campaign_id.map(|id| id.to_string());
-    let fields = [("campaign_id", &campaign), ("agent", &filter.agent), ("text", &filter.text)];
+    let state = filter.state.map(|state| state.as_str().to_owned());
+    let fields = [
+        ("campaign_id", &campaign),
+        ("agent", &filter.agent),
+        ("text", &filter.text),
+        ("state", &state),
+    ];
     let set = fields.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
     let pairs: Vec<_> = set.map(|(name, value)| format!("{name}={}", url_text(value))).collect();
-    format!("/tasks?{}", pairs.join("&"))
+    Some(format!("/tasks?{}", pairs.join("&")))
 }
 
 fn filter(filter: &TaskFilter, page: &Page, names: &Names) -> Markup {

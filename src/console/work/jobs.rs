@@ -146,13 +146,14 @@ fn table(page: &Page, jobs: &[ListedJob], names: &Names, here: &str) -> Markup {
                 td.narrow-off { @if let Some(lane) = &job.lane { span.clip { bdi { (names.lane(lane)) } } } }
                 td.text { (why(page, listed)) }
                 td.num { (duration(page.view.now - job.enqueued_at)) }
-                td.num { @if job.state == "dead" { (retry.button(&page.view, &page.caller)) } @else { (job.attempt) "/" (job.max_attempts) } }
+                td.num { (job.attempt) "/" (job.max_attempts) }
+                td.num { @if job.state == "dead" { (retry.button(&page.view, &page.caller)) } }
             }
         }
     };
     let table = html! {
         table.folds {
-            thead { tr { th { "State" } th { "Job" } th.narrow-off { "Lane" } th { "Why" } th.num { "Age" } th.num { "Attempt" } } }
+            thead { tr { th { "State" } th { "Job" } th.narrow-off { "Lane" } th { "Why" } th.num { "Age" } th.num { "Attempts" } th {} } }
             tbody { @for job in jobs { (row(job)) } }
         }
     };
