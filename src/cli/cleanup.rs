@@ -1,5 +1,6 @@
 //! `dalsegno cleanup`: removes expired sessions.
 
+use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 
 use super::{
@@ -14,6 +15,7 @@ use crate::{
         cleanups::{CleanupRun, Preview},
         sessions::DueReason,
         text::count,
+        timestamp,
     },
     operations::{ListCleanupRuns, PreviewCleanup, RunCleanup},
 };
@@ -25,6 +27,9 @@ pub(super) struct Cleanup {
     /// Shows what would be removed and why, and removes nothing.
     #[arg(long)]
     dry_run: bool,
+    /// Time of the cleanup that --dry-run shows: 2026-11-23T02:00:00Z. Default: now.
+    #[arg(long, value_name = "TIME", requires = "dry_run", value_parser = timestamp::parse)]
+    at: Option<DateTime<Utc>>,
     #[command(subcommand)]
     command: Option<CleanupCommand>,
 }
@@ -65,7 +70,7 @@ async fn run_on_server(
             output.print_data(&runs, || format_runs(&runs));
         }
         None if cleanup.dry_run => {
-            let preview = server.call(PreviewCleanup {}).await?;
+            let preview = server.call(PreviewCleanup { at: cleanup.at }).await?;
             output.print_data(&preview, || format_preview(&preview));
         }
         None => {

@@ -36,8 +36,9 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let schedules = page.caller.run(ListSchedules {}).await?.items;
     let next = schedules.iter().find(|it| it.name == NIGHTLY_CLEANUP).and_then(|it| it.next_slot);
     let preview = match query.preview.as_str() {
-        "true" => Some(page.caller.run(PreviewCleanup {}).await?),
-        _ => None,
+        "" => None,
+        "next" => Some(page.caller.run(PreviewCleanup { at: next }).await?),
+        _ => Some(page.caller.run(PreviewCleanup { at: None }).await?),
     };
     let body = html! {
         div.head {
@@ -54,7 +55,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
                 }
                 (next_page(HERE, &[], listing.next.as_deref()))
             }
-            aside."stack side" { (section("What would go now", &html! {}, &due(&page, preview.as_ref()))) }
+            aside."stack side" { (section("What would go", &choice(&query.preview), &due(&page, preview.as_ref()))) }
         }
     };
     let path = html! { span { "Data" } };
@@ -73,12 +74,21 @@ fn run(page: &Page) -> Markup {
     run.button(&page.view, &page.caller)
 }
 
+fn choice(preview: &str) -> Markup {
+    html! {
+        @if !preview.is_empty() {
+            a href="/cleanup?preview=now" aria-current=[(preview != "next").then_some("page")] { "now" } " · "
+            a href="/cleanup?preview=next" aria-current=[(preview == "next").then_some("page")] { "at the next run" }
+        }
+    }
+}
+
 /// The preview reads all expired rows, so it is made on request.
 fn due(page: &Page, preview: Option<&Preview>) -> Markup {
     let Some(preview) = preview else {
         return html! {
             p."small soft" { "The preview reads all expired rows, which can take some seconds." }
-            p.after { a.btn href="/cleanup?preview=true" { "Preview" } }
+            div."actions after" { a.btn href="/cleanup?preview=next" { "Preview the next run" } a."btn quiet" href="/cleanup?preview=now" { "Preview now" } }
         };
     };
     let days = preview.keep_days;

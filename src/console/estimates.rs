@@ -8,8 +8,9 @@ use super::{
 };
 use crate::{
     domain::{
+        amount::OnLimit,
         budgets::{OwnedBudget, OwnerKind},
-        estimates::{ChargeRange, Estimate, Way, WayEstimate},
+        estimates::{Charge, ChargeRange, Estimate, Way, WayEstimate},
     },
     operations::{ListBudgets, Refusal},
 };
@@ -32,6 +33,8 @@ pub(super) async fn show(page: &Page, estimate: &Estimate) -> Result<Markup, Ref
             tbody { @for way in &estimate.ways { (row(page, way)) } }
         }
     };
+    let next = estimate.ways.iter().find(|way| way.is_next);
+    let likely = next.and_then(|way| way.charge).map(|charge| charge.likely);
     let body = html! {
         p."small soft" {
             @match estimate.session_id {
@@ -42,13 +45,13 @@ pub(super) async fn show(page: &Page, estimate: &Estimate) -> Result<Markup, Ref
         }
         (wide("Ways", &table))
         @for note in &estimate.notes { p."small soft after" { bdi { (note) } } }
-        @for budget in budgets.iter().filter(pays) { (left(page, budget)) }
+        @for budget in budgets.iter().filter(pays) { (left(page, budget, likely)) }
     };
     Ok(section("Estimate", &end, &body))
 }
 
-/// Says what is left of a budget that would pay, and if tasks wait for it already.
-fn left(page: &Page, budget: &OwnedBudget) -> Markup {
+/// Says what is left of a budget that would pay, and if the task would have to wait for it.
+fn left(page: &Page, budget: &OwnedBudget, likely: Option<Charge>) -> Markup {
     let OwnedBudget { limit, spent, reserved, .. } = budget;
     let owner = match budget.owner {
         OwnerKind::Agent => "the agent",
@@ -57,12 +60,26 @@ fn left(page: &Page, budget: &OwnedBudget) -> Markup {
         OwnerKind::User => "the user",
     };
     let rest = |limit: i64, spent: i64, reserved: i64| (limit - spent - reserved).max(0);
+    let is_short = likely.is_some_and(|likely| {
+        let has = |limit: Option<i64>, spent: i64, reserved: i64, needed: i64| {
+            limit.is_none_or(|limit| rest(limit, spent, reserved) >= needed)
+        };
+        let cost = likely.cost_micros.unwrap_or(0);
+        let n_tokens = likely.input_tokens + likely.output_tokens;
+        !has(limit.micros, spent.micros, reserved.micros, cost)
+            || !has(limit.tokens, spent.tokens, reserved.tokens, n_tokens)
+    });
+    let consequence = match budget.on_limit {
+        OnLimit::Wait => "wait",
+        OnLimit::Fail => "fail",
+    };
     html! {
         p."small after" {
             "The " a href="/cost/budgets" { "budget" } " of " (owner) " has "
             @if let Some(micros) = limit.micros { b { (page.view.money(rest(micros, spent.micros, reserved.micros))) } " " }
             @if let Some(n) = limit.tokens { b { (tokens(rest(n, spent.tokens, reserved.tokens))) " tokens" } " " }
             "left."
+            @if is_short { b { " The turn probably does not fit: the task would " (consequence) "." } }
             @if budget.waiting_tasks > 0 { " " (counted(usize::try_from(budget.waiting_tasks).unwrap_or(0), "task waits", "tasks wait")) " for it already, so a new one may wait, too." }
         }
     }

@@ -46,7 +46,9 @@ const ACTIONS: &[(&str, &str, &str)] = &[
     ("Retry many tasks", "/work/bulk?action=retry", "again repeat bulk"),
     ("Change a budget", "/cost/budgets", "raise limit money"),
     ("Hold or release a lane", "/work/lanes", "stop pause conversation"),
-    ("Replay webhook deliveries", "/webhooks", "retry again send"),
+    ("Replay webhook deliveries", "/webhooks", "failed delivery retry again send"),
+    ("Estimate the cost of a task", "/tasks/new", "estimate price before"),
+    ("Compare versions of a prompt", "/catalogue", "prompt versions history diff"),
 ];
 
 /// Pages by words.
@@ -162,7 +164,7 @@ fn everywhere(page: &Page, text: &str) -> Option<Found> {
     let has_word = text.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
     let found = || Found {
         target: search::target(text),
-        name: html! { "Search for “" bdi { (title(text)) } "” everywhere" },
+        name: html! { "Search for “" bdi { (title(text)) } "” in texts" },
         kind: EVERYWHERE,
     };
     (has_word && page.caller.may(&SearchTexts::SPEC)).then(found)

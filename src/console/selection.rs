@@ -70,9 +70,9 @@ pub(super) async fn confirm(Query(query): Query<Vec<(String, String)>>, page: Pa
             (form(&page, act, &fit, back))
         }
         div.stack {
-            @if !fit.is_empty() { (section("Selected tasks", &html! { (n_fit) }, &table(&fit))) }
+            @if !fit.is_empty() { (section("Selected tasks", &html! { (n_fit) }, &table(&page, &fit))) }
             @if !others.is_empty() {
-                (section("Left as they are", &html! { (others.len()) }, &html! { p."small soft" { (act.no_effect()) } (table(&others)) }))
+                (section("Left as they are", &html! { (others.len()) }, &html! { p."small soft" { (act.no_effect()) } (table(&page, &others)) }))
             }
         }
     };
@@ -221,16 +221,20 @@ fn form(page: &Page, act: SelectionAction, tasks: &[&Task], back: &str) -> Marku
     }
 }
 
-fn table(tasks: &[&Task]) -> Markup {
+fn table(page: &Page, tasks: &[&Task]) -> Markup {
     let table = html! {
         table.folds {
-            thead { tr { th { "State" } th { "Task" } th.narrow-off { "Agent" } } }
+            thead { tr { th { "State" } th { "Task" } th.narrow-off { "Agent" } th { "Ended" } } }
             tbody {
                 @for task in tasks {
                     tr {
                         td { (tone(task.state).state(task.state.as_str(), None)) }
-                        td.fill { a href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } } }
+                        td.fill {
+                            a href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } }
+                            @if let Some(error) = &task.error { div."tiny soft clip" { bdi { (title(error)) } } }
+                        }
                         td.narrow-off { (agent(&task.agent, &task.instance)) }
+                        td { @if let Some(at) = task.ended_at { (page.view.time(at)) } }
                     }
                 }
             }

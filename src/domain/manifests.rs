@@ -107,6 +107,16 @@ pub struct Span {
     pub count: Option<i64>,
 }
 
+impl Span {
+    /// Formats the numbers: `4`, or `1 to 4`.
+    pub fn as_range(&self) -> String {
+        match self.from_seq == self.to_seq {
+            true => self.from_seq.to_string(),
+            false => format!("{} to {}", self.from_seq, self.to_seq),
+        }
+    }
+}
+
 /// The stored form of a manifest.
 #[derive(Debug, Default, Deserialize)]
 struct StoredManifest {

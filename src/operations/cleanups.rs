@@ -1,5 +1,6 @@
 //! Cleanups: runs, previews and requests.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
@@ -11,6 +12,7 @@ use super::{
 use crate::domain::{
     audit::Action,
     cleanups::{self, BoardRules, CleanupRun, Preview, Walk},
+    timestamp,
 };
 
 const TAG: &str = "cleanup";
@@ -24,10 +26,14 @@ pub struct ListCleanupRuns {
     pub limit: Option<i64>,
 }
 
-/// Shows what a cleanup would remove now. Reads all expired rows, which can take some time.
+/// Shows what a cleanup would remove. Reads all expired rows, which can take some time.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PreviewCleanup {}
+pub struct PreviewCleanup {
+    /// Time of the cleanup. Default: now.
+    #[serde(default, deserialize_with = "timestamp::optional")]
+    pub at: Option<DateTime<Utc>>,
+}
 
 /// Runs the nightly cleanup now, on a worker.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -60,7 +66,8 @@ impl Operation for PreviewCleanup {
         let mut transaction = call.begin_read().await?;
         let catalogue = call.catalogue()?;
         let rules = BoardRules::new(call.config.board, &catalogue);
-        let walk = Walk::new(call.now, &call.config.sessions, &call.config.memory);
+        let walk =
+            Walk::new(self.at.unwrap_or(call.now), &call.config.sessions, &call.config.memory);
         let walk = walk.archiving(rules);
         Ok(cleanups::preview(&mut transaction, walk).await?)
     }

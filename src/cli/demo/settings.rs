@@ -50,8 +50,8 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Builds the settings. Of the user's configuration it takes only where the binaries of Postgres are and which
-    /// account runs them.
+    /// Builds the settings. Of the user's configuration it takes only where the binaries of Postgres are, which
+    /// account runs them, and where a console is served.
     pub(super) fn in_folder(folder: &Folder, user: Config) -> Result<Self, Failure> {
         let is_kept = folder.is_kept();
         let folder = folder.path();
@@ -89,6 +89,9 @@ impl Settings {
             },
             ..user.database.embedded
         };
+        if is_kept {
+            config.http.listen = user.http.listen;
+        }
         let usual_lease_secs = Config::load(&nothing, &Flags::default())?.queue.lease_secs;
         Ok(Self { config, flags, usual_lease_secs })
     }

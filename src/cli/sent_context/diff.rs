@@ -2,6 +2,7 @@
 
 use crate::{
     cli::output::{format_wrapped, format_wrapped_fields},
+    domain::manifests::Span,
     operations::{ComparedContext, ContextDiff, PartChange, PartDiff, WordChange, WordChangeKind},
 };
 
@@ -64,7 +65,12 @@ fn format_part(part: &PartDiff) -> String {
             format!("changed, {} to {} tokens", part.tokens_before, part.tokens_after)
         }
     };
-    let head = format_wrapped("", &format!("{name}: {change}; {}", part.reason));
+    let range = |span: Option<Span>| span.map_or("none".to_owned(), |span| span.as_range());
+    let spans = match part.span_before == part.span_after {
+        true => String::new(),
+        false => format!(", {} instead of {}", range(part.span_after), range(part.span_before)),
+    };
+    let head = format_wrapped("", &format!("{name}: {change}{spans}; {}", part.reason));
     let words: String = match part.change {
         PartChange::Changed => format_changes(&part.words),
         PartChange::Added | PartChange::Removed => {

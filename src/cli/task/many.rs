@@ -5,7 +5,12 @@ use clap::Args;
 
 use super::{filter::FilterFlags, show};
 use crate::{
-    cli::{Context, Exit, Failure, agent_filter::note_unknown_agent, server::Server},
+    cli::{
+        Context, Exit, Failure,
+        agent_filter::note_unknown_agent,
+        server::Server,
+        words::{Moment, parse_moment},
+    },
     domain::{
         agents::Catalogue,
         bulk_actions::{Action, Preview},
@@ -26,6 +31,9 @@ pub(in crate::cli) struct Target {
     /// Only tasks of other campaigns than this one.
     #[arg(long, value_name = "CAMPAIGN")]
     except_campaign: Option<GivenCampaign>,
+    /// Only tasks that ended since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    ended_since: Option<Moment>,
     /// Shows which tasks match, and changes nothing.
     #[arg(long)]
     dry_run: bool,
@@ -34,7 +42,9 @@ pub(in crate::cli) struct Target {
 impl Target {
     /// Returns the id of a single task, or `None` for many.
     pub(super) fn single_id(&self) -> Result<Option<&PartialId>, Failure> {
-        let words = match (&self.id, self.filter.is_empty() && self.except_campaign.is_none()) {
+        let is_unfiltered =
+            self.filter.is_empty() && self.except_campaign.is_none() && self.ended_since.is_none();
+        let words = match (&self.id, is_unfiltered) {
             (Some(id), true) if !self.dry_run => return Ok(Some(id)),
             (None, false) => return Ok(None),
             (Some(_), _) => {
@@ -57,12 +67,19 @@ pub(super) async fn run(
     server: &Server,
 ) -> Result<Exit, Failure> {
     target.filter.check_times(context)?;
+    if let Some(Moment { at, is_relative: true }) = target.ended_since {
+        context.refuse_relative("--ended-since", "--ended-since", at)?;
+    }
     let campaign_id = target.filter.campaign_id(context, server).await?;
     let except_campaign_id = match &target.except_campaign {
         Some(given) => Some(server.campaign(given).await?),
         None => None,
     };
-    let filter = TaskFilter { except_campaign_id, ..target.filter.to_filter(campaign_id) };
+    let filter = TaskFilter {
+        except_campaign_id,
+        ended_after: target.ended_since.map(|since| since.at),
+        ..target.filter.to_filter(campaign_id)
+    };
     let output = context.output;
     // With an idempotency key, an earlier call may have left no task that matches: its result is shown again.
     if target.dry_run || context.idempotency_key.is_none() {

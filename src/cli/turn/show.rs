@@ -202,8 +202,8 @@ fn source(part: &Part) -> String {
         Err(_) => first_line(id, SOURCE_MAX_CHARS),
     });
     let span = part.span.map(|span| match span.count {
-        Some(n) => format!("{} to {} ({n})", span.from_seq, span.to_seq),
-        None => format!("{} to {}", span.from_seq, span.to_seq),
+        Some(n) => format!("{} ({n})", span.as_range()),
+        None => span.as_range(),
     });
     let by_trust = part.by_trust.iter().map(|(trust, n)| format!("{n} {trust}"));
     let by_trust = (!part.by_trust.is_empty()).then(|| by_trust.collect::<Vec<_>>().join(", "));

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::list_of;
 use crate::{
     console::{
+        names::Names,
         page::Page,
         parts::{Action, Confirmation, Tone, empty, section},
     },
@@ -124,7 +125,8 @@ async fn conversations(page: &Page, name: &str) -> Result<Markup, Refusal> {
         limit: Some(MAX_SESSIONS),
     };
     let Some(listing) = page.caller.run_if_allowed(list).await? else { return Ok(html! {}) };
-    let row = |session: &Session| html! { li { a href={ "/sessions/" (session.id) } { "instance " bdi { (session.instance) } ", turn " (session.turns) } " " span.faint { (page.view.time(session.used_at)) } } };
+    let names = Names::load(page).await?;
+    let row = |session: &Session| html! { li { a href={ "/sessions/" (session.id) } { "instance " bdi { (session.instance) } ", turn " (session.turns) } " in " (names.campaign(session.campaign_id)) " " span.faint { (page.view.time(session.used_at)) } } };
     let body = html! {
         @if listing.items.is_empty() { (empty("No conversation of the agent is open.", &format!("dalsegno task add --campaign CAMPAIGN --agent {name} \"Write part one.\""))) }
         @else { ul."rows small" { @for session in &listing.items { (row(session)) } } }

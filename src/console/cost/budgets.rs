@@ -194,10 +194,16 @@ fn bar(
     let label = format!("{words} spent, reserved and left");
     html! {
         div.budget-bar {
-            p.small { b { (shown(left)) } " left of " (shown(limit)) @if words == "Tokens" { " tokens" } " · " a href=(calls_of(budget)) { "its calls" } }
+            p.small { b { (shown(left)) } " left of " (shown(limit)) @if words == "Tokens" { " tokens" } ", " (percent_used(spent + reserved, limit)) " used · " a href=(calls_of(budget)) { "its calls" } }
             (share_bar(&label, &shares, limit as f64, soft.map(|soft| soft as f64)))
         }
     }
+}
+
+fn percent_used(used: i64, limit: i64) -> String {
+    // A budget that is not used up is never shown as 100 %.
+    let percent = (used as f64 / limit.max(1) as f64 * 100.0).floor();
+    format!("{percent:.0} %")
 }
 
 /// Hard and soft limits have forms of their own: a change of a soft limit makes its warning due again.

@@ -123,7 +123,7 @@ fn strip(
             }
             div {
                 p.what { "Oldest ready task" span.faint { (range.words()) } }
-                p.figure { (oldest.map_or_else(|| "none".to_owned(), duration)) " " small { "longest wait " (secs(longest)) } }
+                p.figure { (oldest.map_or_else(|| "none".to_owned(), duration)) " " small { "longest from adding to start " (secs(longest)) } }
                 (sparkline(&format!("Longest wait for a start, {}", range.words()), &waits(&overview.waits, range)))
             }
             div {

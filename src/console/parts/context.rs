@@ -66,7 +66,7 @@ fn words_of(kind: &str) -> String {
 pub(in crate::console) fn part_name(part: &Part) -> Markup {
     html! {
         (words_of(&part.kind))
-        @if let Some(span) = part.span { " " (span.from_seq) " to " (span.to_seq) }
+        @if let Some(span) = part.span { " " (span.as_range()) }
         @match part.id.as_deref().map(|id| (id, id.parse::<uuid::Uuid>())) {
             Some((_, Ok(given))) => { " " (super::id("", given)) }
             Some((id, Err(_))) if id.len() < 60 => { " " code.faint { bdi { (id) } } }

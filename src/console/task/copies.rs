@@ -1,8 +1,16 @@
 //! The same task as a command, a request and a statement.
 
 use maud::{Markup, html};
+use serde_json::{Value, json};
 
-use crate::{console::parts::shell_word as shell, domain::tasks::Task};
+use crate::{
+    console::parts::shell_word as shell,
+    domain::{
+        agents::{MAIN, SessionMode},
+        amount::format_money,
+        tasks::Task,
+    },
+};
 
 /// Longer prompts are named by a file.
 const PROMPT_MAX_BYTES: usize = 4_000;
@@ -11,6 +19,7 @@ const ADD_TASK: &str = "dalsegno.add_task";
 
 pub(super) fn show(task: &Task) -> Markup {
     html! {
+        p."small soft" { "Added again with the same agent, prompt, session mode and budget; without labels, parameters, dependencies and a start time." }
         (copy("Show it", &format!("dalsegno task show {}", task.id)))
         (copy("Add it again: command", &command(task)))
         (copy("Add it again: curl", &request(task)))
@@ -27,7 +36,7 @@ fn is_short(task: &Task) -> bool {
 }
 
 fn agent(task: &Task) -> String {
-    if task.instance == "main" {
+    if task.instance == MAIN {
         task.agent.clone()
     } else {
         format!("{}/{}", task.agent, task.instance)
@@ -37,33 +46,63 @@ fn agent(task: &Task) -> String {
 fn command(task: &Task) -> String {
     let prompt =
         if is_short(task) { shell(&task.prompt) } else { "--prompt-file prompt.md".to_owned() };
+    let mut flags = String::new();
+    if task.session_mode != SessionMode::default() {
+        flags.push_str(&format!(" --session {}", task.session_mode.as_str()));
+    }
+    if let Some(micros) = task.budget_micros {
+        flags.push_str(&format!(" --budget-money {}", format_money(micros)));
+    }
+    if let Some(n) = task.budget_tokens {
+        flags.push_str(&format!(" --budget-tokens {n}"));
+    }
     format!(
-        "dalsegno task add --campaign {} --agent {} {prompt}",
+        "dalsegno task add --campaign {} --agent {}{flags} {prompt}",
         task.campaign_id,
         shell(&agent(task))
     )
 }
 
 fn request(task: &Task) -> String {
-    let body = if is_short(task) {
-        shell(&serde_json::json!({ "agent": task.agent, "instance": task.instance, "prompt": task.prompt }).to_string())
-    } else {
-        "@task.json".to_owned()
-    };
+    let body =
+        if is_short(task) { shell(&body(task).to_string()) } else { "@task.json".to_owned() };
     format!(
         "curl -sS \"$DALSEGNO_URL/v1/campaigns/{}/tasks\" -H \"Authorization: Bearer $DALSEGNO_KEY\" -H 'Content-Type: application/json' -d {body}",
         task.campaign_id
     )
 }
 
+fn body(task: &Task) -> Value {
+    let mut body = json!({ "agent": task.agent, "instance": task.instance, "prompt": task.prompt });
+    if task.session_mode != SessionMode::default() {
+        body["session"] = json!(task.session_mode);
+    }
+    if let Some(micros) = task.budget_micros {
+        body["budget"]["micros"] = json!(micros);
+    }
+    if let Some(n) = task.budget_tokens {
+        body["budget"]["tokens"] = json!(n);
+    }
+    body
+}
+
 fn statement(task: &Task) -> String {
     let prompt = if is_short(task) { sql(&task.prompt) } else { ":'prompt'".to_owned() };
-    let instance = match task.instance.as_str() {
-        "main" => String::new(),
-        other => format!(", instance => {}", sql(other)),
-    };
+    let mut named = String::new();
+    if task.instance != MAIN {
+        named.push_str(&format!(", instance => {}", sql(&task.instance)));
+    }
+    if task.session_mode != SessionMode::default() {
+        named.push_str(&format!(", session_mode => {}", sql(task.session_mode.as_str())));
+    }
+    if let Some(micros) = task.budget_micros {
+        named.push_str(&format!(", budget_micros => {micros}"));
+    }
+    if let Some(n) = task.budget_tokens {
+        named.push_str(&format!(", budget_tokens => {n}"));
+    }
     format!(
-        "select task_id from {ADD_TASK}('{}', {}, {prompt}{instance});",
+        "select task_id from {ADD_TASK}('{}', {}, {prompt}{named});",
         task.campaign_id,
         sql(&task.agent)
     )

@@ -8,7 +8,7 @@ use crate::{
         page::Page,
         parts::{empty, id, section, tokens, wide, word_diff},
     },
-    domain::class::Kind,
+    domain::{class::Kind, manifests::Span},
     operations::{CompareContexts, PartChange, PartDiff, Refusal},
 };
 
@@ -125,9 +125,15 @@ fn row(part: &PartDiff) -> Markup {
         PartChange::Changed => "changed",
     };
     html! {
-        tr { td { (part.kind.replace('_', " ")) @if let Some(id) = &part.id { " " code.faint { bdi { (id) } } } } td { (change) ", " (part.reason) } td.num { (tokens(part.tokens_before)) } td.num { (tokens(part.tokens_after)) } }
+        tr { td { (part.kind.replace('_', " ")) @if let Some(id) = &part.id { " " code.faint { bdi { (id) } } } @if part.span_before != part.span_after { div."tiny soft" { (spans(part)) } } } td { (change) ", " (part.reason) } td.num { (tokens(part.tokens_before)) } td.num { (tokens(part.tokens_after)) } }
         @if !part.words.is_empty() { tr { td colspan="4" { (word_diff(&part.words)) } } }
     }
+}
+
+/// Names the messages or posts before and after the change.
+fn spans(part: &PartDiff) -> Markup {
+    let range = |span: Option<Span>| span.map_or("none".to_owned(), |span| span.as_range());
+    html! { (range(part.span_before)) " → " (range(part.span_after)) }
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use crate::{
     },
 };
 
+const WHILE_OPEN: &str = "every 2s";
 /// Waiting reruns that are explained.
 const MAX_EXPLAINED: usize = 3;
 
@@ -132,7 +133,16 @@ pub(super) async fn table(page: &Page, calls: &TurnReruns) -> Result<Markup, Ref
         }
     };
     let body = html! { (wide("Reruns", &table)) (waits) };
-    Ok(section("Reruns", &html! { (counted(reruns.len(), "rerun", "reruns")) }, &body))
+    let shown = section("Reruns", &html! { (counted(reruns.len(), "rerun", "reruns")) }, &body);
+    // Reruns are in no feed.
+    let is_open = reruns.iter().any(|rerun| rerun.state == State::Queued);
+    Ok(html! {
+        @if is_open {
+            div #reruns hx-get=(page.target) hx-trigger=(WHILE_OPEN) hx-select="#reruns" hx-swap="outerHTML" { (shown) }
+        } @else {
+            div #reruns { (shown) }
+        }
+    })
 }
 
 /// Explains why the first of the waiting reruns have not begun.

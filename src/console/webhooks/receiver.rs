@@ -235,7 +235,10 @@ fn table(page: &Page, items: &[Delivery], here: &str) -> Markup {
         let fields = [("id", given.as_str())];
         let join = if here.contains('?') { '&' } else { '?' };
         let own = format!("{here}{join}delivery={given}#delivery");
-        let replay = Action::of::<ReplayDelivery>("Replay", "", &fields, &own).class("btn slim");
+        // A first attempt is made at once; only a later one can be brought forward.
+        let is_due = delivery.state == State::Waiting && delivery.next_at.is_none();
+        let word = if delivery.state == State::Waiting { "Send now" } else { "Replay" };
+        let replay = Action::of::<ReplayDelivery>(word, "", &fields, &own).class("btn slim");
         let (tone, word) = delivery_state(delivery.state);
         html! {
             tr {
@@ -248,7 +251,7 @@ fn table(page: &Page, items: &[Delivery], here: &str) -> Markup {
                     @if let Some(error) = &delivery.last_error { bdi { (coded(&title(error))) } }
                     @if let Some(at) = delivery.next_at { div."tiny faint" { "next attempt " (page.view.time(at)) } }
                 }
-                td.num { @if delivery.state != State::Waiting { (replay.button(&page.view, &page.caller)) } @else if let Some(job) = delivery.job_id { a href={ "/work/jobs/" (job) } { "why it waits" } } }
+                td.num { @if !is_due { (replay.button(&page.view, &page.caller)) } @else if let Some(job) = delivery.job_id { a href={ "/work/jobs/" (job) } { "why it waits" } } }
             }
         }
     };

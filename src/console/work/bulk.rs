@@ -14,7 +14,7 @@ use crate::{
         page::{Page, PageResult},
         parts::{
             Tone, campaign_id, coded, counted, duration, empty, next_page, optional, section,
-            url_text, wide,
+            shell_word, url_text, wide,
         },
     },
     domain::{
@@ -183,7 +183,7 @@ async fn preview(
             html! { div.empty { "A bulk action needs a filter: choose a campaign, an agent, words or a time." } },
         );
     }
-    let preview = page.caller.run(PreviewBulkAction { action, filter }).await?;
+    let preview = page.caller.run(PreviewBulkAction { action, filter: filter.clone() }).await?;
     let verb = if action == Action::Cancel { "Cancel" } else { "Retry" };
     let n = usize::try_from(preview.matched).unwrap_or(usize::MAX);
     let table = task_table(page, &preview.tasks, Some(names), false).await?;
@@ -192,14 +192,20 @@ async fn preview(
         @else {
             (table)
             @if preview.tasks.len() < n { p."small faint after" { "and " (n - preview.tasks.len()) " more" } }
-            (confirm(page, query, &preview, verb))
+            (confirm(page, query, &preview, verb, &filter))
         }
     };
     let heading = format!("{verb} {}?", counted(n, "task", "tasks"));
     Ok(section(&heading, &html! { "preview, nothing has changed" }, &body))
 }
 
-fn confirm(page: &Page, query: &PageQuery, preview: &Preview, verb: &str) -> Markup {
+fn confirm(
+    page: &Page,
+    query: &PageQuery,
+    preview: &Preview,
+    verb: &str,
+    filter: &TaskFilter,
+) -> Markup {
     if !may_run(&page.caller) {
         return html! { p."small soft after" { "This key may not change tasks: it needs the scope " code { "operate" } "." } };
     }
@@ -226,9 +232,31 @@ fn confirm(page: &Page, query: &PageQuery, preview: &Preview, verb: &str) -> Mar
                 button.btn.primary { (verb) " " (counted(n, "task", "tasks")) }
                 a."btn quiet" href=(HERE) { "Discard" }
             }
+            pre."code wrap after" { (command(query.action.as_str(), filter)) }
             p."tiny faint after" { "Nothing happens if another number of tasks matches by then. Tasks that change meanwhile are skipped." }
         }
     }
+}
+
+/// The same action as a command.
+fn command(action: &str, filter: &TaskFilter) -> String {
+    let time = |at: Option<chrono::DateTime<chrono::Utc>>| {
+        at.map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true))
+    };
+    let campaign = |id: Option<uuid::Uuid>| id.map(|id| id.to_string());
+    let flags = [
+        ("campaign", campaign(filter.campaign_id)),
+        ("except-campaign", campaign(filter.except_campaign_id)),
+        ("agent", filter.agent.as_deref().map(shell_word)),
+        ("state", filter.state.map(|state| state.as_str().to_owned())),
+        ("text", filter.text.as_deref().map(shell_word)),
+        ("since", time(filter.created_after)),
+        ("until", time(filter.created_before)),
+        ("ended-since", time(filter.ended_after)),
+    ];
+    let given = flags.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let flags: String = given.map(|(name, value)| format!(" --{name} {value}")).collect();
+    format!("dalsegno task {action}{flags}")
 }
 
 fn may_run(caller: &PageCaller) -> bool {
@@ -293,15 +321,25 @@ fn tasks_of(action: &BulkAction) -> Option<String> {
 }
 
 fn filter(filter: &TaskFilter, page: &Page, names: &Names) -> Markup {
-    html! {
-        @if let Some(agent) = &filter.agent { "of " bdi { (agent) } " " }
-        @if let Some(campaign) = filter.campaign_id { "in " (names.group(&campaign.to_string())) " " }
-        @if let Some(campaign) = filter.except_campaign_id { "except in " (names.group(&campaign.to_string())) " " }
-        @if let Some(state) = filter.state { (state.as_str()) " " }
-        @if let Some(text) = &filter.text { "with “" bdi { (text) } "” " }
-        @if let Some(at) = filter.created_after { "added after " (page.view.calendar(at)) " " }
-        @if let Some(at) = filter.created_before { "added before " (page.view.calendar(at)) " " }
-        @if let Some(at) = filter.ended_after { "ended after " (page.view.calendar(at)) " " }
-        @for tag in &filter.tags { "tagged " bdi { (tag) } " " }
-    }
+    let at = |words: &str, at: Option<chrono::DateTime<chrono::Utc>>| {
+        at.map(|at| html! { (words) " " (page.view.calendar(at)) })
+    };
+    let campaign = |words: &str, id: Option<uuid::Uuid>| {
+        id.map(|id| html! { (words) " " (names.group(&id.to_string())) })
+    };
+    let mut conditions: Vec<Markup> = [
+        filter.state.map(|state| html! { (state.as_str()) }),
+        filter.agent.as_ref().map(|agent| html! { "of " bdi { (agent) } }),
+        campaign("in", filter.campaign_id),
+        campaign("except in", filter.except_campaign_id),
+        filter.text.as_ref().map(|text| html! { "with “" bdi { (text) } "”" }),
+        at("added after", filter.created_after),
+        at("added before", filter.created_before),
+        at("ended after", filter.ended_after),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    conditions.extend(filter.tags.iter().map(|tag| html! { "tagged " bdi { (tag) } }));
+    html! { @for (place, condition) in conditions.iter().enumerate() { @if place > 0 { ", " } (condition) } }
 }

@@ -8,7 +8,10 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Error, StoredContext, find};
-use crate::context::manifest::{Kind, Part};
+use crate::{
+    context::manifest::{Kind, Part},
+    domain::manifests::Span,
+};
 
 /// The difference between the first calls of two turns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -43,6 +46,11 @@ pub struct PartDiff {
     /// Estimated tokens before and after; 0 if it was not sent.
     pub tokens_before: i64,
     pub tokens_after: i64,
+    /// The messages or posts that it had before and has after, if it is made of those.
+    #[schema(inline)]
+    pub span_before: Option<Span>,
+    #[schema(inline)]
+    pub span_after: Option<Span>,
     /// The reason why the part is sent or left out, after the change; before it for a removed part.
     pub reason: String,
     /// The text with its changes, word by word. Empty if the texts are not stored, or the part has none of its own.
@@ -191,12 +199,18 @@ fn diff(old: Option<&Side<'_>>, new: Option<&Side<'_>>) -> Option<PartDiff> {
         let sent = side.filter(|side| side.part.sent);
         sent.map_or(0, |side| i64::try_from(side.part.tokens).unwrap_or(i64::MAX))
     };
+    let span = |side: Option<&Side<'_>>| {
+        let span = side.filter(|side| side.part.sent)?.part.span?;
+        Some(Span { from_seq: span.from_seq, to_seq: span.to_seq, count: None })
+    };
     Some(PartDiff {
         kind: shown.kind.as_str().to_owned(),
         id: shown.id.clone(),
         change,
         tokens_before: tokens(old),
         tokens_after: tokens(new),
+        span_before: span(old),
+        span_after: span(new),
         reason: shown.why.as_text().to_owned(),
         words: diff_words(text_of(old), text_of(new)),
     })

@@ -69,7 +69,7 @@ impl Claimer {
         if n_found > 0 {
             tracing::warn!(
                 n_jobs = n_found,
-                "returned claimed jobs to the queue, because the answer to the claim was lost"
+                "returned claimed jobs to the queue, because the answer to the claim or a renewal of the lease was lost"
             );
         }
         Ok(())
@@ -90,7 +90,7 @@ impl Claimer {
             let (job_ids, leases): (Vec<i64>, Vec<i64>) =
                 strangers.into_iter().map(|row| (row.id, row.lease)).unzip();
             let back =
-                ends::give_back(&mut *conn, &job_ids, &leases, "the answer to its claim was lost")
+                ends::give_back(&mut *conn, &job_ids, &leases, "its worker does not run it: the answer to its claim or a renewal of its lease was lost")
                     .await?;
             if back.contains(&true) {
                 ends::sweep_lanes(&mut *conn, 1_000).await?;
