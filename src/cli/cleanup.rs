@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     domain::{
-        cleanups::{CleanupRun, Preview},
+        cleanups::{CleanupRun, Preview, UNCOUNTED},
         sessions::DueReason,
         text::count,
         timestamp,
@@ -141,6 +141,7 @@ fn format_preview(preview: &Preview) -> String {
             count(preview.posts_held, "old post", "old posts")
         ));
     }
+    text.push_str(&format!("\n{UNCOUNTED}\n"));
     if !preview.kept.is_empty() {
         let rows = preview.kept.iter().map(|(kept, n)| [serialised_name(kept), n.to_string()]);
         text.push_str(&format!(

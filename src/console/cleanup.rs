@@ -8,13 +8,13 @@ use super::{
     layout::Content,
     page::{Page, PageResult},
     parts::{
-        Action, Confirmation, Tone, bytes, counted, duration, empty, facts, next_page, section,
-        wide,
+        Action, Confirmation, Tone, bytes, coded, counted, duration, empty, facts, next_page,
+        section, wide,
     },
 };
 use crate::{
     domain::{
-        cleanups::{CleanupRun, KeepReason, Preview},
+        cleanups::{CleanupRun, KeepReason, Preview, UNCOUNTED},
         schedules::NIGHTLY_CLEANUP,
         sessions::DueReason,
     },
@@ -114,7 +114,7 @@ fn due(page: &Page, preview: Option<&Preview>) -> Markup {
         @if !kept.is_empty() {
             p."small soft after" { "Due, but kept: " @for (n, (reason, count)) in kept.iter().enumerate() { @if n > 0 { ", " } (count) " " (keep_words(**reason)) } }
         }
-        p."tiny faint after" { "Closed sessions are kept " (days.closed_sessions) " days, summaries " (days.summaries) ", events " (days.events) ", memory items " (days.memory_items) "." }
+        p."tiny faint after" { "Closed sessions are kept " (days.closed_sessions) " days, summaries " (days.summaries) ", events " (days.events) ", memory items " (days.memory_items) ". " (coded(UNCOUNTED)) }
     }
 }
 

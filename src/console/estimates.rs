@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{
     page::Page,
-    parts::{Tone, counted, section, tokens, wide},
+    parts::{Tone, counted, section, sentence, tokens, wide},
 };
 use crate::{
     domain::{
@@ -44,7 +44,7 @@ pub(super) async fn show(page: &Page, estimate: &Estimate) -> Result<Markup, Ref
             "Learnt from " (history.conversation_turns) " turns of the conversation and " (history.agent_turns) " others of the agent. Nothing is sent."
         }
         (wide("Ways", &table))
-        @for note in &estimate.notes { p."small soft after" { bdi { (note) } } }
+        @for note in &estimate.notes { p."small soft after" { (sentence(&page.view, note)) } }
         @for budget in budgets.iter().filter(pays) { (left(page, budget, likely)) }
     };
     Ok(section("Estimate", &end, &body))

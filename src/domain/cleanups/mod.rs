@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub(super) use self::remove::{limit_ids, remove_sessions};
 pub use self::{
     boards::{BoardRules, DuePosts, archive_board, due_boards},
-    preview::{Group, KeepDays, Preview, preview},
+    preview::{Group, KeepDays, Preview, UNCOUNTED, preview},
     record::{
         CleanupRun, Progress, RunRow, advance, begin, cancel, finish, is_overdue, last_success,
         list, record_removed_folders,

@@ -19,6 +19,10 @@ use crate::domain::{
 /// Sessions that are measured at once.
 const PAGE: i64 = 1_000;
 
+/// The records that a cleanup removes without counting them, each with the setting of its age.
+pub const UNCOUNTED: &str = "Removed as well, but not counted: webhook deliveries (`webhooks.keep_days`), idempotency keys \
+     (`keep.idempotency_keys_days`), lines of the audit log (`audit.keep_days`) and replaced briefs (`sessions.keep_campaign_versions_days`).";
+
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = CleanupPreview)]
 pub struct Preview {
