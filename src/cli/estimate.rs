@@ -6,12 +6,15 @@ use super::{
     turn::list::{format_cost, format_count},
     words::time,
 };
-use crate::domain::{
-    estimates::{
-        ChargeRange, Estimate, EstimateHistory, EstimatePrice, PriceOrigin, PromptCache,
-        PromptCacheState, WayEstimate,
+use crate::{
+    domain::{
+        estimates::{
+            ChargeRange, Estimate, EstimateHistory, EstimatePrice, PriceOrigin, PromptCache,
+            PromptCacheState, WayEstimate,
+        },
+        text::count,
     },
-    text::count,
+    operations::FlowEstimate,
 };
 
 pub(super) fn format_estimate(estimate: &Estimate) -> String {
@@ -28,6 +31,38 @@ pub(super) fn format_estimate(estimate: &Estimate) -> String {
         text.push_str(&format!("\nThe next turn ({}):\n", serialised_name(next.way)));
         text.push_str(&format_parts(next, &estimate.currency));
     }
+    text
+}
+
+pub(super) fn format_flow_estimate(estimate: &FlowEstimate) -> String {
+    let FlowEstimate { template, tasks, currency, charge, steps } = estimate;
+    let cost = |micros: Option<i64>| micros.map_or_else(dash, format_cost);
+    let row = |name: String, agent: String, n: i64, charge: Option<ChargeRange>| {
+        let Some(ChargeRange { low, likely, high }) = charge else {
+            return [name, agent, n.to_string(), dash(), dash(), dash(), dash(), dash()];
+        };
+        [
+            name,
+            agent,
+            n.to_string(),
+            format_count(likely.input_tokens),
+            format_count(likely.output_tokens),
+            cost(likely.cost_micros),
+            cost(low.cost_micros),
+            cost(high.cost_micros),
+        ]
+    };
+    let steps = steps
+        .iter()
+        .map(|step| row(step.step.clone(), step.agent.clone(), step.tasks, step.charge));
+    let sum = row("all".to_owned(), String::new(), *tasks, Some(*charge));
+    let head = format!("COST ({currency})");
+    let head = ["STEP", "AGENT", "TASKS", "IN", "OUT", &head, "LOW", "HIGH"];
+    let mut text = format_table(&head, steps.chain([sum]));
+    let note = format!(
+        "An estimate of the flow {template}, which was not started. The results of earlier steps are unknown and not in it."
+    );
+    text.push_str(&format!("\n{}", format_wrapped("", &note)));
     text
 }
 

@@ -14,6 +14,7 @@ use super::{
     Context, Exit, Failure,
     agent::{self, require_folder},
     args::{InCampaign, Paging},
+    estimate::format_flow_estimate,
     output::{Output, format_fields, format_table},
     server::{Server, with_server},
     words::{first_line, format_below, time, time_or_dash},
@@ -27,8 +28,8 @@ use crate::{
         ids::{PartialId, short},
     },
     operations::{
-        AllTemplates, CancelFlow, ListFlowTemplates, ListFlows, Noun, PauseFlow, ResumeFlow,
-        RetryFlow, ShowFlow, StartFlow,
+        AllTemplates, CancelFlow, EstimateFlow, ListFlowTemplates, ListFlows, Noun, PauseFlow,
+        ResumeFlow, RetryFlow, ShowFlow, StartFlow,
     },
 };
 
@@ -98,6 +99,9 @@ pub(super) struct Start {
     /// File with all inputs: a JSON object of texts and lists of texts.
     #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
     inputs_file: Option<PathBuf>,
+    /// Prints the low, likely and high cost of the flow's steps, and starts nothing.
+    #[arg(long)]
+    estimate: bool,
 }
 
 #[derive(Debug, Args)]
@@ -180,6 +184,11 @@ async fn run_on_server(
         FlowCommand::Start(start) => {
             let id = start.campaign.id(context, server).await?;
             let (template, inputs) = (start.template.clone(), start.inputs()?);
+            if start.estimate {
+                let estimate = server.call(EstimateFlow { id, template, inputs }).await?;
+                output.print_data(&estimate, || format_flow_estimate(&estimate));
+                return Ok(Exit::Ok);
+            }
             server.call(StartFlow { id, template, inputs, templates: OnceCell::new() }).await?
         }
         FlowCommand::Pause(Id { id }) => {

@@ -12,7 +12,7 @@ use crate::{
         budgets::{OwnedBudget, OwnerKind},
         estimates::{Charge, ChargeRange, Estimate, Way, WayEstimate},
     },
-    operations::{ListBudgets, Refusal},
+    operations::{FlowEstimate, ListBudgets, Refusal, StepEstimate},
 };
 
 pub(super) async fn show(page: &Page, estimate: &Estimate) -> Result<Markup, Refusal> {
@@ -48,6 +48,39 @@ pub(super) async fn show(page: &Page, estimate: &Estimate) -> Result<Markup, Ref
         @for budget in budgets.iter().filter(pays) { (left(page, budget, likely)) }
     };
     Ok(section("Estimate", &end, &body))
+}
+
+pub(super) fn show_flow(page: &Page, estimate: &FlowEstimate) -> Markup {
+    let row = |step: &StepEstimate| {
+        html! {
+            tr {
+                td { bdi { (step.step) } }
+                td { bdi { (step.agent) } }
+                td.num { (step.tasks) }
+                @match &step.charge {
+                    Some(charge) => (charges(page, charge)),
+                    None => td.num colspan="5" { span.faint { "not possible now" } },
+                }
+            }
+        }
+    };
+    let table = html! {
+        table.folds {
+            thead { tr { th { "Step" } th { "Agent" } th.num { "Tasks" } th.num { "Likely" } th.num { "Low to high" } th.num { "Calls" } th.num { "Tokens in, cached" } th.num { "Out" } } }
+            tbody { @for step in &estimate.steps { (row(step)) } }
+            tfoot { tr { td { "All" } td {} td.num { (estimate.tasks) } (charges(page, &estimate.charge)) } }
+        }
+    };
+    let body = html! {
+        (wide("Steps", &table))
+        p."small soft after" { "Nothing is started. The results of earlier steps are unknown and not in it. Of the tasks of a step for each item, the first is estimated." }
+    };
+    section("Estimate", &html! { bdi { (estimate.template) } }, &body)
+}
+
+/// Shows why there is no estimate.
+pub(super) fn refused(page: &Page, refusal: &Refusal) -> Markup {
+    html! { div.error { h2 { "It cannot be estimated" } p { bdi { (sentence(&page.view, &refusal.detail)) } } } }
 }
 
 /// Says what is left of a budget that would pay, and if the task would have to wait for it.

@@ -76,7 +76,7 @@ pub fn pages() -> Pages {
         .route("/sessions/{id}/compactions/{number}", get(session::compaction::show))
         .route("/sessions/{id}/turns/{number}", get(turn::show))
         .route("/flows", get(flow::list))
-        .route("/flows/start", get(flow::start))
+        .route("/flows/start", get(flow::start).post(flow::estimate))
         .route("/flows/{id}", get(flow::show))
         .route("/cost", get(cost::show))
         .route("/cost/report.csv", get(cost::csv))

@@ -41,6 +41,7 @@ mod facts;
 mod fidelity;
 mod fields;
 mod files;
+mod flow_estimates;
 mod flows;
 mod forks;
 mod ids;
@@ -126,6 +127,7 @@ pub use self::{
     fidelity::{ListCheckedTurns, ReportFidelity},
     fields::{Fields, ItemsText, parse_id},
     files::{Files, ListFiles, ListPromptVersions, PromptVersions, ShowFile, SourceText},
+    flow_estimates::{EstimateFlow, FlowEstimate, StepEstimate},
     flows::{
         AllTemplates, CancelFlow, ListFlowTemplates, ListFlows, PauseFlow, ResumeFlow, RetryFlow,
         ShowFlow, StartFlow,
@@ -353,6 +355,7 @@ pub const ALL: &[Entry] = &[
     entry::<ListFlowTemplates>(),
     entry::<ListFlows>(),
     entry::<ShowFlow>(),
+    entry::<EstimateFlow>(),
     entry::<StartFlow>(),
     entry::<PauseFlow>(),
     entry::<ResumeFlow>(),

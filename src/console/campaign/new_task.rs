@@ -13,7 +13,7 @@ use crate::{
         estimates,
         layout::Content,
         page::{Page, PageResult},
-        parts::{Action, empty, sentence},
+        parts::{Action, empty},
     },
     domain::{agents::SessionMode, campaigns::Campaign},
     http::{Problem, pages::PageForm},
@@ -67,9 +67,7 @@ pub(in crate::console) async fn estimate(
     let shown = match page.caller.run(draft.question(given)).await {
         Ok(estimate) => estimates::show(&page, &estimate).await?,
         // The agent is paused, the prompt is empty, or the campaign is closed: the reason is the answer.
-        Err(refusal) => {
-            html! { div.error { h2 { "It cannot be estimated" } p { bdi { (sentence(&page.view, &refusal.detail)) } } } }
-        }
+        Err(refusal) => estimates::refused(&page, &refusal),
     };
     Ok(respond(&page, given, &draft, Some(&shown)).await?)
 }

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
 
-pub(super) use self::start::show as start;
+pub(super) use self::start::{estimate, show as start};
 use self::{
     critical::{CriticalPath, critical_path, has_ended, time_of},
     graph::{Node, graph},

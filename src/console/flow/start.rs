@@ -2,23 +2,27 @@
 
 use std::collections::HashMap;
 
-use axum::extract::Query;
+use axum::{extract::Query, response::Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 
 use super::graph::{Node, graph};
 use crate::{
     console::{
+        estimates,
         layout::Content,
         page::{Page, PageResult},
-        parts::{Action, counted, empty, section, url_text},
+        parts::{Action, campaign_id, counted, empty, section, url_text},
     },
     domain::{
         campaigns::{Campaign, Status},
-        flows::{BrokenTemplate, Input, Template},
+        flows::{BrokenTemplate, Input, InputValue, Inputs, Template},
     },
-    operations::{ListCampaigns, ListFlowTemplates, MAX_LIMIT, StartFlow},
+    http::{Problem, pages::PageForm},
+    operations::{EstimateFlow, ListCampaigns, ListFlowTemplates, MAX_LIMIT, Refusal, StartFlow},
 };
+
+const HERE: &str = "/flows/start";
 
 #[derive(Debug, Default, Deserialize)]
 pub(in crate::console) struct StartQuery {
@@ -29,6 +33,48 @@ pub(in crate::console) struct StartQuery {
 }
 
 pub(in crate::console) async fn show(Query(query): Query<StartQuery>, page: Page) -> PageResult {
+    Ok(respond(&page, &query, &[], None).await?)
+}
+
+/// Shows the form again with the estimate of the flow. Nothing is started.
+pub(in crate::console) async fn estimate(page: Page, form: PageForm) -> Result<Response, Problem> {
+    let query = StartQuery {
+        template: form.field("template").unwrap_or_default().to_owned(),
+        campaign_id: form.field("id").unwrap_or_default().to_owned(),
+    };
+    let ask = EstimateFlow {
+        id: campaign_id(&query.campaign_id)?.unwrap_or_default(),
+        template: query.template.clone(),
+        inputs: inputs(&form.0),
+    };
+    let shown = match page.caller.run(ask).await {
+        Ok(estimate) => estimates::show_flow(&page, &estimate),
+        // An input is missing, or an agent is paused: the reason is the answer.
+        Err(refusal) => estimates::refused(&page, &refusal),
+    };
+    Ok(respond(&page, &query, &form.0, Some(&shown)).await?)
+}
+
+/// Reads the inputs of a form, in which empty fields are missing inputs.
+fn inputs(fields: &[(String, String)]) -> Inputs {
+    let given = fields.iter().filter(|(_, text)| !text.trim().is_empty());
+    let input = |(name, text): &(String, String)| {
+        if let Some(name) = name.strip_prefix("inputs.") {
+            return Some((name.to_owned(), InputValue::Text(text.replace("\r\n", "\n"))));
+        }
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let name = name.strip_prefix("lines:inputs.")?.to_owned();
+        Some((name, InputValue::List(lines.map(str::to_owned).collect())))
+    };
+    given.filter_map(input).collect()
+}
+
+async fn respond(
+    page: &Page,
+    query: &StartQuery,
+    given: &[(String, String)],
+    estimate: Option<&Markup>,
+) -> Result<Response, Refusal> {
     let templates = page.caller.run(ListFlowTemplates {}).await?;
     let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
     let listing = page.caller.run_if_allowed(list).await?;
@@ -41,19 +87,19 @@ pub(in crate::console) async fn show(Query(query): Query<StartQuery>, page: Page
             (empty("No flow template can be started. A template is a file with inputs and steps.", "dalsegno flow check"))
         } @else {
             div.cards {
-                @for template in &templates.items { (card(template, &query, chosen)) }
+                @for template in &templates.items { (card(template, query, chosen)) }
             }
         }
         (broken(&templates.broken))
         @match chosen {
             Some(template) => div.cols {
-                div.stack { (form(&page, template, &open, &query.campaign_id)) (section("Steps", &html! { (counted(template.steps.len(), "step", "steps")) }, &steps(template))) }
+                div.stack { (form(page, template, &open, &query.campaign_id, given)) div #estimate aria-live="polite" { @if let Some(estimate) = estimate { (estimate) } } (section("Steps", &html! { (counted(template.steps.len(), "step", "steps")) }, &steps(template))) }
             },
             None => @if !templates.items.is_empty() { p.soft { "Choose a template to see its inputs." } },
         }
     };
     let path = html! { a href="/flows" { "Flows" } span { "/" } span { "Start" } };
-    Ok(page.respond(Content { title: "Start a flow", path, body, watch: String::new() }).await?)
+    page.respond(Content { title: "Start a flow", path, body, watch: String::new() }).await
 }
 
 fn card(template: &Template, query: &StartQuery, chosen: Option<&Template>) -> Markup {
@@ -87,7 +133,13 @@ fn broken(templates: &[BrokenTemplate]) -> Markup {
     }
 }
 
-fn form(page: &Page, template: &Template, campaigns: &[&Campaign], campaign: &str) -> Markup {
+fn form(
+    page: &Page,
+    template: &Template,
+    campaigns: &[&Campaign],
+    campaign: &str,
+    given: &[(String, String)],
+) -> Markup {
     let fields = [("template", template.name.as_str())];
     let start = Action::of::<StartFlow>("Start", "running", &fields, "/flows/{id}");
     let command =
@@ -97,8 +149,11 @@ fn form(page: &Page, template: &Template, campaigns: &[&Campaign], campaign: &st
             label for="flow-campaign" { "Campaign" }
             select #flow-campaign name="id" required { @for it in campaigns { option value=(it.id) selected[it.id.to_string() == campaign] { (it.name) } } }
         }
-        @for input in &template.inputs { (field(input)) }
-        div."actions after" { button."btn primary" { "Start the flow" } }
+        @for input in &template.inputs { (field(input, given)) }
+        div."actions after" {
+            button."btn primary" { "Start the flow" }
+            button.btn formaction=(HERE) hx-post=(HERE) hx-target="#estimate" hx-select="#estimate" hx-swap="outerHTML" { "Estimate first" }
+        }
         pre."code wrap after" { (command) }
     };
     let shown = match (start.is_allowed(&page.caller), campaigns.is_empty()) {
@@ -118,16 +173,17 @@ fn flags(template: &Template) -> String {
     template.inputs.iter().map(|input| format!(" --input {}=TEXT", input.name)).collect()
 }
 
-fn field(input: &Input) -> Markup {
+fn field(input: &Input, form: &[(String, String)]) -> Markup {
     let given = format!("input-{}", input.name);
     let name = match input.is_list {
         true => format!("lines:inputs.{}", input.name),
         false => format!("inputs.{}", input.name),
     };
+    let text = form.iter().find(|(field, _)| *field == name).map_or("", |(_, text)| text);
     html! {
         div.field {
             label for=(given) { b { bdi { (input.name) } } " " span.soft dir="auto" { (input.about) @if input.is_list { " — one item per line" } } }
-            textarea id=(given) name=(name) required rows=(if input.is_list { "5" } else { "3" }) {}
+            textarea id=(given) name=(name) required rows=(if input.is_list { "5" } else { "3" }) { "\n" (text) }
         }
     }
 }

@@ -153,6 +153,55 @@ pub struct Charge {
     pub cost_micros: Option<i64>,
 }
 
+impl ChargeRange {
+    pub const ZERO: Self = Self { low: Charge::ZERO, likely: Charge::ZERO, high: Charge::ZERO };
+
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            low: self.low.plus(other.low),
+            likely: self.likely.plus(other.likely),
+            high: self.high.plus(other.high),
+        }
+    }
+
+    pub fn times(self, n: i64) -> Self {
+        let Self { low, likely, high } = self;
+        Self { low: low.times(n), likely: likely.times(n), high: high.times(n) }
+    }
+}
+
+impl Charge {
+    pub const ZERO: Self = Self {
+        calls: 0,
+        input_tokens: 0,
+        cached_tokens: 0,
+        output_tokens: 0,
+        cost_micros: Some(0),
+    };
+
+    /// Adds two charges. With one unknown cost, the sum is unknown.
+    fn plus(self, other: Self) -> Self {
+        let cost = self.cost_micros.zip(other.cost_micros);
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(other.cached_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cost_micros: cost.map(|(one, other)| one.saturating_add(other)),
+        }
+    }
+
+    fn times(self, n: i64) -> Self {
+        Self {
+            calls: self.calls.saturating_mul(n),
+            input_tokens: self.input_tokens.saturating_mul(n),
+            cached_tokens: self.cached_tokens.saturating_mul(n),
+            output_tokens: self.output_tokens.saturating_mul(n),
+            cost_micros: self.cost_micros.map(|cost| cost.saturating_mul(n)),
+        }
+    }
+}
+
 /// The tokens of a part of the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PartEstimate {

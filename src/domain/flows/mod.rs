@@ -33,7 +33,7 @@ pub use self::{
     improvement::Improvement,
     retry::{n_more, retry},
     show::{Filter, FlowDetail, StepTask, find, get, is_paused, list, show},
-    start::{InputValue, Inputs, New, n_tasks, start},
+    start::{InputValue, Inputs, New, PlannedStep, n_tasks, plan, start},
     template::{Input, Step, Template},
     templates::{BrokenTemplate, Problems, Templates, check_names},
 };

@@ -71,6 +71,43 @@ pub fn n_tasks(
     if n_tasks > MAX_TASKS { Err(Error::TooMany(n_tasks)) } else { Ok(n_tasks) }
 }
 
+/// A step of a flow that is not started, with the first of its tasks.
+#[derive(Debug, Clone)]
+pub struct PlannedStep {
+    pub step: String,
+    pub tasks: i64,
+    pub agent: String,
+    pub instance: String,
+    pub node: Option<String>,
+    pub session: Option<Mode>,
+    pub prompt: String,
+}
+
+/// Lists the steps that a flow would have, in the order of the template.
+pub fn plan(
+    catalogue: &Catalogue,
+    template: &Template,
+    inputs: &Inputs,
+) -> Result<Vec<PlannedStep>, Error> {
+    n_tasks(catalogue, template, inputs)?;
+    let mut planned: Vec<PlannedStep> = Vec::new();
+    for draft in drafts(catalogue, template, &with_lists(template, inputs)) {
+        match planned.iter_mut().find(|it| it.step == draft.step && it.agent == draft.agent) {
+            Some(step) => step.tasks += 1,
+            None => planned.push(PlannedStep {
+                step: draft.step.to_owned(),
+                tasks: 1,
+                agent: draft.agent.to_owned(),
+                instance: draft.instance,
+                node: draft.node.map(str::to_owned),
+                session: draft.session,
+                prompt: draft.prompt,
+            }),
+        }
+    }
+    Ok(planned)
+}
+
 /// Adds all tasks of a flow, each waiting for those of the steps before it. After an error the caller rolls back.
 pub async fn start(
     conn: &mut PgConnection,

@@ -46,6 +46,38 @@ async fn an_input_list_given_once_has_one_item() {
 }
 
 #[tokio::test]
+async fn a_flow_is_estimated_step_by_step_and_not_started() {
+    let fixture = Fixture::new().await;
+    let start = ["flow", "start", "article-series", "--campaign", "Harbour", "--estimate"];
+    let topic = ["--input", "topic=The harbour"];
+    let parts = ["--input", "parts=Moles", "--input", "parts=Cranes", "--input", "parts=Boats"];
+    let estimate = fixture.json(&[&start[..], &topic, &parts].concat()).await;
+    let steps = estimate["steps"].as_array().unwrap();
+    let draft = steps.iter().find(|step| step["step"] == "draft").unwrap();
+    assert_eq!(draft["tasks"], 3);
+    let sum = |of: &dyn Fn(&serde_json::Value) -> i64| steps.iter().map(of).sum::<i64>();
+    assert_eq!(estimate["tasks"], sum(&|step| step["tasks"].as_i64().unwrap()));
+    for side in ["low", "likely", "high"] {
+        for field in ["calls", "input_tokens", "output_tokens", "cost_micros"] {
+            let all = sum(&|step| step["charge"][side][field].as_i64().unwrap());
+            assert_eq!(estimate["charge"][side][field], all, "{side} {field}");
+        }
+    }
+    assert!(estimate["charge"]["likely"]["output_tokens"].as_i64().unwrap() > 0, "{estimate}");
+    let one = fixture.json(&[&start[..], &topic, &parts[..2]].concat()).await;
+    let input_of = |estimate: &serde_json::Value| {
+        let steps = estimate["steps"].as_array().unwrap();
+        let draft = steps.iter().find(|step| step["step"] == "draft").unwrap();
+        draft["charge"]["likely"]["input_tokens"].as_i64().unwrap()
+    };
+    assert_eq!(input_of(&estimate), 3 * input_of(&one));
+    let flows = fixture.json(&["flow", "ls", "--campaign", &fixture.campaign()]).await;
+    assert_eq!(flows, json!([]), "nothing was started");
+    let refused = fixture.run(&[&start[..], &topic].concat()).await;
+    assert!(refused.code == 2 && refused.has("parts"), "{refused:?}");
+}
+
+#[tokio::test]
 async fn the_doctor_names_a_paused_flow_with_the_command_that_resumes_it() {
     let fixture = Fixture::new().await;
     let start = ["flow", "start", "article-series", "--campaign", "Harbour"];

@@ -158,8 +158,13 @@ async fn every_change_checks_the_idempotency_key_and_no_read_does() {
         let reply = ask(&fixture, spec.method.as_str(), &path, &json!({}), " ").await;
         let is_refused = reply.status == 400 && reply.json()["code"] == "bad_idempotency_key";
         // A preview takes a body, and changes nothing.
-        let previews =
-            ["preview_bulk_action", "preview_agent_context", "estimate_task", "estimate_session"];
+        let previews = [
+            "preview_bulk_action",
+            "preview_agent_context",
+            "estimate_task",
+            "estimate_flow",
+            "estimate_session",
+        ];
         let changes = spec.method != Method::Get && !previews.contains(&spec.id);
         assert_eq!(is_refused, changes, "{}: {reply:?}", spec.id);
     }
