@@ -13,7 +13,7 @@ from pathlib import Path
 # The models of the tests are the simulation.
 SETTINGS = {
     "DALSEGNO_SIM__LATENCY_MS": "20",
-    "DALSEGNO_SIM__CHUNK_DELAY_MS": "2",
+    "DALSEGNO_SIM__CHUNK_DELAY_MS": "20",
     "DALSEGNO_SIM__DIRECTIVES": "true",
     "DALSEGNO_HTTP__REQUIRE_KEY": "true",
     "DALSEGNO_WEBHOOKS__ALLOW_PRIVATE": "true",

@@ -6,7 +6,7 @@ from dalsegno.events import Event, EventReader
 from faults import Fault, faulty
 from service import Service
 
-PROMPT = "[[sim: words 400]] Write about the harbour."
+PROMPT = "Write about the harbour."
 
 
 def check(events: list[Event]) -> None:
@@ -17,7 +17,7 @@ def check(events: list[Event]) -> None:
 
 
 def test_a_stream_shows_the_answer_and_ends_with_the_task(client: Client, campaign: str) -> None:
-    prompt = "[[sim: words 4000]] Write about the harbour."
+    prompt = "[[sim: words 400]] Write about the harbour."
     events = list(client.stream(campaign=campaign, agent="copywriter", instance="streamed", prompt=prompt))
     check(events)
     written = "".join(event.text for event in events)

@@ -31,7 +31,10 @@ class Event:
 
     @property
     def text(self) -> str:
-        """The part of the answer that arrived since the previous event; empty for events without text."""
+        """The part of the answer that arrived since the previous event; empty for events without text.
+
+        There is an event about once a second, so the last words of an answer are only in `task.result`.
+        """
         return str(self.data.get("text") or "") if self.kind == "turn.progress" else ""
 
 
