@@ -69,10 +69,12 @@ def relay(service: socket.socket, client: socket.socket, fault: Fault | None) ->
     while piece := service.recv(65536):
         if fault and fault.loses_answer:
             continue
-        client.sendall(piece)
-        n_events += piece.count(b"\nid: ")
-        if fault and fault.cuts_after and n_events >= fault.cuts_after:
-            return
+        for part in piece.splitlines(keepends=True):
+            client.sendall(part)
+            n_events += part.startswith(b"data: ")
+            if fault and fault.cuts_after == n_events:
+                client.sendall(b"\n")
+                return
 
 
 def refusal(fault: Fault) -> bytes:
