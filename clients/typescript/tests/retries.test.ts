@@ -1,17 +1,12 @@
 // Retries: what is repeated, when, and that the service runs it once. Streams: that they resume without gap or repetition.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { Client, type ClientOptions, type Event, NotFound, RateLimited, ServiceError, TransportError } from 'dalsegno-client';
 import { type Fault, faulty, type Proxy } from './faults.js';
-import { Service } from './service.js';
+import { service } from './service.js';
 
-let service: Service;
-let campaign: string;
-before(async () => {
-  service = await Service.start();
-  campaign = service.campaign;
-});
-after(() => service.stop());
+const { url, key, adminKey, campaign } = service();
+const client = new Client({ url, apiKey: key });
 
 const busy = { status: 503, code: 'database_busy', detail: 'the conversation is locked', retryable: true };
 const task = { agent: 'copywriter', prompt: 'Write.' };
@@ -24,11 +19,11 @@ interface Setting {
 
 /** Runs a test behind a proxy, with a client that lists its waits instead of waiting. */
 async function behind(path: string, faults: Fault[], run: (setting: Setting) => Promise<void>, options: ClientOptions = {}): Promise<void> {
-  const proxy = await faulty(service.url, path, faults);
+  const proxy = await faulty(url, path, faults);
   const waits: number[] = [];
   const retry = { sleep: async (ms: number) => void waits.push(ms) };
   try {
-    await run({ client: new Client({ url: proxy.url, apiKey: service.key, retry, ...options }), proxy, waits });
+    await run({ client: new Client({ url: proxy.url, apiKey: key, retry, ...options }), proxy, waits });
   } finally {
     await proxy.close();
   }
@@ -87,7 +82,7 @@ test('a request without a key is not repeated after it was sent', async () => {
       const [added] = (await client.listWebhooks()).items;
       await client.removeWebhook(added!.id);
     },
-    { apiKey: service.adminKey },
+    { apiKey: adminKey },
   );
 });
 
@@ -100,7 +95,7 @@ test('a request without a key is repeated if it was not sent', async () => {
 
 /** Returns an address on which nothing listens. */
 async function closedAddress(): Promise<string> {
-  const proxy = await faulty(service.url, '/', []);
+  const proxy = await faulty(url, '/', []);
   await proxy.close();
   return proxy.url;
 }
@@ -120,7 +115,7 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
 
 test('a stream shows the answer and ends with the task', async () => {
   const prompt = '[[sim: words 400]] Write about the harbour.';
-  const events = await all(service.client().stream({ campaign, agent: 'copywriter', instance: 'streamed', prompt }));
+  const events = await all(client.stream({ campaign, agent: 'copywriter', instance: 'streamed', prompt }));
   check(events);
   const written = events.map(({ text }) => text).join('');
   assert(written && events.at(-1)?.task?.result?.startsWith(written));
@@ -136,7 +131,6 @@ test('a broken stream resumes', async () => {
 });
 
 test('a stream continues after an event', async () => {
-  const client = service.client();
   const added = await client.run({ campaign, agent: 'copywriter', prompt: 'Write.' });
   const events = await all(client.followTask(added.id));
   const rest = await all(client.followTask(added.id, { lastEventId: events[1]!.id }));
@@ -145,7 +139,6 @@ test('a stream continues after an event', async () => {
 });
 
 test('the feed can be left', async () => {
-  const client = service.client();
   const added = await client.run({ campaign, agent: 'copywriter', prompt: 'Write.' });
   for await (const event of client.followFeed({ after: 0, campaign_id: campaign, kinds: 'turn.done' })) {
     if (event.feed?.task_id === added.id) break;
@@ -153,5 +146,5 @@ test('the feed can be left', async () => {
 });
 
 test('a refused stream is thrown', async () => {
-  await assert.rejects(all(service.client().followTask('019aa2f1-0000-7000-8000-000000000000')), NotFound);
+  await assert.rejects(all(client.followTask('019aa2f1-0000-7000-8000-000000000000')), NotFound);
 });

@@ -4,7 +4,6 @@ import { chmodSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client } from 'dalsegno-client';
 
 /** The models of the tests are the simulation. */
 const settings = {
@@ -17,56 +16,60 @@ const settings = {
 };
 const startSecs = 120;
 
-/** A service with a private Postgres. */
-export class Service {
-  readonly adminKey = randomBytes(32).toString('hex');
-  private constructor(
-    private readonly binary: string,
-    private readonly folder: string,
-  ) {}
+/** A service with a private Postgres, as the tests see it. */
+export interface Service {
+  url: string;
+  /** A key with the scopes `enqueue` and `operate`. */
+  key: string;
+  adminKey: string;
+  campaign: string;
+  postgres: { host: string; user: string; database: string; password: string };
+}
 
-  private process!: ChildProcess;
-  url!: string;
-  key!: string;
-  campaign!: string;
+/** Returns the service of this run, which `main.ts` has started. */
+export function service(): Service {
+  return JSON.parse(process.env['TEST_SERVICE']!) as Service;
+}
 
-  static async start(): Promise<Service> {
-    const binary = process.env['DALSEGNO_BINARY'];
-    if (!binary) throw new Error('DALSEGNO_BINARY has to name a dalsegno');
-    const folder = mkdtempSync(join(tmpdir(), 'dalsegno-clients-'));
+/** A running service. */
+export class ServiceProcess {
+  private readonly adminKey = randomBytes(32).toString('hex');
+  private readonly folder = mkdtempSync(join(tmpdir(), 'dalsegno-clients-'));
+  private readonly process: ChildProcess;
+
+  constructor(private readonly binary: string) {
     // The account of the Postgres server has to be able to enter the folder.
-    chmodSync(folder, 0o755);
-    const service = new Service(binary, folder);
-    await service.listen();
-    service.key = service.command('key', 'create', 'shop', '--scope', 'enqueue', '--scope', 'operate')['secret']!;
-    service.campaign = service.command('campaign', 'create', 'Harbour series')['id']!;
-    return service;
-  }
-
-  client(url = this.url): Client {
-    return new Client({ url, apiKey: this.key });
-  }
-
-  private async listen(): Promise<void> {
-    const [ready, log] = [join(this.folder, 'ready'), join(this.folder, 'log')];
-    this.process = spawn(this.binary, ['serve', '--json'], {
+    chmodSync(this.folder, 0o755);
+    this.process = spawn(binary, ['serve', '--json'], {
       cwd: this.folder,
       env: this.environment(),
-      stdio: ['ignore', openSync(ready, 'w'), openSync(log, 'w')],
+      stdio: ['ignore', openSync(join(this.folder, 'ready'), 'w'), openSync(join(this.folder, 'log'), 'w')],
     });
-    for (let tries = 0; tries < startSecs * 20; tries += 1) {
-      const text = readFileSync(ready, 'utf8');
-      if (text.trimEnd().endsWith('}')) {
-        this.url = (JSON.parse(text) as { address: string }).address;
-        return;
-      }
-      if (this.process.exitCode !== null) break;
-      await sleep(50);
-    }
-    throw new Error(`the service did not start: ${readFileSync(log, 'utf8').slice(-2000)}`);
   }
 
-  command(...parameters: string[]): Record<string, string> {
+  async ready(): Promise<Service> {
+    const { address } = await this.address();
+    const folder = join(this.folder, '.dalsegno/postgres');
+    const password = readFileSync(join(folder, 'password'), 'utf8').trim();
+    return {
+      url: address,
+      key: this.command('key', 'create', 'shop', '--scope', 'enqueue', '--scope', 'operate')['secret']!,
+      adminKey: this.adminKey,
+      campaign: this.command('campaign', 'create', 'Harbour series')['id']!,
+      postgres: { host: join(folder, 'run'), user: 'dalsegno', database: 'dalsegno', password },
+    };
+  }
+
+  private async address(): Promise<{ address: string }> {
+    for (let tries = 0; tries < startSecs * 20 && this.process.exitCode === null; tries += 1) {
+      const text = readFileSync(join(this.folder, 'ready'), 'utf8');
+      if (text.trimEnd().endsWith('}')) return JSON.parse(text) as { address: string };
+      await sleep(50);
+    }
+    throw new Error(`the service did not start: ${readFileSync(join(this.folder, 'log'), 'utf8').slice(-2000)}`);
+  }
+
+  private command(...parameters: string[]): Record<string, string> {
     const output = execFileSync(this.binary, [...parameters, '--json'], { cwd: this.folder, env: this.environment() });
     return JSON.parse(output.toString()) as Record<string, string>;
   }
@@ -74,13 +77,6 @@ export class Service {
   private environment(): NodeJS.ProcessEnv {
     const kept = Object.entries(process.env).filter(([name]) => !/^(DALSEGNO_|PG|DATABASE_URL)/.test(name));
     return { ...Object.fromEntries(kept), ...settings, DALSEGNO_HTTP__ADMIN_KEY: this.adminKey };
-  }
-
-  /** How node-postgres connects to the private Postgres. */
-  get postgres(): { host: string; user: string; database: string; password: string } {
-    const folder = join(this.folder, '.dalsegno/postgres');
-    const password = readFileSync(join(folder, 'password'), 'utf8').trim();
-    return { host: join(folder, 'run'), user: 'dalsegno', database: 'dalsegno', password };
   }
 
   async stop(): Promise<void> {

@@ -1,18 +1,11 @@
 // Tasks: add, wait, bulk, lists, typed answers.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { ApiError, type BulkTask, Client, Conflict, InvalidRequest, NotFound, TaskFailed, Unauthenticated, WaitTimeout } from 'dalsegno-client';
-import { Service } from './service.js';
+import { service } from './service.js';
 
-let service: Service;
-let client: Client;
-let campaign: string;
-before(async () => {
-  service = await Service.start();
-  client = service.client();
-  campaign = service.campaign;
-});
-after(() => service.stop());
+const { url, key, campaign } = service();
+const client = new Client({ url, apiKey: key });
 
 const nowhere = '019aa2f1-0000-7000-8000-000000000000';
 const later = { agent: 'copywriter', instance: 'later', prompt: 'Later.', run_at: '2999-01-01T00:00:00Z' };
@@ -75,7 +68,7 @@ test('errors are typed', async () => {
     assert.deepEqual([error.status, error.code, error.errors.map(({ pointer }) => pointer)], [422, 'bad_field', ['/session']]);
     return true;
   });
-  await assert.rejects(new Client({ url: service.url, apiKey: 'dals_wrong' }).listTasks(), Unauthenticated);
+  await assert.rejects(new Client({ url: url, apiKey: 'dals_wrong' }).listTasks(), Unauthenticated);
 });
 
 test('bulk splits and can be repeated', async () => {

@@ -2,19 +2,14 @@
 import assert from 'node:assert/strict';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { Client, verifyWebhook, WebhookError } from 'dalsegno-client';
 import { enqueue, EnqueueRefused } from 'dalsegno-client/sql';
 import pg from 'pg';
-import { Service } from './service.js';
+import { service } from './service.js';
 
-let service: Service;
-let campaign: string;
-before(async () => {
-  service = await Service.start();
-  campaign = service.campaign;
-});
-after(() => service.stop());
+const { url, key, adminKey, campaign, postgres } = service();
+const client = new Client({ url, apiKey: key });
 
 const nowhere = '019aa2f1-0000-7000-8000-000000000000';
 const otherSecret = `whsec_${Buffer.from('another key of thirty-two bytes.').toString('base64')}`;
@@ -39,10 +34,10 @@ test('a message of the service is genuine', async () => {
     return messages.shift()!;
   };
   try {
-    const admin = new Client({ url: service.url, apiKey: service.adminKey });
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`;
-    const webhook = await admin.addWebhook({ url, kinds: ['task.done'] });
-    const task = await service.client().run({ campaign, agent: 'copywriter', prompt: '[[sim: say Told.]]' });
+    const admin = new Client({ url: url, apiKey: adminKey });
+    const hooks = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`;
+    const webhook = await admin.addWebhook({ url: hooks, kinds: ['task.done'] });
+    const task = await client.run({ campaign, agent: 'copywriter', prompt: '[[sim: say Told.]]' });
     const { headers, body } = await next();
     const event = await verifyWebhook(body, headers, webhook.secret);
     assert(event.type === 'task.done');
@@ -69,7 +64,7 @@ test('a message of the service is genuine', async () => {
 });
 
 test('a task exists if and only if the transaction commits', async () => {
-  const db = new pg.Client(service.postgres);
+  const db = new pg.Client(postgres);
   await db.connect();
   try {
     await db.query('begin');
@@ -91,8 +86,7 @@ test('a task exists if and only if the transaction commits', async () => {
     });
     const dependent = await enqueue(db, { campaign, agent: 'planner', prompt: 'Join.', depends_on: [added.taskId] });
     await db.query('commit');
-    const client = service.client();
-    const task = await client.showTask(added.taskId);
+      const task = await client.showTask(added.taskId);
     assert.deepEqual([task.instance, task.session_mode, task.priority, task.tags], ['sql', 'fresh', 7, ['urgent']]);
     assert.deepEqual([task.metadata, task.result_schema, task.budget_micros], [{ order: '17' }, { type: 'object' }, 5_000_000_000]);
     assert.deepEqual((await client.showTask(dependent.taskId)).waiting?.depends_on.map(({ task_id }) => task_id), [added.taskId]);

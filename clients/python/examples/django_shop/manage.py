@@ -1,0 +1,13 @@
+"""python manage.py migrate; python manage.py order "Write part one." --wait
+
+CAMPAIGN is the id of the campaign; PGHOST ... name the database of the service; DALSEGNO_URL and DALSEGNO_API_KEY are read by
+the client.
+"""
+
+import os
+import sys
+
+from django.core.management import execute_from_command_line
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "settings")
+execute_from_command_line(sys.argv)
