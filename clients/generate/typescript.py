@@ -173,7 +173,7 @@ def query_type(api: Api, operation: Operation) -> str:
         kind = type_of(api, one.schema)
         # Pages name the next one in text, also where the cursor is a number.
         kind = "number | string" if one.name == "cursor" and kind == "number" else kind
-        parts.append(f"{one.name}{'' if one.required else '?'}: {kind}{'' if one.required or one.name != 'cursor' else ' | null'}")
+        parts.append(f"{one.name}{'' if one.required else '?'}: {kind}{'' if one.required else ' | undefined'}")
     return "{ " + "; ".join(parts) + " }"
 
 

@@ -41,7 +41,7 @@ def run(environment: Environment, *command: str | Path, folder: Path = EXAMPLES)
 def rows(environment: Environment, table: str) -> list[tuple[Any, ...]]:
     options = {"host": "PGHOST", "user": "PGUSER", "dbname": "PGDATABASE", "password": "PGPASSWORD"}
     with psycopg.connect(**{name: environment[variable] for name, variable in options.items()}) as own:  # type: ignore[arg-type]
-        found = own.execute(f"select task_id::text, what from {table} order by id").fetchall()  # type: ignore[arg-type]
+        found = own.execute(f"select task_id::text, what from {table} order by id").fetchall()
     return found
 
 

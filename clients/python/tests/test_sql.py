@@ -6,6 +6,7 @@ from typing import Any
 
 import asyncpg
 import psycopg
+import psycopg2
 import pytest
 from dalsegno import Client
 from dalsegno.sql import EnqueueRefused, SqlTask, enqueue, enqueue_async, enqueue_asyncpg, enqueue_sqlalchemy
@@ -15,8 +16,8 @@ from sqlalchemy import URL, create_engine, text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 NOWHERE = "019aa2f1-0000-7000-8000-000000000000"
-ORDERS = "create table if not exists orders (id bigint generated always as identity primary key, task_id uuid)"
-INSERT = "insert into orders (task_id) values (null)"
+ORDERS = "create table if not exists own_orders (id bigint generated always as identity primary key, task_id uuid)"
+INSERT = "insert into own_orders (task_id) values (null)"
 
 
 def full(campaign: str, key: str) -> SqlTask:
@@ -80,6 +81,17 @@ def test_psycopg(client: Client, own: psycopg.Connection[Any], campaign: str, ex
     check(client, added.task_id)
     undone = enqueue(own.cursor(), campaign=campaign, agent="copywriter", prompt="Never.")
     assert not exists(undone.task_id)
+
+
+def test_psycopg2(client: Client, libpq: dict[str, Any], campaign: str) -> None:
+    own = psycopg2.connect(**libpq)
+    with own, own.cursor() as cursor:
+        added = enqueue(cursor, **full(campaign, "psycopg2"))
+    check(client, added.task_id)
+    with pytest.raises(EnqueueRefused, match="there is no campaign") as raised:
+        enqueue(own.cursor(), campaign=NOWHERE, agent="copywriter", prompt="Write.")
+    assert raised.value.code == "DS404" and "campaign ls" in raised.value.hint
+    own.close()
 
 
 def test_dependencies(client: Client, own: psycopg.Connection[Any], campaign: str) -> None:

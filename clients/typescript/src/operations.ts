@@ -297,7 +297,7 @@ export abstract class Operations {
   /** Compares two versions of a campaign's brief, client context and parameters, word by word. */
   compareCampaignVersions(
     campaignId: string,
-    query: { from: number; to?: number },
+    query: { from: number; to?: number | undefined },
     options: CallOptions = {},
   ): Promise<CampaignDiff> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/version-diff`, query, options });
@@ -318,7 +318,7 @@ export abstract class Operations {
   /** Compares what two turns were sent, in one session or in two: which parts came, went and changed. */
   compareContexts(
     sessionId: string,
-    query: { from: number; to: number; to_session?: string },
+    query: { from: number; to: number; to_session?: string | undefined },
     options: CallOptions = {},
   ): Promise<ContextDiff> {
     return this.call({ method: 'GET', path: `/v1/sessions/${segment(sessionId)}/context-diff`, query, options });
@@ -421,7 +421,7 @@ export abstract class Operations {
   /** Exports items with their texts, in the order in which they were first written. */
   exportMemory(
     campaignId: string,
-    query: { cursor?: string | null; limit?: number } = {},
+    query: { cursor?: string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<MemoryItem>> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/memory/export`, query, options });
@@ -433,7 +433,7 @@ export abstract class Operations {
    * A key with the scope `enqueue` finds campaigns only.
    */
   findId(
-    query: { newest?: number; noun: 'bulk_action' | 'campaign' | 'fact' | 'flow' | 'memory_item' | 'post' | 'session' | 'task' | 'webhook' | 'webhook_delivery'; text: string },
+    query: { newest?: number | undefined; noun: 'bulk_action' | 'campaign' | 'fact' | 'flow' | 'memory_item' | 'post' | 'session' | 'task' | 'webhook' | 'webhook_delivery'; text: string },
     options: CallOptions = {},
   ): Promise<FoundId> {
     return this.call({ method: 'GET', path: '/v1/ids', query, options });
@@ -442,7 +442,7 @@ export abstract class Operations {
   /** Finds the item with this kind, owner and name, also a revoked or expired one. */
   findMemory(
     campaignId: string,
-    query: { kind: 'edict' | 'record' | 'journal'; name: string; owner?: string },
+    query: { kind: 'edict' | 'record' | 'journal'; name: string; owner?: string | undefined },
     options: CallOptions = {},
   ): Promise<MemoryItem> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/memory/find`, query, options });
@@ -456,7 +456,7 @@ export abstract class Operations {
    * stream begins.
    */
   followFeed(
-    query: { after?: number; agent?: string; campaign_id?: string; kinds?: string; session_id?: string } = {},
+    query: { after?: number | undefined; agent?: string | undefined; campaign_id?: string | undefined; kinds?: string | undefined; session_id?: string | undefined } = {},
     options: StreamOptions = {},
   ): AsyncGenerator<Event, void, undefined> {
     return this.follow({ method: 'GET', path: '/v1/feed', query, options });
@@ -561,7 +561,7 @@ export abstract class Operations {
 
   /** Lists the audit log, the newest first. */
   listAudit(
-    query: { action?: string; actor?: string; created_after?: string; created_before?: string; cursor?: number | string | null; limit?: number; subject?: string } = {},
+    query: { action?: string | undefined; actor?: string | undefined; created_after?: string | undefined; created_before?: string | undefined; cursor?: number | string | undefined; limit?: number | undefined; subject?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<AuditEntry>> {
     return this.call({ method: 'GET', path: '/v1/audit', query, options });
@@ -570,7 +570,7 @@ export abstract class Operations {
   /** Lists the changes of a blackboard, the newest first. */
   listBlackboardChanges(
     campaignId: string,
-    query: { cursor?: number | string | null; limit?: number } = {},
+    query: { cursor?: number | string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<BlackboardChange>> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/blackboard/history`, query, options });
@@ -581,7 +581,7 @@ export abstract class Operations {
    * many tasks wait.
    */
   listBudgets(
-    query: { cursor?: string | null; key?: string; limit?: number; owner?: 'agent' | 'campaign' | 'day' | 'user' } = {},
+    query: { cursor?: string | undefined; key?: string | undefined; limit?: number | undefined; owner?: 'agent' | 'campaign' | 'day' | 'user' | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<OwnedBudget>> {
     return this.call({ method: 'GET', path: '/v1/budgets', query, options });
@@ -589,7 +589,7 @@ export abstract class Operations {
 
   /** Lists bulk actions, the newest first. */
   listBulkActions(
-    query: { cursor?: string | null; limit?: number } = {},
+    query: { cursor?: string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<BulkAction>> {
     return this.call({ method: 'GET', path: '/v1/bulk-actions', query, options });
@@ -597,7 +597,7 @@ export abstract class Operations {
 
   /** Lists calls of the ledger with their costs: those behind a line of a cost report. */
   listCalls(
-    query: { agent?: string; campaign_id?: string; cursor?: number | string | null; limit?: number; model?: string; order?: 'newest' | 'costliest'; provider?: string; purpose?: 'turn' | 'summary' | 'facts' | 'rerun'; since?: string; until?: string; user?: string } = {},
+    query: { agent?: string | undefined; campaign_id?: string | undefined; cursor?: number | string | undefined; limit?: number | undefined; model?: string | undefined; order?: 'newest' | 'costliest' | undefined; provider?: string | undefined; purpose?: 'turn' | 'summary' | 'facts' | 'rerun' | undefined; since?: string | undefined; until?: string | undefined; user?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<CostCall>> {
     return this.call({ method: 'GET', path: '/v1/costs/calls', query, options });
@@ -609,7 +609,7 @@ export abstract class Operations {
    */
   listCampaignVersions(
     campaignId: string,
-    query: { cursor?: number | string | null; limit?: number } = {},
+    query: { cursor?: number | string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<CampaignVersionSummary>> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/versions`, query, options });
@@ -617,7 +617,7 @@ export abstract class Operations {
 
   /** Lists campaigns, the newest first. */
   listCampaigns(
-    query: { cursor?: string | null; limit?: number; metadata?: string; tags?: string } = {},
+    query: { cursor?: string | undefined; limit?: number | undefined; metadata?: string | undefined; tags?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<Campaign>> {
     return this.call({ method: 'GET', path: '/v1/campaigns', query, options });
@@ -630,7 +630,7 @@ export abstract class Operations {
    */
   listCheckedTurns(
     campaignId: string,
-    query: { cursor?: string | null; history?: HistoryCheck; limit?: number } = {},
+    query: { cursor?: string | undefined; history?: HistoryCheck | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<CheckedTurn>> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/fidelity/turns`, query, options });
@@ -638,7 +638,7 @@ export abstract class Operations {
 
   /** Lists past cleanups, the newest first. */
   listCleanupRuns(
-    query: { cursor?: number | string | null; limit?: number } = {},
+    query: { cursor?: number | string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<CleanupRun>> {
     return this.call({ method: 'GET', path: '/v1/cleanup/runs', query, options });
@@ -651,7 +651,7 @@ export abstract class Operations {
 
   /** Lists deliveries, the newest first. */
   listDeliveries(
-    query: { cursor?: string | null; limit?: number; state?: 'waiting' | 'delivered' | 'failed' | 'held'; task_id?: string; webhook_id?: string } = {},
+    query: { cursor?: string | undefined; limit?: number | undefined; state?: 'waiting' | 'delivered' | 'failed' | 'held' | undefined; task_id?: string | undefined; webhook_id?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<Delivery>> {
     return this.call({ method: 'GET', path: '/v1/webhook-deliveries', query, options });
@@ -659,7 +659,7 @@ export abstract class Operations {
 
   /** Lists erasures with their receipts, those that were requested last first. */
   listErasures(
-    query: { cursor?: string | null; limit?: number } = {},
+    query: { cursor?: string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<Erasure>> {
     return this.call({ method: 'GET', path: '/v1/erasures', query, options });
@@ -667,7 +667,7 @@ export abstract class Operations {
 
   /** Lists recorded eval runs, those that were recorded last first. */
   listEvalRuns(
-    query: { campaign_id?: string; cursor?: number | string | null; eval?: string; limit?: number } = {},
+    query: { campaign_id?: string | undefined; cursor?: number | string | undefined; eval?: string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<EvalRun>> {
     return this.call({ method: 'GET', path: '/v1/evals', query, options });
@@ -676,7 +676,7 @@ export abstract class Operations {
   /** Lists the parts of sessions of a campaign that were read for facts, with the results, the newest first. */
   listExtractions(
     campaignId: string,
-    query: { cursor?: string | null; limit?: number } = {},
+    query: { cursor?: string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<FactExtraction>> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/extractions`, query, options });
@@ -685,7 +685,7 @@ export abstract class Operations {
   /** Lists the facts about a user, the newest first. */
   listFacts(
     userName: string,
-    query: { cursor?: string | null; ended?: boolean; limit?: number } = {},
+    query: { cursor?: string | undefined; ended?: boolean | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<Fact>> {
     return this.call({ method: 'GET', path: `/v1/users/${segment(userName)}/facts`, query, options });
@@ -703,7 +703,7 @@ export abstract class Operations {
 
   /** Lists flows, the newest first. */
   listFlows(
-    query: { campaign_id?: string; cursor?: string | null; limit?: number; state?: 'running' | 'paused' | 'done' | 'failed' | 'cancelled' } = {},
+    query: { campaign_id?: string | undefined; cursor?: string | undefined; limit?: number | undefined; state?: 'running' | 'paused' | 'done' | 'failed' | 'cancelled' | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<Flow>> {
     return this.call({ method: 'GET', path: '/v1/flows', query, options });
@@ -711,7 +711,7 @@ export abstract class Operations {
 
   /** Lists jobs by id. Jobs of tasks name their task. */
   listJobs(
-    query: { campaign_id?: string; cursor?: number | string | null; kind?: string; lane?: string; limit?: number; queue?: string; state?: 'scheduled' | 'ready' | 'blocked' | 'held' | 'running' | 'dead'; waits_for?: 'slot' | 'pause' | 'lane' | 'lane_hold' | 'later' | 'retry' | 'snooze' | 'condition' | 'crash' | 'signal' | 'person' | 'failure' } = {},
+    query: { campaign_id?: string | undefined; cursor?: number | string | undefined; kind?: string | undefined; lane?: string | undefined; limit?: number | undefined; queue?: string | undefined; state?: 'scheduled' | 'ready' | 'blocked' | 'held' | 'running' | 'dead' | undefined; waits_for?: 'slot' | 'pause' | 'lane' | 'lane_hold' | 'later' | 'retry' | 'snooze' | 'condition' | 'crash' | 'signal' | 'person' | 'failure' | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<ListedJob>> {
     return this.call({ method: 'GET', path: '/v1/jobs', query, options });
@@ -719,7 +719,7 @@ export abstract class Operations {
 
   /** Lists the API keys, the newest first. */
   listKeys(
-    query: { cursor?: string | null; limit?: number; named?: string } = {},
+    query: { cursor?: string | undefined; limit?: number | undefined; named?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<ApiKey>> {
     return this.call({ method: 'GET', path: '/v1/keys', query, options });
@@ -727,7 +727,7 @@ export abstract class Operations {
 
   /** Lists the names of the lanes that have jobs. */
   listLanes(
-    query: { cursor?: string | null; held?: boolean; limit?: number } = {},
+    query: { cursor?: string | undefined; held?: boolean | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<LaneName>> {
     return this.call({ method: 'GET', path: '/v1/lanes', query, options });
@@ -736,7 +736,7 @@ export abstract class Operations {
   /** Lists the items in the memory of a campaign, the newest first, without their texts. */
   listMemory(
     campaignId: string,
-    query: { cursor?: string | null; ended?: boolean; kind?: 'edict' | 'record' | 'journal'; limit?: number; owner?: string } = {},
+    query: { cursor?: string | undefined; ended?: boolean | undefined; kind?: 'edict' | 'record' | 'journal' | undefined; limit?: number | undefined; owner?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<MemoryItem>> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/memory`, query, options });
@@ -750,7 +750,7 @@ export abstract class Operations {
   /** Lists the posts of a campaign, the newest first. */
   listPosts(
     campaignId: string,
-    query: { cursor?: number | string | null; limit?: number; order?: 'newest' | 'oldest'; viewer?: string } = {},
+    query: { cursor?: number | string | undefined; limit?: number | undefined; order?: 'newest' | 'oldest' | undefined; viewer?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<Post>> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/posts`, query, options });
@@ -774,7 +774,7 @@ export abstract class Operations {
   listReruns(
     sessionId: string,
     turnNumber: number,
-    query: { call?: number } = {},
+    query: { call?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<TurnReruns> {
     return this.call({ method: 'GET', path: `/v1/sessions/${segment(sessionId)}/turns/${segment(turnNumber)}/reruns`, query, options });
@@ -787,7 +787,7 @@ export abstract class Operations {
 
   /** Lists sessions, the newest first. */
   listSessions(
-    query: { agent?: string; campaign_id?: string; created_after?: string; cursor?: string | null; limit?: number; open?: boolean } = {},
+    query: { agent?: string | undefined; campaign_id?: string | undefined; created_after?: string | undefined; cursor?: string | undefined; limit?: number | undefined; open?: boolean | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<Session>> {
     return this.call({ method: 'GET', path: '/v1/sessions', query, options });
@@ -799,7 +799,7 @@ export abstract class Operations {
    * Those that have ended or expired are listed for 30 days.
    */
   listSignIns(
-    query: { cursor?: string | null; limit?: number } = {},
+    query: { cursor?: string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<SignIn>> {
     return this.call({ method: 'GET', path: '/v1/sign-ins', query, options });
@@ -812,7 +812,7 @@ export abstract class Operations {
    * match otherwise: it may have fewer items than `limit`, or none, and a `next`.
    */
   listTasks(
-    query: { agent?: string; campaign_id?: string; created_after?: string; created_before?: string; cursor?: string | null; instance?: string; limit?: number; metadata?: string; state?: 'queued' | 'running' | 'done' | 'failed' | 'cancelled'; tags?: string; text?: string } = {},
+    query: { agent?: string | undefined; campaign_id?: string | undefined; created_after?: string | undefined; created_before?: string | undefined; cursor?: string | undefined; instance?: string | undefined; limit?: number | undefined; metadata?: string | undefined; state?: 'queued' | 'running' | 'done' | 'failed' | 'cancelled' | undefined; tags?: string | undefined; text?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<ListedTask>> {
     return this.call({ method: 'GET', path: '/v1/tasks', query, options });
@@ -821,7 +821,7 @@ export abstract class Operations {
   /** Lists the turns of a session, the newest first. */
   listTurns(
     sessionId: string,
-    query: { cursor?: number | string | null; limit?: number } = {},
+    query: { cursor?: number | string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<ListedTurn>> {
     return this.call({ method: 'GET', path: `/v1/sessions/${segment(sessionId)}/turns`, query, options });
@@ -839,7 +839,7 @@ export abstract class Operations {
 
   /** Lists worker processes, the newest first. Ended ones are listed for queue.keep.workers_days. */
   listWorkers(
-    query: { cursor?: string | null; limit?: number } = {},
+    query: { cursor?: string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<Worker>> {
     return this.call({ method: 'GET', path: '/v1/workers', query, options });
@@ -987,7 +987,7 @@ export abstract class Operations {
   readArchive(
     sessionId: string,
     archiveNumber: number,
-    query: { cursor?: number | string | null; limit?: number } = {},
+    query: { cursor?: number | string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<OpenedArchive> {
     return this.call({ method: 'GET', path: `/v1/sessions/${segment(sessionId)}/archives/${segment(archiveNumber)}`, query, options });
@@ -996,7 +996,7 @@ export abstract class Operations {
   /** Reads the transcript of a session, in order. */
   readTranscript(
     sessionId: string,
-    query: { before?: number; cursor?: number | string | null; limit?: number } = {},
+    query: { before?: number | undefined; cursor?: number | string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<StoredMessage>> {
     return this.call({ method: 'GET', path: `/v1/sessions/${segment(sessionId)}/messages`, query, options });
@@ -1055,7 +1055,7 @@ export abstract class Operations {
    * midnight of `scheduler.time_zone`.
    */
   reportCosts(
-    query: { and?: CostDimension; by?: CostDimension; campaign_id?: string; since?: string; until?: string } = {},
+    query: { and?: CostDimension | undefined; by?: CostDimension | undefined; campaign_id?: string | undefined; since?: string | undefined; until?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<CostReport> {
     return this.call({ method: 'GET', path: '/v1/costs', query, options });
@@ -1222,7 +1222,7 @@ export abstract class Operations {
   /** Searches the valid facts about a user by words, the best match first. */
   searchFacts(
     userName: string,
-    query: { limit?: number; q: string },
+    query: { limit?: number | undefined; q: string },
     options: CallOptions = {},
   ): Promise<Page<FactHit>> {
     return this.call({ method: 'GET', path: `/v1/users/${segment(userName)}/facts/search`, query, options });
@@ -1231,7 +1231,7 @@ export abstract class Operations {
   /** Searches the memory of a campaign by words, the best match first. */
   searchMemory(
     campaignId: string,
-    query: { kind?: 'edict' | 'record' | 'journal'; limit?: number; q: string },
+    query: { kind?: 'edict' | 'record' | 'journal' | undefined; limit?: number | undefined; q: string },
     options: CallOptions = {},
   ): Promise<Page<MemoryHit>> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/memory/search`, query, options });
@@ -1248,7 +1248,7 @@ export abstract class Operations {
    * some of them are left out.
    */
   searchTexts(
-    query: { agent?: string; campaign_id?: string; created_after?: string; created_before?: string; cursor?: string | null; kind?: 'task' | 'post' | 'memory' | 'message'; limit?: number; q: string },
+    query: { agent?: string | undefined; campaign_id?: string | undefined; created_after?: string | undefined; created_before?: string | undefined; cursor?: string | undefined; kind?: 'task' | 'post' | 'memory' | 'message' | undefined; limit?: number | undefined; q: string },
     options: CallOptions = {},
   ): Promise<Page<TextHit>> {
     return this.call({ method: 'GET', path: '/v1/search', query, options });
@@ -1278,7 +1278,7 @@ export abstract class Operations {
   /** Shows the blackboard of a campaign. */
   showBlackboard(
     campaignId: string,
-    query: { version?: number } = {},
+    query: { version?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Blackboard> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/blackboard`, query, options });
@@ -1292,7 +1292,7 @@ export abstract class Operations {
    */
   showBoardArchive(
     campaignId: string,
-    query: { viewer?: string } = {},
+    query: { viewer?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<BoardArchive> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/posts/archive`, query, options });
@@ -1306,7 +1306,7 @@ export abstract class Operations {
   /** Shows a campaign with its budget, its open sessions and its costs. */
   showCampaign(
     campaignId: string,
-    query: { summary?: boolean } = {},
+    query: { summary?: boolean | undefined } = {},
     options: CallOptions = {},
   ): Promise<CampaignOverview> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}`, query, options });
@@ -1338,7 +1338,7 @@ export abstract class Operations {
   /** Shows what a call of a turn was sent: its texts, and the request byte for byte. */
   showContext(
     sessionId: string,
-    query: { call?: number; turn?: number } = {},
+    query: { call?: number | undefined; turn?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<SentContext> {
     return this.call({ method: 'GET', path: `/v1/sessions/${segment(sessionId)}/context`, query, options });
@@ -1398,14 +1398,17 @@ export abstract class Operations {
   showMemory(
     campaignId: string,
     item: string,
-    query: { version?: number } = {},
+    query: { version?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<MemoryItem> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/memory/${segment(item)}`, query, options });
   }
 
   /** Shows what waits for a person, what runs now, and the activity of the last hours. */
-  showOverview(query: { hours?: number } = {}, options: CallOptions = {}): Promise<InstallationOverview> {
+  showOverview(
+    query: { hours?: number | undefined } = {},
+    options: CallOptions = {},
+  ): Promise<InstallationOverview> {
     return this.call({ method: 'GET', path: '/v1/overview', query, options });
   }
 
@@ -1416,7 +1419,7 @@ export abstract class Operations {
    */
   showProviderTranscript(
     sessionId: string,
-    query: { turn?: number } = {},
+    query: { turn?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<ProviderTranscript> {
     return this.call({ method: 'GET', path: `/v1/sessions/${segment(sessionId)}/provider-transcript`, query, options });
@@ -1442,7 +1445,11 @@ export abstract class Operations {
    *
    * An API key with the scope `enqueue` alone finds the tasks that keys of its name have added.
    */
-  showTask(taskId: string, query: { wait?: string } = {}, options: CallOptions = {}): Promise<TaskDetail> {
+  showTask(
+    taskId: string,
+    query: { wait?: string | undefined } = {},
+    options: CallOptions = {},
+  ): Promise<TaskDetail> {
     return this.call({ method: 'GET', path: `/v1/tasks/${segment(taskId)}`, query, options });
   }
 
@@ -1461,7 +1468,10 @@ export abstract class Operations {
   }
 
   /** Shows what workers run now, and what they ran in the last minutes. */
-  showWorkerActivity(query: { minutes?: number } = {}, options: CallOptions = {}): Promise<WorkerActivity> {
+  showWorkerActivity(
+    query: { minutes?: number | undefined } = {},
+    options: CallOptions = {},
+  ): Promise<WorkerActivity> {
     return this.call({ method: 'GET', path: '/v1/workers/activity', query, options });
   }
 
@@ -1493,7 +1503,7 @@ export abstract class Operations {
    */
   verifyContexts(
     sessionId: string,
-    query: { cursor?: number | string | null; limit?: number } = {},
+    query: { cursor?: number | string | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<VerifiedCall>> {
     return this.call({ method: 'GET', path: `/v1/sessions/${segment(sessionId)}/context-checks`, query, options });

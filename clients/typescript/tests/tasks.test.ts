@@ -87,7 +87,7 @@ test('every reads all pages', async () => {
   const campaign_id = await emptyCampaign();
   const added = await client.addTasks(campaign_id, numbered(5));
   const listed: string[] = [];
-  for await (const task of client.every((cursor) => client.listTasks({ campaign_id, limit: 2, cursor: cursor ?? null }))) listed.push(task.id);
+  for await (const task of client.every((cursor) => client.listTasks({ campaign_id, limit: 2, cursor }))) listed.push(task.id);
   assert.deepEqual(listed, added.items.map(({ id }) => id).reverse());
 });
 

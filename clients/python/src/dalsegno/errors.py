@@ -65,8 +65,12 @@ class ApiError(Error):
             problem = json.loads(body)
         except ValueError:
             problem = None
+        return cls.of_problem(status, problem if isinstance(problem, dict) else {}, seconds(headers.get("retry-after")))
+
+    @staticmethod
+    def of_problem(status: int, problem: Mapping[str, Any], retry_after: float | None = None) -> ApiError:
         kind = BY_STATUS.get(status, ServiceError if status >= 500 else InvalidRequest)
-        return kind(status, problem if isinstance(problem, dict) else {}, seconds(headers.get("retry-after")))
+        return kind(status, problem, retry_after)
 
 
 class InvalidRequest(ApiError):

@@ -67,7 +67,7 @@ class EventReader:
 def event_of(event_id: str, kind: str, data: Any) -> Event:
     match kind:
         case "error":
-            raise ApiError(data.get("status", 500), data)
+            raise ApiError.of_problem(data.get("status", 500), data)
         case "end":
             return Event(id=event_id, kind=kind, task=decode(Task, data))
         case _:
