@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from dalsegno import AsyncClient, WebhookError, verify_webhook
-from dalsegno.sql import EnqueueRefused, enqueue_sqlalchemy
+from dalsegno.sql import EnqueueError, enqueue_sqlalchemy
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
@@ -68,7 +68,7 @@ async def add_order(new: NewOrder) -> dict[str, object]:
                 prompt=new.what,
                 idempotency_key=f"fastapi-order-{order.id}",
             )
-        except EnqueueRefused as error:
+        except EnqueueError as error:
             raise HTTPException(409, str(error)) from error
         order.task_id = task.task_id
         return {"id": order.id, "task_id": task.task_id}

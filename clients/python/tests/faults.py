@@ -24,7 +24,7 @@ class Fault:
 
 
 @dataclass
-class Seen:
+class RequestRecord:
     method: str
     path: str
     headers: dict[str, str]
@@ -35,10 +35,10 @@ class Proxy:
 
     def __init__(self, target: str, path: str, faults: list[Fault]) -> None:
         self.target, self.path, self.faults = urlsplit(target), path, faults
-        self.seen: list[Seen] = []
+        self.seen: list[RequestRecord] = []
         self.lock = threading.Lock()
 
-    def next_fault(self, request: Seen) -> Fault | None:
+    def next_fault(self, request: RequestRecord) -> Fault | None:
         with self.lock:
             if self.path not in request.path:
                 return None
@@ -54,7 +54,7 @@ class Proxy:
         while len(body) < int(headers.get("content-length", 0)):
             body += client.recv(65536)
         method, path, _ = first.split(" ")
-        fault = self.next_fault(Seen(method, path, headers))
+        fault = self.next_fault(RequestRecord(method, path, headers))
         if fault and fault.status:
             client.sendall(refusal(fault))
         elif not fault or fault.loses_answer or fault.cuts_after:

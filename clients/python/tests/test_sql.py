@@ -9,7 +9,7 @@ import psycopg
 import psycopg2
 import pytest
 from dalsegno import Client
-from dalsegno.sql import EnqueueRefused, SqlTask, enqueue, enqueue_async, enqueue_asyncpg, enqueue_sqlalchemy
+from dalsegno.sql import EnqueueError, SqlTask, enqueue, enqueue_async, enqueue_asyncpg, enqueue_sqlalchemy
 from psycopg.rows import dict_row
 from service import Service
 from sqlalchemy import URL, create_engine, text
@@ -87,8 +87,11 @@ def test_psycopg2(client: Client, libpq: dict[str, Any], campaign: str) -> None:
     own = psycopg2.connect(**libpq)
     with own, own.cursor() as cursor:
         added = enqueue(cursor, **full(campaign, "psycopg2"))
+        second = enqueue(cursor, campaign=campaign, agent="planner", prompt="Second.", depends_on=[added.task_id])
     check(client, added.task_id)
-    with pytest.raises(EnqueueRefused, match="there is no campaign") as raised:
+    waiting = client.show_task(second.task_id).waiting
+    assert waiting is not None and [one.task_id for one in waiting.depends_on] == [added.task_id]
+    with pytest.raises(EnqueueError, match="there is no campaign") as raised:
         enqueue(own.cursor(), campaign=NOWHERE, agent="copywriter", prompt="Write.")
     assert raised.value.code == "DS404" and "campaign ls" in raised.value.hint
     own.close()
@@ -103,7 +106,7 @@ def test_dependencies(client: Client, own: psycopg.Connection[Any], campaign: st
 
 
 def test_a_refusal_has_code_and_hint(own: psycopg.Connection[Any]) -> None:
-    with pytest.raises(EnqueueRefused, match="there is no campaign") as raised:
+    with pytest.raises(EnqueueError, match="there is no campaign") as raised:
         enqueue(own.cursor(), campaign=NOWHERE, agent="copywriter", prompt="Write.")
     assert raised.value.code == "DS404" and "campaign ls" in raised.value.hint
 
@@ -123,7 +126,7 @@ async def test_psycopg_with_asyncio(
         undone = await enqueue_async(own.cursor(), campaign=campaign, agent="copywriter", prompt="Never.")
         await own.rollback()
         assert not exists(undone.task_id)
-        with pytest.raises(EnqueueRefused, match="there is no campaign"):
+        with pytest.raises(EnqueueError, match="there is no campaign"):
             await enqueue_async(own.cursor(), campaign=NOWHERE, agent="copywriter", prompt="Write.")
 
 
@@ -147,7 +150,7 @@ async def test_asyncpg(client: Client, asyncpg_connection: Any, campaign: str, e
     undone = await enqueue_asyncpg(own, campaign=campaign, agent="copywriter", prompt="Never.")
     await transaction.rollback()
     assert not exists(undone.task_id)
-    with pytest.raises(EnqueueRefused, match="there is no campaign") as raised:
+    with pytest.raises(EnqueueError, match="there is no campaign") as raised:
         await enqueue_asyncpg(own, campaign=NOWHERE, agent="copywriter", prompt="Write.")
     assert raised.value.code == "DS404" and "campaign ls" in raised.value.hint
 
@@ -172,7 +175,7 @@ def test_sqlalchemy(client: Client, libpq: dict[str, Any], campaign: str, exists
     with engine.connect() as own:
         undone = enqueue_sqlalchemy(own, campaign=campaign, agent="copywriter", prompt="Never.")
         own.rollback()
-        with pytest.raises(EnqueueRefused, match="there is no campaign") as raised:
+        with pytest.raises(EnqueueError, match="there is no campaign") as raised:
             enqueue_sqlalchemy(own, campaign=NOWHERE, agent="copywriter", prompt="Write.")
     assert not exists(undone.task_id)
     assert raised.value.code == "DS404" and "campaign ls" in raised.value.hint
@@ -186,7 +189,7 @@ async def test_sqlalchemy_with_asyncio(client: Client, libpq: dict[str, Any], ca
         added = await own.run_sync(enqueue_sqlalchemy, **full(campaign, f"sqlalchemy-{driver}"))
     check(client, added.task_id)
     async with engine.connect() as own:
-        with pytest.raises(EnqueueRefused, match="there is no campaign") as raised:
+        with pytest.raises(EnqueueError, match="there is no campaign") as raised:
             await own.run_sync(enqueue_sqlalchemy, campaign=NOWHERE, agent="copywriter", prompt="Write.")
     assert raised.value.code == "DS404"
     await engine.dispose()

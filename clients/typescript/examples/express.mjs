@@ -6,7 +6,7 @@
 // CAMPAIGN is the id of the campaign; DATABASE_URL or PGHOST ... name the database of the service; DALSEGNO_URL is the address of the
 // service, DALSEGNO_API_KEY an API key if it requires one, and WEBHOOK_SECRET the secret of a webhook for /hooks.
 import { Client, verifyWebhook, WebhookError } from 'dalsegno-client';
-import { enqueue, EnqueueRefused } from 'dalsegno-client/sql';
+import { enqueue, EnqueueError } from 'dalsegno-client/sql';
 import express from 'express';
 import pg from 'pg';
 
@@ -36,7 +36,7 @@ app.post('/orders', express.json(), async (request, response) => {
     response.status(201).json({ id: order.id, task_id: task.taskId });
   } catch (error) {
     await db.query('rollback');
-    if (!(error instanceof EnqueueRefused)) throw error;
+    if (!(error instanceof EnqueueError)) throw error;
     response.status(409).json({ detail: error.message });
   } finally {
     db.release();

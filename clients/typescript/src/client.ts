@@ -9,7 +9,7 @@ import type { AddedMany, BulkAdded, BulkTask, NewTask, Page, Task, TaskDetail } 
 export interface ClientOptions {
   /** Address of the service; in a browser the page's own origin with `''`. */
   url?: string;
-  /** Keep keys on servers: whoever reads the page reads the key. */
+  /** An API key. Keep it on servers: visitors of a page can read a key in it. */
   apiKey?: string;
   retry?: RetryOptions;
   /** Replaces the global `fetch`, for proxies or certificates. */

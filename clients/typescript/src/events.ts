@@ -10,7 +10,7 @@ export interface Event {
   feed?: FeedEvent;
   /** The task with its result, only for `end`. */
   task?: Task;
-  /** What the event says, such as the number of the turn. */
+  /** Fields of the event, such as the number of the turn. */
   data: Record<string, unknown>;
   /**
    * The part of the answer that arrived since the previous event; empty for events without text. There is an event about

@@ -29,14 +29,14 @@ export interface SqlTask {
   result_schema?: Record<string, unknown>;
 }
 
-export interface Enqueued {
+export interface EnqueueResult {
   taskId: string;
   /** False: an earlier call with this idempotency key created the task. */
   created: boolean;
 }
 
 /** The function refused the task. Like any error of Postgres, this has failed the transaction, or its savepoint. */
-export class EnqueueRefused extends DalsegnoError {
+export class EnqueueError extends DalsegnoError {
   constructor(
     /** DS400, DS404, DS409 or DS413. */
     readonly code: string,
@@ -66,7 +66,7 @@ const types: Record<string, string> = {
 /**
  * Adds a task within the caller's transaction, in the database of the service: the task exists if and only if that commits.
  */
-export async function enqueue(db: Queryable, { campaign, ...task }: SqlTask): Promise<Enqueued> {
+export async function enqueue(db: Queryable, { campaign, ...task }: SqlTask): Promise<EnqueueResult> {
   // Only the given arguments, so that the statement also suits older databases, which lack the newest ones.
   const given = Object.entries({ campaign_id: campaign, ...task }).filter(([, value]) => value !== undefined && value !== null);
   const listed = given.map(([name], place) => `${name} => cast($${place + 1} as ${types[name] ?? 'text'})`);
@@ -78,7 +78,7 @@ export async function enqueue(db: Queryable, { campaign, ...task }: SqlTask): Pr
     return { taskId: row.task_id, created: row.created };
   } catch (error) {
     const { code, message, hint } = error as { code?: string; message?: string; hint?: string };
-    if (typeof code === 'string' && code.startsWith('DS4')) throw new EnqueueRefused(code, message ?? '', hint ?? '', error);
+    if (typeof code === 'string' && code.startsWith('DS4')) throw new EnqueueError(code, message ?? '', hint ?? '', error);
     throw error;
   }
 }

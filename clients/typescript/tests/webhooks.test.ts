@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { Client, verifyWebhook, WebhookError } from 'dalsegno-client';
-import { enqueue, EnqueueRefused } from 'dalsegno-client/sql';
+import { enqueue, EnqueueError } from 'dalsegno-client/sql';
 import pg from 'pg';
 import { service } from './service.js';
 
@@ -97,7 +97,7 @@ test('a task exists if and only if the transaction commits', async () => {
     assert.equal((await db.query('select from dalsegno.tasks where id = $1', [undone.taskId])).rowCount, 0);
 
     await assert.rejects(enqueue(db, { campaign: nowhere, agent: 'copywriter', prompt: 'Write.' }), (error) => {
-      assert(error instanceof EnqueueRefused);
+      assert(error instanceof EnqueueError);
       return error.code === 'DS404' && error.hint.includes('campaign ls');
     });
     await assert.rejects(enqueue(db, { campaign: 'no id', agent: 'copywriter', prompt: 'Write.' }), (error) => (error as { code: string }).code === '22P02');

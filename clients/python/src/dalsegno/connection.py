@@ -1,4 +1,4 @@
-"""What both clients share: settings, requests and answers of httpx."""
+"""The parts that both clients share: settings, requests and answers of httpx."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Event:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What the event says, such as the number of the turn."""
+        """Fields of the event, such as the number of the turn."""
         data = self.feed.data if self.feed else None
         return data if isinstance(data, dict) else {}
 

@@ -46,13 +46,13 @@ class SqlTask(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Enqueued:
+class EnqueueResult:
     task_id: str
     created: bool
     """False: an earlier call with this idempotency key created the task."""
 
 
-class EnqueueRefused(Error):
+class EnqueueError(Error):
     """The function refused the task. Like any error of Postgres, this has failed the transaction, or its savepoint."""
 
     def __init__(self, code: str, message: str, hint: str) -> None:
@@ -78,7 +78,7 @@ TYPES = {
 }
 
 
-def enqueue(cursor: Any, **task: Unpack[SqlTask]) -> Enqueued:
+def enqueue(cursor: Any, **task: Unpack[SqlTask]) -> EnqueueResult:
     """Adds a task through a cursor of DB-API whose parameters are written `%s`."""
     names, values = arguments(task)
     try:
@@ -88,7 +88,7 @@ def enqueue(cursor: Any, **task: Unpack[SqlTask]) -> Enqueued:
         refuse(error)
 
 
-async def enqueue_async(cursor: Any, **task: Unpack[SqlTask]) -> Enqueued:
+async def enqueue_async(cursor: Any, **task: Unpack[SqlTask]) -> EnqueueResult:
     """Adds a task through an asynchronous cursor of psycopg."""
     names, values = arguments(task)
     try:
@@ -98,7 +98,7 @@ async def enqueue_async(cursor: Any, **task: Unpack[SqlTask]) -> Enqueued:
         refuse(error)
 
 
-async def enqueue_asyncpg(connection: Any, **task: Unpack[SqlTask]) -> Enqueued:
+async def enqueue_asyncpg(connection: Any, **task: Unpack[SqlTask]) -> EnqueueResult:
     """Adds a task through a connection of asyncpg."""
     names, values = arguments(task)
     try:
@@ -107,7 +107,7 @@ async def enqueue_asyncpg(connection: Any, **task: Unpack[SqlTask]) -> Enqueued:
         refuse(error)
 
 
-def enqueue_sqlalchemy(session: Any, **task: Unpack[SqlTask]) -> Enqueued:
+def enqueue_sqlalchemy(session: Any, **task: Unpack[SqlTask]) -> EnqueueResult:
     """Adds a task through a session or connection of SQLAlchemy."""
     from sqlalchemy import text
 
@@ -145,10 +145,10 @@ def statement(names: Sequence[str], placeholder: Callable[[int], str]) -> str:
     return f"select task_id, created from dalsegno.add_task({', '.join(listed)})"
 
 
-def result(row: Any) -> Enqueued:
+def result(row: Any) -> EnqueueResult:
     # Cursors may be set up to return mappings.
     task_id, created = (row["task_id"], row["created"]) if isinstance(row, Mapping) else (row[0], row[1])
-    return Enqueued(str(task_id), created)
+    return EnqueueResult(str(task_id), created)
 
 
 def refuse(error: Exception) -> NoReturn:
@@ -161,6 +161,6 @@ def refuse(error: Exception) -> NoReturn:
             about = getattr(cause, "diag", cause)
             message = getattr(about, "message_primary", None) or str(getattr(cause, "message", cause))
             hint = getattr(about, "message_hint", None) or getattr(cause, "hint", None) or ""
-            raise EnqueueRefused(code, message, hint) from error
+            raise EnqueueError(code, message, hint) from error
         cause = getattr(cause, "orig", None) or cause.__cause__
     raise error

@@ -3,7 +3,7 @@
 from typing import Any
 
 from dalsegno import Client
-from dalsegno.sql import EnqueueRefused, enqueue
+from dalsegno.sql import EnqueueError, enqueue
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import connection, transaction
@@ -21,7 +21,7 @@ class Command(BaseCommand):
     def handle(self, *_: Any, what: str, wait: bool, **__: Any) -> None:
         try:
             order = self.add(what)
-        except EnqueueRefused as error:
+        except EnqueueError as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"order {order.pk} has task {order.task_id}")
         if wait:
