@@ -26,7 +26,10 @@ def main() -> int:
     stale = [path for path, code in files.items() if not path.exists() or path.read_text() != code]
     if "--check" in sys.argv[1:]:
         for path in stale:
-            print(f"{path.relative_to(ROOT)} differs from {DOCUMENT.relative_to(ROOT)}: run python3 clients/generate", file=sys.stderr)
+            print(
+                f"{path.relative_to(ROOT)} differs from {DOCUMENT.relative_to(ROOT)}: run python3 clients/generate",
+                file=sys.stderr,
+            )
         return 1 if stale else 0
     for path in stale:
         path.parent.mkdir(parents=True, exist_ok=True)

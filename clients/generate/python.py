@@ -2,7 +2,6 @@
 
 import keyword
 import textwrap
-from collections.abc import Callable
 
 from api import Api, Operation, Parameter, Schema, Shape, listed_item, name_of, nullable, text
 
@@ -206,8 +205,10 @@ def params(api: Api) -> str:
     )
     for name in api.inputs():
         schema = api.schemas[name]
-        if shape := api.shape(schema):
-            code += typed_dict(types, name, schema, [(one.name, one.schema, one.required) for one in api.all_properties(schema)])
+        if api.shape(schema):
+            code += typed_dict(
+                types, name, schema, [(one.name, one.schema, one.required) for one in api.all_properties(schema)]
+            )
         elif "oneOf" in schema:
             code += input_union(types, name, schema)
     return code
@@ -232,7 +233,7 @@ def typed_dict(types: Types, name: str, schema: Schema, fields: list[tuple[str, 
 
     if any(keyword.iskeyword(name) for name, _, _ in fields):
         listed = ", ".join(f'"{field}": {kind(of, required)!r}' for field, of, required in fields)
-        return f"\n\n{comment(schema)}{name} = TypedDict(\"{name}\", {{{listed}}}, total=False)\n"
+        return f'\n\n{comment(schema)}{name} = TypedDict("{name}", {{{listed}}}, total=False)\n'
     code = f"\n\nclass {name}(TypedDict, total=False):\n"
     body = docstring(schema.get("description", ""), "    ")
     body += "\n" if body and fields else ""
@@ -303,8 +304,19 @@ def method(inputs: Types, outputs: Types, operation: Operation, define: str, wai
     if operation.answer == "events":
         named.append("last_event_id: str | None = None")
         request.append("last_event_id=last_event_id")
-    arguments = ["self", *positional, *(["/"] if positional else []), *(["*"] if named else []), *named, *([rest] if rest else [])]
-    answer = outputs.of(operation.answer_schema) if operation.answer_schema else {"text": "str", "none": "None"}.get(operation.answer, "Any")
+    arguments = [
+        "self",
+        *positional,
+        *(["/"] if positional else []),
+        *(["*"] if named else []),
+        *named,
+        *([rest] if rest else []),
+    ]
+    answer = (
+        outputs.of(operation.answer_schema)
+        if operation.answer_schema
+        else {"text": "str", "none": "None"}.get(operation.answer, "Any")
+    )
     built = f"Request({', '.join(request)})"
     match operation.answer:
         case "events":
@@ -315,7 +327,11 @@ def method(inputs: Types, outputs: Types, operation: Operation, define: str, wai
         case _:
             head, call = define, f"answer: {answer} = {wait}self._call({built}, {answer})\n        return answer"
     code = "\n" + wrapped(f"    {head} {operation.id}(", arguments, f") -> {answer}:")
-    code += docstring(f"{operation.summary}\n\n{operation.description}", "        ", {one.name: one.description for one in operation.query})
+    code += docstring(
+        f"{operation.summary}\n\n{operation.description}",
+        "        ",
+        {one.name: one.description for one in operation.query},
+    )
     return code + f"        {call}\n"
 
 
@@ -355,10 +371,16 @@ def docstring(words: str, indent: str, arguments: dict[str, str] | None = None) 
     listed = [f"- `{safe(name)}`: {text(description)}" for name, description in (arguments or {}).items() if description]
     if not paragraphs and not listed:
         return ""
-    wrap: Callable[[str], list[str]] = lambda paragraph: textwrap.wrap(paragraph, WIDTH - len(indent) - 6, break_long_words=False)
+
+    def wrap(paragraph: str) -> list[str]:
+        return textwrap.wrap(paragraph, WIDTH - len(indent) - 6, break_long_words=False)
+
     lines = [line for paragraph in paragraphs for line in [*wrap(paragraph), ""]][:-1]
     if listed:
-        lines += ["", *(line for one in listed for line in textwrap.wrap(one, WIDTH - len(indent), subsequent_indent="  "))]
+        lines += [
+            "",
+            *(line for one in listed for line in textwrap.wrap(one, WIDTH - len(indent), subsequent_indent="  ")),
+        ]
     joined = "\n".join(f"{indent}{line}".rstrip() for line in lines).strip().replace("\\", "\\\\").replace('"""', "'''")
     if len(lines) == 1:
         joined += " " if joined.endswith('"') else ""

@@ -24,7 +24,9 @@ def types(api: Api) -> str:
         }
         """
     )
-    code += "\n/** Codes of errors. Newer services may send further codes. */\n" + alias("ErrorCode", [quoted(code) for code in api.codes])
+    code += "\n/** Codes of errors. Newer services may send further codes. */\n" + alias(
+        "ErrorCode", [quoted(code) for code in api.codes]
+    )
     for name in sorted({*api.outputs(), *api.inputs()}):
         code += "\n" + declaration(api, name, api.schemas[name])
     return code
@@ -108,12 +110,16 @@ def object_shape(schema: Schema) -> Shape | None:
 
 def bare(listed: list[Property]) -> list[Property]:
     """Removes the descriptions, which have no place within a line."""
-    return [Property(one.name, {key: value for key, value in one.schema.items() if key != "description"}, one.required) for one in listed]
+    return [
+        Property(one.name, {key: value for key, value in one.schema.items() if key != "description"}, one.required)
+        for one in listed
+    ]
 
 
 def operations(api: Api) -> str:
     code = HEADER.format("Methods for each operation of the API")
-    code += "import type { Event } from './events.js';\nimport type { CallOptions, KeyedOptions, Request, StreamOptions } from './request.js';\n"
+    code += "import type { Event } from './events.js';\n"
+    code += "import type { CallOptions, KeyedOptions, Request, StreamOptions } from './request.js';\n"
     methods = "".join(method(api, one) for one in api.operations)
     used = sorted(name for name in {"Page", *api.outputs(), *api.inputs()} if re.search(rf"\b{name}\b", methods))
     code += "import type {\n" + "".join(f"  {name},\n" for name in used) + "} from './types.js';\n"
@@ -133,7 +139,10 @@ def operations(api: Api) -> str:
 
 
 def method(api: Api, operation: Operation) -> str:
-    arguments = [f"{camel(one.name)}: {'number' if one.schema.get('type') == 'integer' else 'string'}" for one in operation.path_parameters]
+    arguments = [
+        f"{camel(one.name)}: {'number' if one.schema.get('type') == 'integer' else 'string'}"
+        for one in operation.path_parameters
+    ]
     request = [f"method: '{operation.method}'", f"path: {path_of(operation)}"]
     if operation.query:
         required = any(one.required for one in operation.query)
@@ -153,7 +162,11 @@ def method(api: Api, operation: Operation) -> str:
     if operation.answer == "events":
         answer, call = "AsyncGenerator<Event, void, undefined>", "follow"
     else:
-        of = type_of(api, operation.answer_schema) if operation.answer_schema else {"text": "string", "none": "void"}.get(operation.answer)
+        of = (
+            type_of(api, operation.answer_schema)
+            if operation.answer_schema
+            else {"text": "string", "none": "void"}.get(operation.answer)
+        )
         answer, call = f"Promise<{of}>", "call"
     code = "\n" + comment(f"{operation.summary}\n\n{operation.description}", "  ")
     code += signature(f"  {camel(operation.id)}(", arguments, f"): {answer} {{")

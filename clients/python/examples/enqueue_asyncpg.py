@@ -1,4 +1,7 @@
-"""Stores an order and adds a task for it in one transaction, with asyncpg. `python enqueue_asyncpg.py "Write part one."`
+"""Stores an order and adds a task for it in one transaction, with asyncpg.
+
+    pip install asyncpg
+    python enqueue_asyncpg.py "Write part one."
 
 CAMPAIGN is the id of the campaign; DATABASE_URL or PGHOST ... name the database of the service.
 """

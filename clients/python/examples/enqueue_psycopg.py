@@ -1,4 +1,7 @@
-"""Stores an order and adds a task for it in one transaction, with psycopg. `python enqueue_psycopg.py "Write part one."`
+"""Stores an order and adds a task for it in one transaction, with psycopg.
+
+    pip install "psycopg[binary]"
+    python enqueue_psycopg.py "Write part one."
 
 CAMPAIGN is the id of the campaign; DATABASE_URL or PGHOST ... name the database of the service.
 """

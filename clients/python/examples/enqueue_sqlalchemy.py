@@ -1,4 +1,7 @@
-"""Stores an order and adds a task for it in one transaction, with SQLAlchemy. `python enqueue_sqlalchemy.py "Write part one."`
+"""Stores an order and adds a task for it in one transaction, with SQLAlchemy.
+
+    pip install sqlalchemy "psycopg[binary]"
+    python enqueue_sqlalchemy.py "Write part one."
 
 CAMPAIGN is the id of the campaign; PGHOST ... name the database of the service.
 """

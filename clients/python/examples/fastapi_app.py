@@ -1,5 +1,6 @@
 """A shop with FastAPI: orders with tasks in one transaction, the answer while it is written, and the result by webhook.
 
+    pip install fastapi uvicorn "sqlalchemy[asyncio]" "psycopg[binary]"
     uvicorn fastapi_app:app
 
 CAMPAIGN is the id of the campaign; PGHOST ... name the database of the service; DALSEGNO_URL and DALSEGNO_API_KEY are read by

@@ -2,6 +2,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from dalsegno import AsyncClient, Client
+
 from service import Service
 
 
@@ -30,6 +31,6 @@ def campaign(service: Service) -> str:
 
 
 @pytest.fixture
-def service_campaign(client: Client) -> str:
+def own_campaign(client: Client) -> str:
     """A campaign without other tasks."""
     return client.create_campaign(name="Another series").id

@@ -113,5 +113,3 @@ def faulty(target: str, path: str, *faults: Fault) -> Iterator[tuple[str, Proxy]
             yield f"http://127.0.0.1:{server.server_address[1]}", proxy
         finally:
             server.shutdown()
-
-

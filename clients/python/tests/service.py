@@ -35,14 +35,24 @@ class Service:
 
     def environment(self, settings: dict[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("DALSEGNO_", "PG", "DATABASE_URL"))}
-        return {**kept, **SETTINGS, "DALSEGNO_HTTP__ADMIN_KEY": self.admin_key, "DALSEGNO_HTTP__LISTEN": "127.0.0.1:0", **settings}
+        return {
+            **kept,
+            **SETTINGS,
+            "DALSEGNO_HTTP__ADMIN_KEY": self.admin_key,
+            "DALSEGNO_HTTP__LISTEN": "127.0.0.1:0",
+            **settings,
+        }
 
     def start(self, name: str, settings: dict[str, str]) -> str:
         """Starts a process of the service, and returns its address."""
         ready, log = self.folder / f"{name}.json", self.folder / f"{name}.log"
         with ready.open("wb") as out, log.open("wb") as err:
             process = subprocess.Popen(
-                [self.binary, "serve", "--json"], cwd=self.folder, env=self.environment(settings), stdout=out, stderr=err
+                [self.binary, "serve", "--json"],
+                cwd=self.folder,
+                env=self.environment(settings),
+                stdout=out,
+                stderr=err,
             )
         self.processes.append(process)
         end = time.monotonic() + START_SECS
@@ -57,7 +67,11 @@ class Service:
 
     def command(self, *arguments: str) -> dict[str, str]:
         ran = subprocess.run(
-            [self.binary, *arguments, "--json"], cwd=self.folder, env=self.environment({}), capture_output=True, check=False
+            [self.binary, *arguments, "--json"],
+            cwd=self.folder,
+            env=self.environment({}),
+            capture_output=True,
+            check=False,
         )
         if ran.returncode != 0:
             raise RuntimeError(f"{arguments}: {ran.stderr.decode()}")
@@ -79,7 +93,9 @@ class Service:
     def second_process(self) -> dict[str, str]:
         """Settings of a further process on the same database."""
         found = self.postgres
-        return {"DATABASE_URL": f"postgres://{found['PGUSER']}:{found['PGPASSWORD']}@localhost/{found['PGDATABASE']}?host={found['PGHOST']}"}
+        return {
+            "DATABASE_URL": f"postgres://{found['PGUSER']}:{found['PGPASSWORD']}@localhost/{found['PGDATABASE']}?host={found['PGHOST']}"
+        }
 
     def stop(self) -> None:
         # The first process is last, because its end stops Postgres.

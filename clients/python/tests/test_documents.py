@@ -14,6 +14,7 @@ import dalsegno
 import psycopg
 import pytest
 from dalsegno import AsyncClient, Client
+
 from service import Service
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +27,10 @@ def blocks(page: Path) -> list[str]:
 
 
 def message(task_id: str) -> SimpleNamespace:
-    body = b'{"type": "task.done", "timestamp": "2026-11-20T12:00:00Z", "data": {"task_id": "%b", "result": "Told."}}' % task_id.encode()
+    body = (
+        b'{"type": "task.done", "timestamp": "2026-11-20T12:00:00Z", "data": {"task_id": "%b", "result": "Told."}}'
+        % task_id.encode()
+    )
     now = str(int(time.time()))
     key = base64.b64decode(SECRET.removeprefix("whsec_"))
     signature = base64.b64encode(hmac.digest(key, f"1.{now}.".encode() + body, hashlib.sha256)).decode()
@@ -36,7 +40,7 @@ def message(task_id: str) -> SimpleNamespace:
 
 
 @pytest.fixture
-def names(service: Service, client: Client, campaign: str) -> Iterator[dict[str, Any]]:
+def names(service: Service, client: Client, own_campaign: str) -> Iterator[dict[str, Any]]:
     env, request, stored = service.postgres, message("019aa2f4"), []
     with psycopg.connect(
         host=env["PGHOST"], user=env["PGUSER"], dbname=env["PGDATABASE"], password=env["PGPASSWORD"]
@@ -46,7 +50,7 @@ def names(service: Service, client: Client, campaign: str) -> Iterator[dict[str,
             **vars(dalsegno),
             "dalsegno": dalsegno,
             "client": client,
-            "campaign": campaign,
+            "campaign": own_campaign,
             "connection": connection,
             "request": request,
             "body": request.body,
@@ -61,7 +65,7 @@ def test_the_code_of_a_page_runs(page: Path, service: Service, names: dict[str, 
     assert len(found) >= 3
     for block in found:
         code = block.replace("http://127.0.0.1:7770", service.url).replace("dals_...", service.key)
-        code = code.replace("019aa2f1-...", service.campaign).replace("whsec_...", SECRET)
+        code = code.replace("019aa2f1-...", names["campaign"]).replace("whsec_...", SECRET)
         exec(compile(code, page.name, "exec"), names)
 
 

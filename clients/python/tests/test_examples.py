@@ -13,6 +13,7 @@ import httpx
 import psycopg
 import pytest
 from dalsegno import Client
+
 from service import Service
 
 ROOT = Path(os.environ.get("DALSEGNO_ROOT", Path(__file__).parents[3]))
@@ -94,7 +95,16 @@ def shop(service: Service, environment: Environment, unused_tcp_port: int) -> It
     url = f"http://127.0.0.1:{unused_tcp_port}"
     with Client(service.url, service.admin_key) as admin:
         webhook = admin.add_webhook(url=f"{url}/hooks", kinds=["task.done"], campaign_id=service.campaign)
-        command = [sys.executable, "-m", "uvicorn", "fastapi_app:app", "--port", str(unused_tcp_port), "--log-level", "warning"]
+        command = [
+            sys.executable,
+            "-m",
+            "uvicorn",
+            "fastapi_app:app",
+            "--port",
+            str(unused_tcp_port),
+            "--log-level",
+            "warning",
+        ]
         process = subprocess.Popen(command, cwd=EXAMPLES, env={**environment, "WEBHOOK_SECRET": webhook.secret})
         with httpx.Client(base_url=url, timeout=60) as shop:
             eventually(lambda: is_open(shop))

@@ -4,9 +4,19 @@ import time
 
 import httpx
 import pytest
-from dalsegno import ApiError, AsyncClient, Client, RateLimited, RetryPolicy, ServiceError, TransportError, Unauthenticated
+from dalsegno import (
+    ApiError,
+    AsyncClient,
+    Client,
+    RateLimited,
+    RetryPolicy,
+    ServiceError,
+    TransportError,
+    Unauthenticated,
+)
 from dalsegno.errors import seconds
 from dalsegno.request import Request
+
 from faults import Fault, faulty
 from service import Service
 
@@ -22,18 +32,21 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return waits
 
 
-def test_a_lost_answer_is_fetched_without_a_second_task(service: Service, service_campaign: str) -> None:
-    with faulty(service.url, ADD, Fault(loses_answer=True), Fault()) as (url, proxy), Client(url, service.key) as client:
-        added = client.add_task(service_campaign, agent="copywriter", prompt="Once.")
-        assert [task.id for task in client.every(client.list_tasks, campaign_id=service_campaign)] == [added.id]
+def test_a_lost_answer_is_fetched_without_a_second_task(service: Service, own_campaign: str) -> None:
+    with (
+        faulty(service.url, ADD, Fault(loses_answer=True), Fault()) as (url, proxy),
+        Client(url, service.key) as client,
+    ):
+        added = client.add_task(own_campaign, agent="copywriter", prompt="Once.")
+        assert [task.id for task in client.every(client.list_tasks, campaign_id=own_campaign)] == [added.id]
         keys = {seen.headers["idempotency-key"] for seen in proxy.seen if seen.method == "POST"}
         assert (len(proxy.seen), len(keys), added.created) == (4, 1, False)
 
 
-async def test_a_lost_answer_is_fetched_with_asyncio(service: Service, service_campaign: str) -> None:
+async def test_a_lost_answer_is_fetched_with_asyncio(service: Service, own_campaign: str) -> None:
     with faulty(service.url, ADD, Fault(loses_answer=True)) as (url, proxy):
         async with AsyncClient(url, service.key) as client:
-            added = await client.add_task(service_campaign, agent="copywriter", prompt="Once.")
+            added = await client.add_task(own_campaign, agent="copywriter", prompt="Once.")
             assert (len(proxy.seen), added.created) == (2, False)
 
 
@@ -72,7 +85,10 @@ def test_a_long_retry_after_is_raised(service: Service, campaign: str, waits: li
 
 def test_a_request_without_a_key_is_not_repeated_after_it_was_sent(service: Service, waits: list[float]) -> None:
     """The answer to a new webhook has its secret, so the request takes no idempotency key."""
-    with faulty(service.url, "/webhooks", Fault(loses_answer=True)) as (url, proxy), Client(url, service.admin_key) as client:
+    with (
+        faulty(service.url, "/webhooks", Fault(loses_answer=True)) as (url, proxy),
+        Client(url, service.admin_key) as client,
+    ):
         with pytest.raises(TransportError, match="the connection broke"):
             client.add_webhook(url="http://127.0.0.1:9/hooks")
         assert (len(proxy.seen), waits) == (1, [])
@@ -95,10 +111,12 @@ def test_a_locked_conversation_is_waited_for(service: Service, client: Client, c
     from dalsegno.sql import enqueue
 
     env = service.postgres
-    held, added = threading.Event(), threading.Event()
+    held = threading.Event()
 
     def hold() -> None:
-        with psycopg.connect(host=env["PGHOST"], user=env["PGUSER"], dbname=env["PGDATABASE"], password=env["PGPASSWORD"]) as own:
+        with psycopg.connect(
+            host=env["PGHOST"], user=env["PGUSER"], dbname=env["PGDATABASE"], password=env["PGPASSWORD"]
+        ) as own:
             enqueue(own.cursor(), campaign=campaign, agent="copywriter", instance="locked", prompt="First.")
             held.set()
             refused.wait(30)

@@ -11,9 +11,10 @@ import pytest
 from dalsegno import Client
 from dalsegno.sql import EnqueueError, SqlTask, enqueue, enqueue_async, enqueue_asyncpg, enqueue_sqlalchemy
 from psycopg.rows import dict_row
-from service import Service
 from sqlalchemy import URL, create_engine, text
 from sqlalchemy.ext.asyncio import create_async_engine
+
+from service import Service
 
 NOWHERE = "019aa2f1-0000-7000-8000-000000000000"
 ORDERS = "create table if not exists own_orders (id bigint generated always as identity primary key, task_id uuid)"
@@ -133,9 +134,7 @@ async def test_psycopg_with_asyncio(
 @pytest.fixture
 async def asyncpg_connection(service: Service) -> AsyncIterator[Any]:
     env = service.postgres
-    own = await asyncpg.connect(
-        host=env["PGHOST"], user=env["PGUSER"], database=env["PGDATABASE"], password=env["PGPASSWORD"]
-    )
+    own = await asyncpg.connect(host=env["PGHOST"], user=env["PGUSER"], database=env["PGDATABASE"], password=env["PGPASSWORD"])
     yield own
     await own.close()
 

@@ -3,6 +3,7 @@
 import pytest
 from dalsegno import AsyncClient, Client, NotFound
 from dalsegno.events import Event, EventReader
+
 from faults import Fault, faulty
 from service import Service
 
@@ -62,6 +63,21 @@ def test_the_feed_can_be_left(client: Client, campaign: str) -> None:
         if event.feed and event.feed.task_id == added.id:
             break
     assert event.kind == "turn.done" and event.data["turn"] >= 1
+
+
+def test_a_broken_feed_resumes(service: Service, own_campaign: str) -> None:
+    with (
+        faulty(service.url, "/feed", Fault(cuts_after=2), Fault(cuts_after=1)) as (url, proxy),
+        Client(url, service.key) as client,
+    ):
+        client.run(campaign=own_campaign, agent="copywriter", prompt="Write.")
+        numbers = []
+        for event in client.follow_feed(after=0, campaign_id=own_campaign):
+            numbers.append(int(event.id))
+            if event.kind == "turn.done":
+                break
+    assert len(numbers) > 3 and numbers == sorted(set(numbers))
+    assert [seen.headers.get("last-event-id") for seen in proxy.seen[:2]] == [None, str(numbers[1])]
 
 
 def test_a_refused_stream_is_raised(client: Client) -> None:

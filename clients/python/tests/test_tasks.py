@@ -26,7 +26,9 @@ def test_a_failed_task_raises_with_the_task(client: Client, campaign: str) -> No
 
 
 def test_a_wait_ends_and_the_task_can_be_cancelled(client: Client, campaign: str) -> None:
-    added = client.add_task(campaign, agent="copywriter", instance="later", prompt="Later.", run_at=datetime(2999, 1, 1, tzinfo=UTC))
+    added = client.add_task(
+        campaign, agent="copywriter", instance="later", prompt="Later.", run_at=datetime(2999, 1, 1, tzinfo=UTC)
+    )
     with pytest.raises(WaitTimeout, match=added.id):
         client.wait(added, timeout=0.2)
     client.cancel_task(added.id, reason="not needed")
@@ -44,9 +46,7 @@ async def test_a_wait_ends_with_asyncio(async_client: AsyncClient, campaign: str
 
 
 def test_the_same_key_returns_the_same_task(client: Client, campaign: str) -> None:
-    tasks = [
-        client.add_task(campaign, agent="copywriter", prompt="Once.", idempotency_key="order-17") for _ in range(2)
-    ]
+    tasks = [client.add_task(campaign, agent="copywriter", prompt="Once.", idempotency_key="order-17") for _ in range(2)]
     assert [task.created for task in tasks] == [True, False]
     assert tasks[0].id == tasks[1].id
     with pytest.raises(Conflict) as raised:
@@ -65,7 +65,9 @@ def test_errors_are_typed(client: Client, campaign: str) -> None:
 
 
 def numbered(n: int) -> list[BulkTask]:
-    return [{"agent": "copywriter", "instance": f"part_{number}", "prompt": f"[[sim: say Part {number}.]]"} for number in range(n)]
+    return [
+        {"agent": "copywriter", "instance": f"part_{number}", "prompt": f"[[sim: say Part {number}.]]"} for number in range(n)
+    ]
 
 
 def test_bulk_splits_and_can_be_repeated(client: Client, campaign: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,20 +88,20 @@ async def test_bulk_with_asyncio(async_client: AsyncClient, campaign: str) -> No
     assert added.created == 3
 
 
-def test_every_reads_all_pages(client: Client, service_campaign: str) -> None:
-    added = client.add_tasks(campaign=service_campaign, tasks=numbered(5))
-    listed = client.every(client.list_tasks, campaign_id=service_campaign, limit=2)
+def test_every_reads_all_pages(client: Client, own_campaign: str) -> None:
+    added = client.add_tasks(campaign=own_campaign, tasks=numbered(5))
+    listed = client.every(client.list_tasks, campaign_id=own_campaign, limit=2)
     assert [task.id for task in listed] == [item.id for item in reversed(added.items)]
 
 
-async def test_every_reads_all_pages_with_asyncio(async_client: AsyncClient, service_campaign: str) -> None:
-    added = await async_client.add_tasks(campaign=service_campaign, tasks=numbered(3))
-    listed = async_client.every(async_client.list_tasks, campaign_id=service_campaign, limit=2)
+async def test_every_reads_all_pages_with_asyncio(async_client: AsyncClient, own_campaign: str) -> None:
+    added = await async_client.add_tasks(campaign=own_campaign, tasks=numbered(3))
+    listed = async_client.every(async_client.list_tasks, campaign_id=own_campaign, limit=2)
     assert [task.id async for task in listed] == [item.id for item in reversed(added.items)]
 
 
-def test_null_and_absent_differ(client: Client, service_campaign: str) -> None:
-    limited = client.change_budget(service_campaign, micros=5_000_000, tokens=9_000)
+def test_null_and_absent_differ(client: Client, own_campaign: str) -> None:
+    limited = client.change_budget(own_campaign, micros=5_000_000, tokens=9_000)
     assert (limited.limit.micros, limited.limit.tokens) == (5_000_000, 9_000)
-    changed = client.change_budget(service_campaign, micros=None)
+    changed = client.change_budget(own_campaign, micros=None)
     assert (changed.limit.micros, changed.limit.tokens) == (None, 9_000)

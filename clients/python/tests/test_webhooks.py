@@ -5,6 +5,7 @@ import time
 
 import pytest
 from dalsegno import Client, WebhookError, verify_webhook
+
 from receiver import receiver
 from service import Service
 

@@ -1,6 +1,7 @@
 // @ts-check
 // Stores an order and adds a task for it in one transaction, with node-postgres; then waits for the result over HTTP.
 //
+//   npm install pg
 //   node enqueue-pg.mjs "Write part one."
 //
 // CAMPAIGN is the id of the campaign; DATABASE_URL or PGHOST ... name the database of the service; DALSEGNO_URL is the address of the

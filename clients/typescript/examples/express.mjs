@@ -1,6 +1,7 @@
 // @ts-check
 // A shop with Express: orders with tasks in one transaction, the answer while it is written, and the result by webhook.
 //
+//   npm install express pg
 //   node express.mjs
 //
 // CAMPAIGN is the id of the campaign; DATABASE_URL or PGHOST ... name the database of the service; DALSEGNO_URL is the address of the

@@ -8,7 +8,10 @@ import { Client } from 'dalsegno-client';
 import pg from 'pg';
 import { service } from './service.js';
 
-const { url, key, campaign, postgres } = service();
+const { url, key, postgres } = service();
+const client = new Client({ url, apiKey: key });
+// The keys of the pages are used by other tests, too.
+const campaign = (await client.createCampaign({ name: 'Documents' })).id;
 const root = process.env['DALSEGNO_ROOT'];
 if (!root) throw new Error('set DALSEGNO_ROOT to the folder of the repository');
 const secret = `whsec_${Buffer.from('a key of exactly thirty-two bytes').toString('base64')}`;
@@ -46,7 +49,7 @@ for (const page of ['clients/typescript/README.md', 'docs/how-to/clients.md']) {
     await db.connect();
     await db.query('create temp table orders (what text)');
     const { rawBody, headers } = message();
-    const names = { client: new Client({ url, apiKey: key }), campaign, db, rawBody, body: rawBody, request: { headers }, headers, store: () => undefined };
+    const names = { client, campaign, db, rawBody, body: rawBody, request: { headers }, headers, store: () => undefined };
     try {
       for (const [number, block] of found.entries()) {
         const file = join(import.meta.dirname, `${page.replaceAll(/\W/g, '-')}-${number}.mjs`);

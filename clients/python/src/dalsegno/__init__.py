@@ -1,10 +1,10 @@
 """Client of Dalsegno: durable conversations for LLM agents.
 
-    from dalsegno import Client
+from dalsegno import Client
 
-    client = Client("http://127.0.0.1:7770")
-    task = client.run(campaign="019aa2f1-...", agent="copywriter", prompt="Write part one.")
-    print(task.result)
+client = Client("http://127.0.0.1:7770")
+task = client.run(campaign="019aa2f1-...", agent="copywriter", prompt="Write part one.")
+print(task.result)
 """
 
 from .async_client import AsyncClient

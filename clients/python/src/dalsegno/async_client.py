@@ -19,7 +19,7 @@ from .errors import Error, TaskFailed, WaitTimeout
 from .events import Event, EventReader
 from .models import AddedMany, AddedTask, Page, TaskDetail
 from .request import Request
-from .retry import RetryPolicy
+from .retry import DEFAULT_RETRIES, RetryPolicy
 from .waits import Deadline
 
 P = ParamSpec("P")
@@ -34,7 +34,7 @@ class AsyncClient(AsyncOperations):
         url: str | None = None,
         api_key: str | None = None,
         *,
-        retry: RetryPolicy = RetryPolicy(),
+        retry: RetryPolicy = DEFAULT_RETRIES,
         http: httpx.AsyncClient | None = None,
     ) -> None:
         """Connects to `url`, by default `DALSEGNO_URL` or this machine, with a key, by default `DALSEGNO_API_KEY`.
@@ -102,9 +102,7 @@ class AsyncClient(AsyncOperations):
         """
         prefix = idempotency_key or str(uuid4())
         parts = [await self.add_many_tasks(campaign, batch, idempotency_key=prefix) for batch in batches(tasks, prefix)]
-        return AddedMany(
-            created=sum(part.created for part in parts), items=[item for part in parts for item in part.items]
-        )
+        return AddedMany(created=sum(part.created for part in parts), items=[item for part in parts for item in part.items])
 
     async def every(self, call: Callable[P, Awaitable[Page[T]]], *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
         """Yields the items of all pages: `client.every(client.list_tasks, state="failed")`."""

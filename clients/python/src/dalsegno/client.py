@@ -19,7 +19,7 @@ from .events import Event, EventReader
 from .models import AddedMany, AddedTask, Page, TaskDetail
 from .operations import Operations
 from .request import Request
-from .retry import RetryPolicy
+from .retry import DEFAULT_RETRIES, RetryPolicy
 from .waits import Deadline
 
 P = ParamSpec("P")
@@ -34,7 +34,7 @@ class Client(Operations):
         url: str | None = None,
         api_key: str | None = None,
         *,
-        retry: RetryPolicy = RetryPolicy(),
+        retry: RetryPolicy = DEFAULT_RETRIES,
         http: httpx.Client | None = None,
     ) -> None:
         """Connects to `url`, by default `DALSEGNO_URL` or this machine, with a key, by default `DALSEGNO_API_KEY`.
@@ -98,9 +98,7 @@ class Client(Operations):
         """
         prefix = idempotency_key or str(uuid4())
         parts = [self.add_many_tasks(campaign, batch, idempotency_key=prefix) for batch in batches(tasks, prefix)]
-        return AddedMany(
-            created=sum(part.created for part in parts), items=[item for part in parts for item in part.items]
-        )
+        return AddedMany(created=sum(part.created for part in parts), items=[item for part in parts for item in part.items])
 
     def every(self, call: Callable[P, Page[T]], *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         """Yields the items of all pages: `client.every(client.list_tasks, state="failed")`."""

@@ -13,7 +13,6 @@ from .decode import decode
 from .models import FieldError, TaskDetail
 
 
-
 class Error(Exception):
     """Base class of all errors of this package."""
 

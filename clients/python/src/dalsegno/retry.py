@@ -29,6 +29,9 @@ class RetryPolicy:
         return wait if wait <= self.longest_wait else None
 
 
+DEFAULT_RETRIES = RetryPolicy()
+
+
 def can_repeat(error: Error, request: Request) -> bool:
     if isinstance(error, ApiError):
         # A rate limit refuses a request before it runs; other refusals may come after a part of it has run.
