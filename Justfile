@@ -15,6 +15,10 @@ run *args:
 test *args:
     cargo test {{args}}
 
+# Tests the clients for Python and TypeScript.
+clients:
+    scripts/test-clients
+
 # Runs the long fault tests and the long conversations. Takes minutes; use an idle machine.
 chaos:
     cargo test --features chaos -- chaos
