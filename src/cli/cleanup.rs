@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::format_table,
+    output::{format_table, format_wrapped},
     server::{Server, with_server},
     session::serialised_name,
     words::{time, time_or_dash},
@@ -141,7 +141,7 @@ fn format_preview(preview: &Preview) -> String {
             count(preview.posts_held, "old post", "old posts")
         ));
     }
-    text.push_str(&format!("\n{UNCOUNTED}\n"));
+    text.push_str(&format!("\n{}", format_wrapped("", UNCOUNTED)));
     if !preview.kept.is_empty() {
         let rows = preview.kept.iter().map(|(kept, n)| [serialised_name(kept), n.to_string()]);
         text.push_str(&format!(
