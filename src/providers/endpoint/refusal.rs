@@ -27,8 +27,8 @@ const OVERFLOWS: [&str; 16] = [
     "contextwindowexceedederror",                   // LiteLLM
     "input tokens exceed the configured limit",     // OpenAI's newer models, Azure
     "longer than the model's context length",       // SGLang
-    "prompt is too long",                           // Anthropic, behind a proxy
-    "exceed context limit",                         // Anthropic, behind a proxy
+    "prompt is too long",                           // Anthropic
+    "exceed context limit",                         // Anthropic
     "longer than the context length",               // Ollama
     "exceeds the maximum number of tokens allowed", // Gemini, behind a proxy
     "`inputs` tokens + `max_new_tokens` must be",   // Text Generation Inference
@@ -50,8 +50,15 @@ const NO_MODEL: [&str; 6] = [
     "notfounderror",
 ];
 /// Phrases for an account without money. They come with the status of a rate limit.
-const NO_CREDIT: [&str; 3] =
-    ["insufficient_quota", "exceeded your current quota", "insufficient credits"];
+const NO_CREDIT: [&str; 7] = [
+    "insufficient_quota",
+    "exceeded your current quota",
+    "insufficient credits",
+    "credit balance is too low",                         // Anthropic
+    "reached your specified api usage limits",           // Anthropic, a limit of the account
+    "reached your specified workspace api usage limits", // Anthropic
+    "enforced_spend_limit_reached",                      // Anthropic, as a code
+];
 /// Phrases for a call that may succeed later, in errors without a status.
 const BUSY: [&str; 5] =
     ["overloaded", "rate_limit", "rate limit", "too many requests", "at capacity"];
@@ -152,7 +159,8 @@ fn message(body: &[u8]) -> (String, bool) {
 /// Returns the text of an error with its code, if that is a word.
 fn full_text(error: &Value) -> String {
     let text = error_text(error);
-    match error.get("code").and_then(Value::as_str) {
+    let code = error.get("code").or_else(|| error.pointer("/details/error_code"));
+    match code.and_then(Value::as_str) {
         Some(code) if code.parse::<u16>().is_err() => format!("{code}: {text}"),
         _ => text,
     }

@@ -45,6 +45,7 @@ async fn a_call_has_its_name_and_arguments(dialect: &'static dyn Dialect) {
         id: "call_7".to_owned(),
         name: "look_up".to_owned(),
         arguments: json!({ "what": "tide" }),
+        thinking: None,
     };
     assert_eq!(calls(dialect, answer).await, [expected]);
 }
@@ -149,7 +150,7 @@ async fn a_request_without_tools_mentions_none(dialect: &'static dyn Dialect) {
 }
 
 fn call(id: &str, arguments: Value) -> ToolCall {
-    ToolCall { id: id.to_owned(), name: "look_up".to_owned(), arguments }
+    ToolCall { id: id.to_owned(), name: "look_up".to_owned(), arguments, thinking: None }
 }
 
 fn result(id: &str) -> Message {
