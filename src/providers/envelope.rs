@@ -87,6 +87,14 @@ impl Envelope {
         }
     }
 
+    /// Returns the headers that the server requires, besides those of the key and of the content.
+    pub fn headers(&self) -> &'static [&'static str] {
+        match self {
+            Self::Anthropic(_) => anthropic::Envelope::HEADERS,
+            Self::Ollama(_) | Self::OpenAi(_) | Self::Claude(_) => &[],
+        }
+    }
+
     /// Returns the name of the file in which the provider keeps the conversation; `None` if it is sent the whole with each call.
     pub fn transcript_file(&self, external_id: Uuid) -> Option<String> {
         match self {

@@ -58,6 +58,10 @@ struct FixedFields {
 }
 
 impl Envelope {
+    /// Headers of every request besides the key.
+    pub(in crate::providers) const HEADERS: &'static [&'static str] =
+        &["anthropic-version: 2023-06-01"];
+
     pub(super) fn new(request: &Request, modes: ThinkingModes, url: String, has_key: bool) -> Self {
         let max_tokens = request.reserve_tokens.max(1);
         Self {
