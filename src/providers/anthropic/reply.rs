@@ -332,3 +332,76 @@ fn arguments(input: &str) -> Value {
         text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        providers::{CallTexts, Options, Purpose, Timeouts, anthropic::messages::Prompt},
+        transcript::{Message, Role},
+    };
+
+    fn request(messages: Vec<Message>) -> Request {
+        Request {
+            turn: "t".to_owned(),
+            purpose: Purpose::Turn,
+            model: "m".to_owned(),
+            system: "You write.".to_owned(),
+            messages: messages.into_iter().map(Arc::new).collect(),
+            tools: Vec::new(),
+            window_tokens: 4096,
+            reserve_tokens: 512,
+            estimated_prompt_tokens: None,
+            options: Options::default(),
+            timeouts: Timeouts::default(),
+            conversation: None,
+            credential: None,
+        }
+    }
+
+    fn reply(blocks: &[Value]) -> Reply {
+        let mut reply = Reply::default();
+        for (index, block) in blocks.iter().enumerate() {
+            let start =
+                json!({ "type": "content_block_start", "index": index, "content_block": block });
+            reply.add(serde_json::from_value(start).unwrap());
+        }
+        let end = json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" } });
+        reply.add(serde_json::from_value(end).unwrap());
+        reply
+    }
+
+    #[test]
+    fn blocks_go_back_in_the_order_in_which_they_came() {
+        let blocks = [
+            json!({ "type": "thinking", "thinking": "Hm.", "signature": "s1" }),
+            json!({ "type": "text", "text": "I look." }),
+            json!({ "type": "redacted_thinking", "data": "d" }),
+            json!({ "type": "tool_use", "id": "c1", "name": "look", "input": { "n": 1 } }),
+            json!({ "type": "thinking", "thinking": "", "signature": "s2" }),
+            json!({ "type": "text", "text": "And more." }),
+            json!({ "type": "tool_use", "id": "c2", "name": "look", "input": {} }),
+        ];
+        let mut request = request(vec![Message::new(Role::User, "Go.")]);
+        let prefix = || Prompt::of(&CallTexts::of(&request)).digest();
+        let whole = reply(&blocks).into_whole(&request, prefix);
+        assert_eq!((whole.text.as_str(), whole.thinking.as_str()), ("I look.And more.", "Hm."));
+        let answer =
+            Message { tool_calls: whole.calls, ..Message::new(Role::Assistant, whole.text) };
+        request.messages.push(Arc::new(answer));
+        let sent = serde_json::to_value(&Prompt::of(&CallTexts::of(&request)).messages[1]).unwrap();
+        assert_eq!(sent["content"], json!(blocks));
+    }
+
+    #[test]
+    fn later_counts_replace_earlier_ones() {
+        let mut usage = Usage::default();
+        usage.add(&json!({ "input_tokens": 5, "output_tokens": 1, "cache_read_input_tokens": 90 }));
+        usage.add(&json!({ "output_tokens": 30, "cache_read_input_tokens": null }));
+        let Counts { prompt, answer, cache_read, cache_creation } = usage.counts();
+        assert_eq!((prompt, answer), (Some(95), Some(30)));
+        assert_eq!((cache_read, cache_creation), (Some(90), None));
+    }
+}

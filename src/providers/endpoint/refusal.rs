@@ -40,6 +40,9 @@ const NO_TOOLS: [&str; 4] = [
     "tool choice requires --enable-auto-tool-choice",
     "tools param requires --jinja",
 ];
+/// Phrases for signed thinking that the server does not accept back.
+const BAD_THINKING: [&str; 3] =
+    ["`signature` in `thinking` block", "bound to a different conversation", "`redacted_thinking`"];
 /// Phrases for a model that the server does not have.
 const NO_MODEL: [&str; 6] = [
     "model_not_found",
@@ -134,6 +137,9 @@ fn error_of_words(
     if has_any(message, &NO_CREDIT) {
         return Some(Error::NoCredit { server, message: message_text });
     }
+    if status == 400 && has_any(message, &BAD_THINKING) {
+        return Some(Error::HistoryRefused { server, message: message_text });
+    }
     if matches!(status, 400 | 404) && has_any(message, &NO_MODEL) {
         return Some(Error::ModelMissing { server, model, message: message_text });
     }
@@ -190,6 +196,14 @@ mod tests {
         assert_eq!(code(429, quota), "endpoint.no_credit");
         let limit = r#"{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}"#;
         assert_eq!(code(429, limit), "endpoint.busy");
+    }
+
+    #[test]
+    fn thinking_that_is_refused_is_a_fault_of_the_history() {
+        let refused = r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block"}}"#;
+        assert_eq!(code(400, refused), "endpoint.history_refused");
+        let spent = r#"{"type":"error","error":{"type":"rate_limit_error","message":"No more","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
+        assert_eq!(code(429, spent), "endpoint.no_credit");
     }
 
     #[test]

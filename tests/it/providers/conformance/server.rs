@@ -154,7 +154,7 @@ async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
         return http::send_json(&mut socket, status, &body).await;
     }
     state.heads.lock().unwrap().push(head);
-    state.bodies.lock().unwrap().push(body.clone());
+    state.bodies.lock().unwrap().push(body);
     let play = state.plays.lock().unwrap().pop_front();
     let play = play.unwrap_or_else(|| Play::Answers(usual(state)));
     match play {
