@@ -340,17 +340,22 @@ mod tests {
     use super::*;
     use crate::{
         providers::{CallTexts, Options, Purpose, Timeouts, anthropic::messages::Prompt},
-        transcript::{Message, Role},
+        transcript::{Message, Role, ToolSpec},
     };
 
     fn request(messages: Vec<Message>) -> Request {
+        let look = ToolSpec {
+            name: "look".to_owned(),
+            description: "Looks.".to_owned(),
+            input_schema: json!({ "type": "object" }),
+        };
         Request {
             turn: "t".to_owned(),
             purpose: Purpose::Turn,
             model: "m".to_owned(),
             system: "You write.".to_owned(),
             messages: messages.into_iter().map(Arc::new).collect(),
-            tools: Vec::new(),
+            tools: vec![Arc::new(look)],
             window_tokens: 4096,
             reserve_tokens: 512,
             estimated_prompt_tokens: None,
