@@ -7,6 +7,7 @@
 //! Every implementation ends within the request's total timeout, and at once when the token is cancelled. It uses a bounded amount of
 //! memory for any input from the other side, and never waits for the reader of its events.
 
+pub mod anthropic;
 pub mod claude;
 pub mod endpoint;
 pub mod ollama;
@@ -16,6 +17,7 @@ pub mod stream_json;
 
 mod available;
 mod breaker;
+mod call_ids;
 mod capabilities;
 mod conversation;
 mod deadline;

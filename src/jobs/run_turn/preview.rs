@@ -307,7 +307,8 @@ fn provider_request(
     let sha256 = Digest::of(&body).to_string();
     let url = envelope.url().map(str::to_owned);
     let key_header = envelope.key_header().map(str::to_owned);
-    Ok(ProviderRequest { url, key_header, sha256, body })
+    let headers = envelope.headers().iter().map(|header| (*header).to_owned()).collect();
+    Ok(ProviderRequest { url, key_header, headers, sha256, body })
 }
 
 pub(super) fn turn_error(error: TurnError) -> Error {

@@ -154,9 +154,9 @@ async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
         return http::send_json(&mut socket, status, &body).await;
     }
     state.heads.lock().unwrap().push(head);
-    state.bodies.lock().unwrap().push(body.clone());
+    state.bodies.lock().unwrap().push(body);
     let play = state.plays.lock().unwrap().pop_front();
-    let play = play.unwrap_or_else(|| Play::Answers(usual(state.dialect, &body)));
+    let play = play.unwrap_or_else(|| Play::Answers(usual(state)));
     match play {
         Play::Answers(answer) => {
             let events = state.dialect.events(&answer).into_iter().map(Step::Bytes);
@@ -173,13 +173,17 @@ async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
 }
 
 /// Returns an honest answer with honest counts.
-fn usual(dialect: &dyn Dialect, body: &[u8]) -> Answer {
-    let body: Value = serde_json::from_slice(body).unwrap();
-    let messages = dialect.messages(&body);
+fn usual(state: &State) -> Answer {
+    let bodies = state.bodies.lock().unwrap().clone();
+    let calls: Vec<Value> =
+        bodies.iter().map(|body| serde_json::from_slice(body).unwrap()).collect();
+    let messages = state.dialect.messages(calls.last().expect("a call"));
     let prompt = messages.last().map(|message| message.content.as_str()).unwrap_or_default();
-    let counted = crate::providers::fake_ollama::count_prompt(&body);
-    match summaries::honest(prompt) {
-        Some(summary) => Answer::of(&[&summary]).counts(counted, 100),
-        None => Answer::of(&["A ", "good ", "answer."]).counts(counted, 4),
-    }
+    let (mut answer, n_tokens) = match summaries::honest(prompt) {
+        Some(summary) => (Answer::of(&[&summary]), 100),
+        None => (Answer::of(&["A ", "good ", "answer."]), 4),
+    };
+    answer.counts = state.dialect.count(&calls);
+    answer.counts["answer"] = n_tokens.into();
+    answer
 }

@@ -1,12 +1,13 @@
 //! The servers of the suite: each puts the same answers, refusals and faults into its own format.
 
+mod anthropic;
 mod ollama;
 mod openai;
 
 use dalsegno::providers::Provider;
 use serde_json::Value;
 
-pub use self::{ollama::Ollama, openai::OpenAi};
+pub use self::{anthropic::Anthropic, ollama::Ollama, openai::OpenAi};
 
 /// The format of a server.
 pub trait Dialect: Sync {
@@ -43,6 +44,22 @@ pub trait Dialect: Sync {
     fn missing_model(&self) -> (u16, String);
 
     fn no_tools(&self) -> (u16, String);
+
+    /// Returns an answer that ends because a filter refused it.
+    fn filter(&self, events: &str) -> String {
+        events.replace("\"stop\"", "\"content_filter\"")
+    }
+
+    /// Returns the counts of an honest server for the last of these calls, in neutral fields.
+    fn count(&self, calls: &[Value]) -> Value {
+        let last = calls.last().expect("a call");
+        serde_json::json!({ "prompt": crate::providers::fake_ollama::count_prompt(last) })
+    }
+
+    /// Returns the header with the key, in small letters.
+    fn key_header(&self) -> &'static str {
+        "authorization: bearer sk-secret-of-test"
+    }
 
     /// Returns the tokens that a server takes out of its cache.
     fn caches(&self, answer: Answer, cached: u64) -> Answer;

@@ -1,0 +1,327 @@
+//! The system text, tools and messages of a call.
+//!
+//! The API's rules beyond those of [`history`]: results of tools are blocks in a message of the user; ids and names have few characters; no
+//! text is blank; the first message is the user's; calls in the history need the definitions of their tools.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::thinking::SignedThinking;
+use crate::{
+    providers::{
+        CallTexts,
+        history::{self, SentMessage},
+    },
+    transcript::{ToolCall, ToolSpec},
+};
+
+/// The prompt of a call. Its blocks are JSON, because signed ones are sent back as they came.
+#[derive(Debug, PartialEq)]
+pub(super) struct Prompt {
+    pub(super) system: Vec<Value>,
+    pub(super) tools: Vec<Value>,
+    pub(super) messages: Vec<WireMessage>,
+    /// False if the tools are there only because the history has calls of them.
+    pub(super) offers_tools: bool,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct WireMessage {
+    role: &'static str,
+    content: Vec<Value>,
+}
+
+/// SHA-256 of the beginning of a prompt.
+#[derive(Debug, Clone)]
+struct PrefixHash {
+    hasher: Sha256,
+    n_messages: usize,
+}
+
+const USER: &str = "user";
+const ASSISTANT: &str = "assistant";
+/// Text in front of a history that begins with the assistant.
+const CONTINUED: &str = "The conversation continues here.";
+/// Description of a tool that is called in the history and is not offered now.
+const NOT_OFFERED: &str = "Not available now.";
+/// Messages of the user that end a cached prefix. With the system text they use up the 4 marks of a request.
+///
+/// Each call ends with a message of the user. A read begins at a mark, so the last but one finds what the last call has written, however
+/// many blocks lie between them. The one before it counts if the last call failed.
+const N_MARKED: usize = 3;
+const MAX_NAME_CHARS: usize = 128;
+
+impl Prompt {
+    pub(super) fn of(call: &CallTexts<'_>) -> Self {
+        let sent = history::messages(call.system, call.messages);
+        let offers_tools = !call.tools.is_empty();
+        let tools = match offers_tools {
+            true => call.tools.iter().map(|tool| wire_tool(tool)).collect(),
+            false => tools_of_history(&sent),
+        };
+        let system = sent.iter().filter(|message| message.role == "system");
+        let system: Vec<_> = system.filter_map(|message| text_block(&message.content)).collect();
+        let mut calls = sent.iter().flat_map(|message| message.tool_calls);
+        let has_thinking = calls.any(|call| call.thinking.is_some());
+        let mut hash = has_thinking.then(|| PrefixHash::of(&system, &tools));
+        let messages = Vec::with_capacity(sent.len());
+        let mut prompt = Self { system, tools, messages, offers_tools };
+        for message in &sent {
+            prompt.add(message, hash.as_mut());
+        }
+        prompt
+    }
+
+    /// Returns the digest of the whole prompt.
+    pub(super) fn digest(&self) -> String {
+        let mut hash = PrefixHash::of(&self.system, &self.tools);
+        hash.up_to(&self.messages)
+    }
+
+    /// Marks the ends of the prefixes that later calls read from the cache.
+    pub(super) fn mark_for_cache(&mut self) {
+        // Tools come first, so the mark of the system text covers them.
+        if let Some(last) = self.system.last_mut().or(self.tools.last_mut()) {
+            mark(last);
+        }
+        let of_user = self.messages.iter_mut().filter(|message| message.role == USER).rev();
+        for last in of_user.take(N_MARKED).filter_map(|message| message.content.last_mut()) {
+            mark(last);
+        }
+    }
+
+    fn add(&mut self, message: &SentMessage<'_>, hash: Option<&mut PrefixHash>) {
+        match (message.role, message.result_of) {
+            ("system", _) => {}
+            (_, Some(call)) => self.push(USER, [result_block(call, &message.content)]),
+            (ASSISTANT, _) => {
+                let prefix = hash.map(|hash| hash.up_to(&self.messages));
+                self.push(ASSISTANT, assistant_blocks(message, prefix.as_deref()));
+            }
+            _ => self.push(USER, text_block(&message.content)),
+        }
+    }
+
+    /// Adds blocks to the last message if it has this role, else begins one.
+    fn push(&mut self, role: &'static str, blocks: impl IntoIterator<Item = Value>) {
+        let mut blocks = blocks.into_iter().peekable();
+        if blocks.peek().is_none() {
+            return;
+        }
+        if self.messages.is_empty() && role == ASSISTANT {
+            let content = text_block(CONTINUED).into_iter().collect();
+            self.messages.push(WireMessage { role: USER, content });
+        }
+        match self.messages.last_mut() {
+            Some(last) if last.role == role => last.content.extend(blocks),
+            _ => self.messages.push(WireMessage { role, content: blocks.collect() }),
+        }
+    }
+}
+
+impl PrefixHash {
+    fn of(system: &[Value], tools: &[Value]) -> Self {
+        let mut hash = Self { hasher: Sha256::new(), n_messages: 0 };
+        hash.add(&system);
+        hash.add(&tools);
+        hash
+    }
+
+    /// Returns the digest of the prompt up to the end of these messages. Each call gets the messages of the call before and further ones.
+    fn up_to(&mut self, messages: &[WireMessage]) -> String {
+        for message in &messages[self.n_messages.min(messages.len())..] {
+            self.add(message);
+        }
+        self.n_messages = messages.len();
+        hex::encode(self.hasher.clone().finalize())
+    }
+
+    fn add(&mut self, part: &impl Serialize) {
+        // JSON of texts and JSON cannot fail.
+        let bytes = serde_json::to_vec(part).unwrap_or_default();
+        self.hasher.update(bytes.len().to_le_bytes());
+        self.hasher.update(&bytes);
+    }
+}
+
+fn mark(block: &mut Value) {
+    block["cache_control"] = json!({ "type": "ephemeral" });
+}
+
+/// Returns a text as a block. The API refuses blank ones.
+fn text_block(text: &str) -> Option<Value> {
+    (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+fn result_block(call: &ToolCall, text: &str) -> Value {
+    json!({ "type": "tool_result", "tool_use_id": plain(&call.id), "content": text })
+}
+
+fn call_block(call: &ToolCall) -> Value {
+    let input = history::argument_object(call);
+    json!({ "type": "tool_use", "id": plain(&call.id), "name": plain(&call.name), "input": input })
+}
+
+/// Returns the blocks of an answer in the order in which they came. `prefix` is the digest of the prompt before it.
+fn assistant_blocks(message: &SentMessage<'_>, prefix: Option<&str>) -> Vec<Value> {
+    let text = message.content.as_ref();
+    let mut blocks = Vec::new();
+    let mut sent_bytes = 0;
+    for call in message.tool_calls {
+        let signed = SignedThinking::of(call, prefix, text);
+        for (block, text_bytes) in signed.iter().flat_map(|signed| signed.blocks()) {
+            let end = text_bytes.max(sent_bytes);
+            blocks.extend(text_block(&text[sent_bytes..end]));
+            sent_bytes = end;
+            blocks.push(block.clone());
+        }
+        let end = signed.map_or(text.len(), |signed| signed.text_bytes()).max(sent_bytes);
+        blocks.extend(text_block(&text[sent_bytes..end]));
+        sent_bytes = end;
+        blocks.push(call_block(call));
+    }
+    blocks.extend(text_block(&text[sent_bytes..]));
+    blocks
+}
+
+fn wire_tool(tool: &ToolSpec) -> Value {
+    let ToolSpec { name, description, input_schema } = tool;
+    json!({ "name": plain(name), "description": description, "input_schema": input_schema })
+}
+
+/// Defines the tools that the history calls: the API refuses calls of unknown tools.
+fn tools_of_history(sent: &[SentMessage<'_>]) -> Vec<Value> {
+    let mut names: Vec<&str> = Vec::new();
+    for call in sent.iter().flat_map(|message| message.tool_calls) {
+        if !names.contains(&call.name.as_str()) {
+            names.push(&call.name);
+        }
+    }
+    let tools = names.into_iter().map(|name| {
+        json!({ "name": plain(name), "description": NOT_OFFERED, "input_schema": { "type": "object" } })
+    });
+    tools.collect()
+}
+
+/// Replaces characters that ids and names may not have. Other providers and models may have made them.
+fn plain(name: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.len() <= MAX_NAME_CHARS && name.chars().all(is_plain) {
+        return Cow::Borrowed(name);
+    }
+    let chars = name.chars().take(MAX_NAME_CHARS).map(|c| if is_plain(c) { c } else { '_' });
+    let plain: String = chars.collect();
+    Cow::Owned(if plain.is_empty() { "_".to_owned() } else { plain })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::transcript::{Message, Role};
+
+    fn prompt(system: &str, messages: &[Message]) -> Prompt {
+        let messages: Vec<_> = messages.iter().cloned().map(Arc::new).collect();
+        let tool = ToolSpec {
+            name: "look_up".to_owned(),
+            description: "Looks something up.".to_owned(),
+            input_schema: json!({ "type": "object" }),
+        };
+        let tools = [Arc::new(tool)];
+        Prompt::of(&CallTexts { system, messages: &messages, tools: &tools, unheard: None })
+    }
+
+    fn call(id: &str, thinking: Option<Value>) -> ToolCall {
+        let (name, arguments) = ("look_up".to_owned(), json!({}));
+        ToolCall { id: id.to_owned(), name, arguments, thinking }
+    }
+
+    fn asking(text: &str, calls: &[ToolCall]) -> Message {
+        Message { tool_calls: calls.to_vec(), ..Message::new(Role::Assistant, text) }
+    }
+
+    fn result(id: &str) -> Message {
+        Message { tool_call_id: Some(id.to_owned()), ..Message::new(Role::Tool, "found") }
+    }
+
+    /// Returns role and kinds of blocks of each message.
+    fn kinds(prompt: &Prompt) -> Vec<String> {
+        let kinds = prompt.messages.iter().map(|message| {
+            let kinds = message.content.iter().map(|block| block["type"].as_str().unwrap());
+            format!("{}: {}", message.role, kinds.collect::<Vec<_>>().join(" "))
+        });
+        kinds.collect()
+    }
+
+    #[test]
+    fn results_and_the_next_text_are_one_message_of_the_user() {
+        let messages = [
+            Message::new(Role::Assistant, "Hello!"),
+            Message::new(Role::User, "Go."),
+            asking("I look.", &[call("c:1", None), call("c2", None)]),
+            result("c2"),
+            result("c:1"),
+            Message::new(Role::Notice, "Interrupted."),
+        ];
+        let prompt = prompt("s", &messages);
+        let expected = [
+            "user: text",
+            "assistant: text",
+            "user: text",
+            "assistant: text tool_use tool_use",
+            "user: tool_result tool_result text",
+        ];
+        assert_eq!(kinds(&prompt), expected);
+        assert_eq!(prompt.messages[4].content[0]["tool_use_id"], "c_1");
+    }
+
+    #[test]
+    fn thinking_is_sent_back_until_something_before_it_changes() {
+        let asked = [Message::new(Role::User, "Go.")];
+        let prefix = prompt("s", &asked).digest();
+        let block = json!({ "type": "thinking", "thinking": "Hm.", "signature": "s1" });
+        let signed = json!({ "prefix": prefix, "text_bytes": 3, "blocks": [[block, 0]] });
+        let messages = [
+            asked[0].clone(),
+            asking("So.", &[call("c1", Some(signed))]),
+            result("c1"),
+            Message::new(Role::Assistant, "Done."),
+            Message::new(Role::User, "More."),
+        ];
+        let sent = kinds(&prompt("s", &messages));
+        assert_eq!(sent[1], "assistant: thinking text tool_use");
+        let sent = kinds(&prompt("another", &messages));
+        assert_eq!(sent[1], "assistant: text tool_use");
+    }
+
+    #[test]
+    fn at_most_four_blocks_are_marked_and_no_answer_is() {
+        let mut messages = Vec::new();
+        for n in 0..6 {
+            messages.push(Message::new(Role::User, format!("u{n}")));
+            messages.push(Message::new(Role::Assistant, format!("a{n}")));
+        }
+        messages.push(Message::new(Role::User, "last"));
+        let mut prompt = prompt("s", &messages);
+        prompt.mark_for_cache();
+        let is_marked = |block: &Value| block.get("cache_control").is_some();
+        assert!(is_marked(&prompt.system[0]) && !prompt.tools.iter().any(is_marked));
+        let marked = prompt.messages.iter().filter(|it| it.content.iter().any(is_marked));
+        let texts: Vec<_> = marked.map(|it| it.content[0]["text"].as_str().unwrap()).collect();
+        assert_eq!(texts, ["u4", "u5", "last"]);
+    }
+
+    #[test]
+    fn tools_that_are_not_offered_are_defined_for_the_history() {
+        let asked = asking("", &[call("c1", None)]);
+        let messages = [Message::new(Role::User, "Go."), asked, result("c1")].map(Arc::new);
+        let texts = CallTexts { system: "s", messages: &messages, tools: &[], unheard: None };
+        let prompt = Prompt::of(&texts);
+        assert!(!prompt.offers_tools);
+        assert_eq!(prompt.tools[0]["name"], "look_up");
+    }
+}
