@@ -55,7 +55,8 @@ const N_MARKED: usize = 3;
 const MAX_NAME_CHARS: usize = 128;
 
 impl Prompt {
-    pub(super) fn of(call: &CallTexts<'_>) -> Self {
+    /// Builds the prompt of a call of this model, with the signed thinking that the model accepts back.
+    pub(super) fn of(model: &str, call: &CallTexts<'_>) -> Self {
         let sent = history::messages(call.system, call.messages);
         let offers_tools = !call.tools.is_empty();
         let tools = match offers_tools {
@@ -66,7 +67,7 @@ impl Prompt {
         let system: Vec<_> = system.filter_map(|message| text_block(&message.content)).collect();
         let mut calls = sent.iter().flat_map(|message| message.tool_calls);
         let has_thinking = calls.any(|call| call.thinking.is_some());
-        let mut hash = has_thinking.then(|| PrefixHash::of(&system, &tools));
+        let mut hash = has_thinking.then(|| PrefixHash::of(model, &system, &tools));
         let messages = Vec::with_capacity(sent.len());
         let mut prompt = Self { system, tools, messages, offers_tools };
         for message in &sent {
@@ -76,9 +77,22 @@ impl Prompt {
     }
 
     /// Returns the digest of the whole prompt.
-    pub(super) fn digest(&self) -> String {
-        let mut hash = PrefixHash::of(&self.system, &self.tools);
+    pub(super) fn digest(&self, model: &str) -> String {
+        let mut hash = PrefixHash::of(model, &self.system, &self.tools);
         hash.up_to(&self.messages)
+    }
+
+    /// Returns true if the prompt ends with results of calls without the thinking before them. Models that think within a budget refuse to
+    /// think about such a prompt.
+    pub(super) fn lacks_thinking(&self) -> bool {
+        let last = self.messages.iter().rfind(|message| message.role == ASSISTANT);
+        last.is_some_and(|message| {
+            let is_thinking = |block: &Value| {
+                matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"))
+            };
+            let has_calls = message.content.iter().any(|block| block["type"] == "tool_use");
+            has_calls && !message.content.first().is_some_and(is_thinking)
+        })
     }
 
     /// Marks the ends of the prefixes that later calls read from the cache.
@@ -123,8 +137,10 @@ impl Prompt {
 }
 
 impl PrefixHash {
-    fn of(system: &[Value], tools: &[Value]) -> Self {
+    /// Thinking is bound to its model, too.
+    fn of(model: &str, system: &[Value], tools: &[Value]) -> Self {
         let mut hash = Self { hasher: Sha256::new(), n_messages: 0 };
+        hash.add(&model);
         hash.add(&system);
         hash.add(&tools);
         hash
@@ -224,7 +240,13 @@ mod tests {
     use super::*;
     use crate::transcript::{Message, Role};
 
+    const MODEL: &str = "claude-of-the-test";
+
     fn prompt(system: &str, messages: &[Message]) -> Prompt {
+        prompt_of(MODEL, system, messages)
+    }
+
+    fn prompt_of(model: &str, system: &str, messages: &[Message]) -> Prompt {
         let messages: Vec<_> = messages.iter().cloned().map(Arc::new).collect();
         let tool = ToolSpec {
             name: "look_up".to_owned(),
@@ -232,7 +254,7 @@ mod tests {
             input_schema: json!({ "type": "object" }),
         };
         let tools = [Arc::new(tool)];
-        Prompt::of(&CallTexts { system, messages: &messages, tools: &tools, unheard: None })
+        Prompt::of(model, &CallTexts { system, messages: &messages, tools: &tools, unheard: None })
     }
 
     fn call(id: &str, thinking: Option<Value>) -> ToolCall {
@@ -282,7 +304,7 @@ mod tests {
     #[test]
     fn thinking_is_sent_back_until_something_before_it_changes() {
         let asked = [Message::new(Role::User, "Go.")];
-        let prefix = prompt("s", &asked).digest();
+        let prefix = prompt("s", &asked).digest(MODEL);
         let block = json!({ "type": "thinking", "thinking": "Hm.", "signature": "s1" });
         let signed = json!({ "prefix": prefix, "text_bytes": 3, "blocks": [[block, 0]] });
         let messages = [
@@ -296,6 +318,23 @@ mod tests {
         assert_eq!(sent[1], "assistant: thinking text tool_use");
         let sent = kinds(&prompt("another", &messages));
         assert_eq!(sent[1], "assistant: text tool_use");
+        let sent = kinds(&prompt_of("another-model", "s", &messages));
+        assert_eq!(sent[1], "assistant: text tool_use");
+    }
+
+    #[test]
+    fn results_whose_calls_have_lost_their_thinking_are_noticed() {
+        let asked = Message::new(Role::User, "Go.");
+        let block = json!({ "type": "redacted_thinking", "data": "d" });
+        let prefix = prompt("s", std::slice::from_ref(&asked)).digest(MODEL);
+        let signed = json!({ "prefix": prefix, "text_bytes": 0, "blocks": [[block, 0]] });
+        let messages = [asked, asking("", &[call("c1", Some(signed))]), result("c1")];
+        assert!(!prompt("s", &messages[..1]).lacks_thinking());
+        assert!(!prompt("s", &messages).lacks_thinking());
+        assert!(prompt("another", &messages).lacks_thinking());
+        let answered = [&messages[..], &[Message::new(Role::Assistant, "Done.")]].concat();
+        let next = [&answered[..], &[Message::new(Role::User, "More.")]].concat();
+        assert!(!prompt("another", &next).lacks_thinking());
     }
 
     #[test]
@@ -320,7 +359,7 @@ mod tests {
         let asked = asking("", &[call("c1", None)]);
         let messages = [Message::new(Role::User, "Go."), asked, result("c1")].map(Arc::new);
         let texts = CallTexts { system: "s", messages: &messages, tools: &[], unheard: None };
-        let prompt = Prompt::of(&texts);
+        let prompt = Prompt::of(MODEL, &texts);
         assert!(!prompt.offers_tools);
         assert_eq!(prompt.tools[0]["name"], "look_up");
     }

@@ -3,11 +3,14 @@
 //! - Prompt cache: `cache_control` marks the end of the system text and of the last messages of the user. Each call ends with one of these, so
 //!   the next call reads all earlier messages from the cache. Calls for summaries and facts are not marked: nothing reads them again.
 //! - Thinking: blocks are signed. They are kept with the calls of tools that followed them, and sent back as long as nothing before them has
-//!   changed: newer models refuse a block after another prefix.
+//!   changed: newer models refuse a block of another model or after another prefix. Thinking before an answer without calls is not sent
+//!   back: the API does not need it.
 //! - Models differ in the thinking and the sampling that they accept. The server's list of models says which, else their names.
 
 mod messages;
 mod reply;
+#[cfg(test)]
+mod sample;
 mod schema;
 mod thinking;
 mod wire;
@@ -63,7 +66,7 @@ impl Anthropic {
         events.send_started(&request.model);
         let stream = self.endpoint.stream::<Reply>(MESSAGES, &plan, body, events, &deadline);
         let (reply, first_byte) = stream.await?;
-        let prefix = || Prompt::of(&CallTexts::of(request)).digest();
+        let prefix = || Prompt::of(&request.model, &CallTexts::of(request)).digest(&request.model);
         plan.outcome(reply.into_whole(request, prefix), started.elapsed(), first_byte)
     }
 

@@ -339,32 +339,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        providers::{CallTexts, Options, Purpose, Timeouts, anthropic::messages::Prompt},
-        transcript::{Message, Role, ToolSpec},
+        providers::{
+            CallTexts,
+            anthropic::{messages::Prompt, sample::request},
+        },
+        transcript::{Message, Role},
     };
-
-    fn request(messages: Vec<Message>) -> Request {
-        let look = ToolSpec {
-            name: "look".to_owned(),
-            description: "Looks.".to_owned(),
-            input_schema: json!({ "type": "object" }),
-        };
-        Request {
-            turn: "t".to_owned(),
-            purpose: Purpose::Turn,
-            model: "m".to_owned(),
-            system: "You write.".to_owned(),
-            messages: messages.into_iter().map(Arc::new).collect(),
-            tools: vec![Arc::new(look)],
-            window_tokens: 4096,
-            reserve_tokens: 512,
-            estimated_prompt_tokens: None,
-            options: Options::default(),
-            timeouts: Timeouts::default(),
-            conversation: None,
-            credential: None,
-        }
-    }
 
     fn reply(blocks: &[Value]) -> Reply {
         let mut reply = Reply::default();
@@ -390,13 +370,14 @@ mod tests {
             json!({ "type": "tool_use", "id": "c2", "name": "look", "input": {} }),
         ];
         let mut request = request(vec![Message::new(Role::User, "Go.")]);
-        let prefix = || Prompt::of(&CallTexts::of(&request)).digest();
+        let prefix = || Prompt::of("m", &CallTexts::of(&request)).digest("m");
         let whole = reply(&blocks).into_whole(&request, prefix);
         assert_eq!((whole.text.as_str(), whole.thinking.as_str()), ("I look.And more.", "Hm."));
         let answer =
             Message { tool_calls: whole.calls, ..Message::new(Role::Assistant, whole.text) };
         request.messages.push(Arc::new(answer));
-        let sent = serde_json::to_value(&Prompt::of(&CallTexts::of(&request)).messages[1]).unwrap();
+        let sent = Prompt::of("m", &CallTexts::of(&request));
+        let sent = serde_json::to_value(&sent.messages[1]).unwrap();
         assert_eq!(sent["content"], json!(blocks));
     }
 

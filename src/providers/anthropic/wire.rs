@@ -15,6 +15,14 @@ struct Body<'a> {
     model: &'a str,
     max_tokens: u32,
     stream: bool,
+    #[serde(flatten)]
+    prompt: PromptBody,
+    #[serde(flatten)]
+    fields: &'a FixedFields,
+}
+
+#[derive(Debug, Serialize)]
+struct PromptBody {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Value>,
     messages: Vec<WireMessage>,
@@ -22,8 +30,6 @@ struct Body<'a> {
     tools: Vec<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Value>,
-    #[serde(flatten)]
-    fields: &'a FixedFields,
 }
 
 /// A request without its messages and tools. It is stored with the call, so that the request can be shown later.
@@ -64,6 +70,13 @@ impl Envelope {
 
     pub(super) fn new(request: &Request, modes: ThinkingModes, url: String, has_key: bool) -> Self {
         let max_tokens = request.reserve_tokens.max(1);
+        let mut fields = FixedFields::new(&request.options, modes, max_tokens);
+        if fields.has_thinking_budget()
+            && Prompt::of(&request.model, &CallTexts::of(request)).lacks_thinking()
+        {
+            let options = Options { think: None, ..request.options.clone() };
+            fields = FixedFields::new(&options, modes, max_tokens);
+        }
         Self {
             url,
             has_key,
@@ -71,7 +84,7 @@ impl Envelope {
             max_tokens,
             is_cached: request.purpose == Purpose::Turn,
             options: request.options.clone(),
-            fields: FixedFields::new(&request.options, modes, max_tokens),
+            fields,
         }
     }
 
@@ -91,22 +104,26 @@ impl Envelope {
 
     /// Builds the body of the request.
     pub(in crate::providers) fn body(&self, call: &CallTexts<'_>) -> serde_json::Result<Vec<u8>> {
-        let mut prompt = Prompt::of(call);
+        let mut prompt = Prompt::of(&self.model, call);
         if self.is_cached {
             prompt.mark_for_cache();
         }
-        let Prompt { system, tools, messages, offers_tools } = prompt;
-        let is_choice_limited = !offers_tools && !tools.is_empty();
         serde_json::to_vec(&Body {
             model: &self.model,
             max_tokens: self.max_tokens,
             stream: true,
-            system,
-            messages,
-            tool_choice: is_choice_limited.then(|| json!({ "type": "none" })),
-            tools,
+            prompt: prompt.into(),
             fields: &self.fields,
         })
+    }
+}
+
+impl From<Prompt> for PromptBody {
+    fn from(prompt: Prompt) -> Self {
+        let Prompt { system, tools, messages, offers_tools } = prompt;
+        let is_choice_limited = !offers_tools && !tools.is_empty();
+        let tool_choice = is_choice_limited.then(|| json!({ "type": "none" }));
+        Self { system, messages, tools, tool_choice }
     }
 }
 
@@ -137,12 +154,21 @@ impl FixedFields {
             output_config: (!output_config.is_empty()).then_some(Value::Object(output_config)),
         }
     }
+
+    fn has_thinking_budget(&self) -> bool {
+        self.thinking.as_ref().is_some_and(|thinking| thinking.get("budget_tokens").is_some())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::providers::Think;
+    use crate::{
+        providers::{Think, anthropic::sample},
+        transcript::{Message, Role, ToolCall},
+    };
 
     fn options(think: Option<Think>) -> Options {
         Options {
@@ -157,6 +183,49 @@ mod tests {
     fn fields(model: &str, think: Option<Think>) -> Value {
         let modes = ThinkingModes::of_name(model);
         serde_json::to_value(FixedFields::new(&options(think), modes, 8192)).unwrap()
+    }
+
+    /// Builds a call of this model after a call of a tool, with or without the thinking before it.
+    fn after_a_call(model: &str, is_changed: bool) -> Value {
+        let mut request = sample::request(vec![Message::new(Role::User, "Go.")]);
+        model.clone_into(&mut request.model);
+        request.reserve_tokens = 8192;
+        request.options.think = Some(Think::On);
+        let prefix = Prompt::of(model, &CallTexts::of(&request)).digest(model);
+        let block = json!({ "type": "thinking", "thinking": "Hm.", "signature": "s1" });
+        let call = ToolCall {
+            id: "c1".to_owned(),
+            name: "look".to_owned(),
+            arguments: json!({}),
+            thinking: Some(json!({ "prefix": prefix, "text_bytes": 0, "blocks": [[block, 0]] })),
+        };
+        let asked = Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") };
+        let result =
+            Message { tool_call_id: Some("c1".to_owned()), ..Message::new(Role::Tool, "found") };
+        request.messages.extend([asked, result].map(Arc::new));
+        if is_changed {
+            request.system.push_str(" More.");
+        }
+        let modes = ThinkingModes::of_name(model);
+        let envelope = Envelope::new(&request, modes, "http://h/v1/messages".to_owned(), false);
+        let body = envelope.body(&CallTexts::of(&request)).unwrap();
+        serde_json::from_slice(&body).unwrap()
+    }
+
+    #[test]
+    fn a_model_with_a_budget_does_not_think_about_results_whose_thinking_is_lost() {
+        let budget = json!({ "type": "enabled", "budget_tokens": 4096 });
+        let sent = after_a_call("claude-sonnet-4-5", false);
+        assert_eq!(
+            (&sent["thinking"], &sent["messages"][1]["content"][0]["type"]),
+            (&budget, &json!("thinking"))
+        );
+        let sent = after_a_call("claude-sonnet-4-5", true);
+        assert_eq!(sent.get("thinking"), None);
+        assert_eq!(sent["messages"][1]["content"][0]["type"], "tool_use");
+        // Models that decide themselves accept such a prompt.
+        let sent = after_a_call("claude-opus-4-8", true);
+        assert_eq!(sent["thinking"], json!({ "type": "adaptive" }));
     }
 
     #[test]

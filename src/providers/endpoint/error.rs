@@ -80,7 +80,9 @@ pub enum Error {
     Truncated { counted: u64, estimated: u32, usage: Usage },
     #[error("{server} refuses the call (status {status}): {message}")]
     Refused { server: Server, status: u16, message: String },
-    #[error("{server} refuses the stored thinking of the conversation: {message}")]
+    #[error(
+        "{server} refuses the stored thinking of the conversation: {message}; a new session continues it without tool calls and thinking"
+    )]
     HistoryRefused { server: Server, message: String },
     #[error("{server} filtered the answer; change the prompt, or the filter of the server")]
     Filtered { server: Server, usage: Usage },

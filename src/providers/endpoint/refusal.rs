@@ -41,8 +41,13 @@ const NO_TOOLS: [&str; 4] = [
     "tools param requires --jinja",
 ];
 /// Phrases for signed thinking that the server does not accept back.
-const BAD_THINKING: [&str; 3] =
-    ["`signature` in `thinking` block", "bound to a different conversation", "`redacted_thinking`"];
+const BAD_THINKING: [&str; 5] = [
+    "`signature` in `thinking` block",
+    "bound to a different conversation",
+    "`redacted_thinking`",
+    "must start with a thinking block",
+    "latest assistant message cannot be modified",
+];
 /// Phrases for a model that the server does not have.
 const NO_MODEL: [&str; 6] = [
     "model_not_found",
@@ -202,6 +207,12 @@ mod tests {
     fn thinking_that_is_refused_is_a_fault_of_the_history() {
         let refused = r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block"}}"#;
         assert_eq!(code(400, refused), "endpoint.history_refused");
+        for why in [
+            "a final assistant message must start with a thinking block",
+            "blocks in the latest assistant message cannot be modified",
+        ] {
+            assert_eq!(code(400, why), "endpoint.history_refused");
+        }
         let spent = r#"{"type":"error","error":{"type":"rate_limit_error","message":"No more","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
         assert_eq!(code(429, spent), "endpoint.no_credit");
     }
