@@ -47,10 +47,7 @@ const ASSISTANT: &str = "assistant";
 const CONTINUED: &str = "The conversation continues here.";
 /// Description of a tool that is called in the history and is not offered now.
 const NOT_OFFERED: &str = "Not available now.";
-/// Messages of the user that end a cached prefix. With the system text they use up the 4 marks of a request.
-///
-/// Each call ends with a message of the user. A read begins at a mark, so the last but one finds what the last call has written, however
-/// many blocks lie between them. The one before it counts if the last call failed.
+/// Messages that end a cached prefix. With the system text they use up the 4 marks of a request.
 const N_MARKED: usize = 3;
 const MAX_NAME_CHARS: usize = 128;
 
@@ -101,10 +98,31 @@ impl Prompt {
         if let Some(last) = self.system.last_mut().or(self.tools.last_mut()) {
             mark(last);
         }
-        let of_user = self.messages.iter_mut().filter(|message| message.role == USER).rev();
-        for last in of_user.take(N_MARKED).filter_map(|message| message.content.last_mut()) {
-            mark(last);
+        for at in self.marked_messages() {
+            if let Some(last) = self.messages[at].content.last_mut() {
+                mark(last);
+            }
         }
+    }
+
+    /// Returns the positions of the messages to mark.
+    ///
+    /// The server writes at a mark, and reads at a mark or a few blocks before it. So a call marks its end, and exactly the places that earlier
+    /// calls have marked: within a turn the end of the call before; and the ends of the last two turns. The message that begins a turn has
+    /// parts that later turns do not repeat (parameters, statuses). So what follows it may be read in this turn only, and the next turn
+    /// reads up to the answer before it.
+    fn marked_messages(&self) -> Vec<usize> {
+        let is_of_user = |at: &usize| self.messages[*at].role == USER;
+        let begins_turn = |at: &usize| {
+            let blocks = &self.messages[*at].content;
+            is_of_user(at) && blocks.iter().any(|block| block["type"] == "text")
+        };
+        let mut of_user = (0..self.messages.len()).rev().filter(is_of_user);
+        let Some(end) = of_user.next() else { return Vec::new() };
+        let call_before = of_user.next().filter(|_| !begins_turn(&end));
+        let later_turns = (1..=end).rev().filter(begins_turn);
+        let ends_of_turns = later_turns.map(|begin| begin - 1);
+        [end].into_iter().chain(call_before).chain(ends_of_turns).take(N_MARKED).collect()
     }
 
     fn add(&mut self, message: &SentMessage<'_>, hash: Option<&mut PrefixHash>) {
@@ -337,21 +355,51 @@ mod tests {
         assert!(!prompt("another", &next).lacks_thinking());
     }
 
+    fn is_marked(block: &Value) -> bool {
+        block.get("cache_control").is_some()
+    }
+
+    /// Returns the texts, and the ids of results, of the marked blocks after the system text.
+    fn marked(system: &str, messages: &[Message]) -> Vec<String> {
+        let mut prompt = prompt(system, messages);
+        prompt.mark_for_cache();
+        assert!(is_marked(&prompt.system[0]) && !prompt.tools.iter().any(is_marked));
+        let blocks = prompt.messages.iter().flat_map(|message| &message.content);
+        let names = blocks.filter(|block| is_marked(block)).map(|block| {
+            let name = block.get("text").or(block.get("tool_use_id"));
+            name.and_then(Value::as_str).unwrap().to_owned()
+        });
+        names.collect()
+    }
+
     #[test]
-    fn at_most_four_blocks_are_marked_and_no_answer_is() {
+    fn a_call_marks_its_end_and_the_ends_of_the_turns_before() {
         let mut messages = Vec::new();
         for n in 0..6 {
             messages.push(Message::new(Role::User, format!("u{n}")));
             messages.push(Message::new(Role::Assistant, format!("a{n}")));
         }
         messages.push(Message::new(Role::User, "last"));
-        let mut prompt = prompt("s", &messages);
-        prompt.mark_for_cache();
-        let is_marked = |block: &Value| block.get("cache_control").is_some();
-        assert!(is_marked(&prompt.system[0]) && !prompt.tools.iter().any(is_marked));
-        let marked = prompt.messages.iter().filter(|it| it.content.iter().any(is_marked));
-        let texts: Vec<_> = marked.map(|it| it.content[0]["text"].as_str().unwrap()).collect();
-        assert_eq!(texts, ["u4", "u5", "last"]);
+        assert_eq!(marked("s", &messages), ["a4", "a5", "last"]);
+        assert_eq!(marked("s", &messages[..1]), ["u0"]);
+    }
+
+    #[test]
+    fn a_later_call_of_a_turn_marks_the_end_of_the_call_before_and_of_the_last_turn() {
+        let mut messages = Vec::new();
+        for turn in 0..3 {
+            messages.push(Message::new(Role::User, format!("u{turn}")));
+            for round in 0..3 {
+                let id = format!("c{turn}_{round}");
+                messages.push(asking("", &[call(&id, None)]));
+                messages.push(result(&id));
+            }
+            messages.push(Message::new(Role::Assistant, format!("a{turn}")));
+        }
+        messages.pop();
+        assert_eq!(marked("s", &messages), ["a1", "c2_1", "c2_2"]);
+        let first_call = &messages[..messages.len() - 6];
+        assert_eq!(marked("s", first_call), ["a0", "a1", "u2"]);
     }
 
     #[test]

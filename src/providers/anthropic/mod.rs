@@ -1,7 +1,7 @@
 //! Anthropic's Messages API over HTTP: the whole conversation in every request, the answer as a stream of events.
 //!
-//! - Prompt cache: `cache_control` marks the end of the system text and of the last messages of the user. Each call ends with one of these, so
-//!   the next call reads all earlier messages from the cache. Calls for summaries and facts are not marked: nothing reads them again.
+//! - Prompt cache: `cache_control` marks the end of the system text, of the call and of the calls and turns before it, so that the next call
+//!   reads all earlier messages from the cache. Calls for summaries and facts are not marked: nothing reads them again.
 //! - Thinking: blocks are signed. They are kept with the calls of tools that followed them, and sent back as long as nothing before them has
 //!   changed: newer models refuse a block of another model or after another prefix. Thinking before an answer without calls is not sent
 //!   back: the API does not need it.

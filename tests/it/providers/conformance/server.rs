@@ -42,6 +42,8 @@ pub struct State {
 /// The answer to one call.
 pub enum Play {
     Answers(Answer),
+    /// The same with the counts of an honest server.
+    Counted(Answer),
     /// Status, headers and body.
     Status(u16, String, String),
     /// Closes the connection without a response.
@@ -109,7 +111,7 @@ impl ScriptedServer {
 
     /// Returns the calls as JSON.
     pub fn calls(&self) -> Vec<Value> {
-        self.bodies().iter().map(|body| serde_json::from_slice(body).unwrap()).collect()
+        calls(&self.state)
     }
 
     pub fn heads(&self) -> Vec<String> {
@@ -150,18 +152,20 @@ async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
     let (named, head, body) = http::read_request_with_head(&mut socket).await?;
     state.requests.lock().unwrap().push(named.clone());
     if named != state.dialect.chat() {
-        let (status, body) = state.dialect.side(&named);
-        return http::send_json(&mut socket, status, &body).await;
+        let (status, answer) = state.dialect.side(&named);
+        return http::send_json(&mut socket, status, &answer).await;
     }
     state.heads.lock().unwrap().push(head);
     state.bodies.lock().unwrap().push(body);
     let play = state.plays.lock().unwrap().pop_front();
     let play = play.unwrap_or_else(|| Play::Answers(usual(state)));
     match play {
-        Play::Answers(answer) => {
-            let events = state.dialect.events(&answer).into_iter().map(Step::Bytes);
-            let steps = events.chain([Step::End]).collect();
-            state.transport.stream(&mut socket, steps).await
+        Play::Answers(answer) => send_answer(&mut socket, state, &answer).await,
+        Play::Counted(mut answer) => {
+            let n_tokens = answer.counts["answer"].take();
+            answer.counts = state.dialect.count(&calls(state));
+            answer.counts["answer"] = n_tokens;
+            send_answer(&mut socket, state, &answer).await
         }
         Play::Status(status, headers, text) => {
             http::send(&mut socket, status, &headers, &text).await
@@ -172,11 +176,24 @@ async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
     }
 }
 
+async fn send_answer(
+    socket: &mut TcpStream,
+    state: &State,
+    answer: &Answer,
+) -> std::io::Result<()> {
+    let events = state.dialect.events(answer).into_iter().map(Step::Bytes);
+    let steps = events.chain([Step::End]).collect();
+    state.transport.stream(socket, steps).await
+}
+
+fn calls(state: &State) -> Vec<Value> {
+    let bodies = state.bodies.lock().unwrap();
+    bodies.iter().map(|body| serde_json::from_slice(body).unwrap()).collect()
+}
+
 /// Returns an honest answer with honest counts.
 fn usual(state: &State) -> Answer {
-    let bodies = state.bodies.lock().unwrap().clone();
-    let calls: Vec<Value> =
-        bodies.iter().map(|body| serde_json::from_slice(body).unwrap()).collect();
+    let calls = calls(state);
     let messages = state.dialect.messages(calls.last().expect("a call"));
     let prompt = messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let (mut answer, n_tokens) = match summaries::honest(prompt) {

@@ -15,8 +15,10 @@ pub struct Anthropic;
 
 /// Number of blocks before a mark in which the server looks for a cached prefix.
 const LOOKBACK_BLOCKS: usize = 20;
-/// Minimum length of a cached prefix.
+/// Minimum length of a cached prefix; some models have a longer one.
 const MIN_CACHED_TOKENS: u64 = 1024;
+/// Fields that the cached prefixes of messages depend on, besides their blocks.
+const MESSAGE_FIELDS: [&str; 3] = ["tool_choice", "thinking", "output_config"];
 /// Maximum number of marks in a request.
 const MAX_MARKS: usize = 4;
 
@@ -69,13 +71,19 @@ fn blocks(body: &Value) -> Vec<Block> {
     };
     let mut parts = named("tool", list(&body["tools"]));
     parts.extend(named("system", list(&body["system"])));
+    let n_before_messages = parts.len();
     for message in list(&body["messages"]) {
         parts.extend(named(message["role"].as_str().unwrap(), list(&message["content"])));
     }
     let (mut hasher, mut tokens) = (Sha256::new(), 0);
     // Each model has a cache of its own.
     hasher.update(body["model"].to_string());
-    let blocks = parts.into_iter().map(|(role, mut block)| {
+    let blocks = parts.into_iter().enumerate().map(|(at, (role, mut block))| {
+        if at == n_before_messages {
+            for field in MESSAGE_FIELDS {
+                hasher.update(body[field].to_string());
+            }
+        }
         let mark = block.as_object_mut().unwrap().remove("cache_control");
         let text = block.to_string();
         hasher.update(format!("{role}{}:{text}", text.len()));
@@ -83,6 +91,29 @@ fn blocks(body: &Value) -> Vec<Block> {
         Block { digest: hasher.clone().finalize().to_vec(), tokens, is_marked: mark.is_some() }
     });
     blocks.collect()
+}
+
+/// Replays all calls on an empty cache that keeps prefixes of this length and more, and returns the counts of the last.
+pub fn count_with_cache(calls: &[Value], min_tokens: u64) -> Value {
+    let mut cached: HashSet<Vec<u8>> = HashSet::new();
+    let mut counts = Value::Null;
+    for body in calls {
+        let blocks = blocks(body);
+        let marks: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at].is_marked).collect();
+        assert!(marks.len() <= MAX_MARKS, "{} marks", marks.len());
+        let read = marks.iter().rev().find_map(|mark| {
+            let first = (mark + 1).saturating_sub(LOOKBACK_BLOCKS);
+            (first..=*mark).rev().find(|at| cached.contains(&blocks[*at].digest))
+        });
+        let read = read.map_or(0, |at| blocks[at].tokens);
+        let marked = marks.iter().map(|at| &blocks[*at]);
+        let cacheable: Vec<_> = marked.filter(|block| block.tokens >= min_tokens).collect();
+        let written = cacheable.last().map_or(0, |block| block.tokens.saturating_sub(read));
+        cached.extend(cacheable.into_iter().map(|block| block.digest.clone()));
+        let prompt = blocks.last().map_or(0, |block| block.tokens);
+        counts = json!({ "prompt": prompt, "cached": read, "written": written });
+    }
+    counts
 }
 
 impl Dialect for Anthropic {
@@ -224,28 +255,8 @@ impl Dialect for Anthropic {
         answer
     }
 
-    /// Replays all calls on an empty cache, and returns the counts of the last.
     fn count(&self, calls: &[Value]) -> Value {
-        let mut cached: HashSet<Vec<u8>> = HashSet::new();
-        let mut counts = Value::Null;
-        for body in calls {
-            let blocks = blocks(body);
-            let marks: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at].is_marked).collect();
-            assert!(marks.len() <= MAX_MARKS, "{} marks", marks.len());
-            let read = marks.iter().rev().find_map(|mark| {
-                let first = (mark + 1).saturating_sub(LOOKBACK_BLOCKS);
-                (first..=*mark).rev().find(|at| cached.contains(&blocks[*at].digest))
-            });
-            let read = read.map_or(0, |at| blocks[at].tokens);
-            let marked = marks.iter().map(|at| &blocks[*at]);
-            let cacheable: Vec<_> =
-                marked.filter(|block| block.tokens >= MIN_CACHED_TOKENS).collect();
-            let written = cacheable.last().map_or(0, |block| block.tokens.saturating_sub(read));
-            cached.extend(cacheable.into_iter().map(|block| block.digest.clone()));
-            let prompt = blocks.last().map_or(0, |block| block.tokens);
-            counts = json!({ "prompt": prompt, "cached": read, "written": written });
-        }
-        counts
+        count_with_cache(calls, MIN_CACHED_TOKENS)
     }
 
     fn key_header(&self) -> &'static str {

@@ -7,7 +7,11 @@ mod openai;
 use dalsegno::providers::Provider;
 use serde_json::Value;
 
-pub use self::{anthropic::Anthropic, ollama::Ollama, openai::OpenAi};
+pub use self::{
+    anthropic::{Anthropic, count_with_cache},
+    ollama::Ollama,
+    openai::OpenAi,
+};
 
 /// The format of a server.
 pub trait Dialect: Sync {

@@ -1,5 +1,7 @@
 //! Turns of agents on an endpoint with the Messages API, on a scripted server with a prompt cache.
 
+mod cache;
+
 use dalsegno::domain::tasks::State;
 use serde_json::{Value, json};
 
@@ -90,73 +92,6 @@ async fn signed_thinking_goes_back_with_its_calls_and_requests_are_shown_byte_fo
     }
     contexts::assert_exact(&fixture.pool).await;
     assert_eq!(fixture.count("select count(*) from dalsegno.usage").await, 4);
-}
-
-#[tokio::test]
-async fn nine_tenths_of_the_input_are_read_from_the_cache_from_turn_3_on() {
-    const N_TURNS: usize = 10;
-    let server = ScriptedServer::playing(&Anthropic, []).await;
-    let fixture = fixture(&server, 100_000).await;
-    let worker = fixture.start_worker().await;
-    let brief = format!("Read the brief.\n{}", PART.repeat(500));
-    fixture.done(&fixture.add(&brief).await).await;
-    for number in 2..=N_TURNS {
-        let prompt = format!("Write part {number}. {}", PART.repeat(10));
-        fixture.done(&fixture.add(&prompt).await).await;
-    }
-    worker.stop().await;
-    let calls = turns(&server);
-    assert_eq!(calls.len(), N_TURNS);
-    let (mut read, mut all) = (0, 0);
-    for turn in 3..=N_TURNS {
-        let counts = Anthropic.count(&calls[..turn]);
-        let (of_cache, prompt) =
-            (counts["cached"].as_u64().unwrap(), counts["prompt"].as_u64().unwrap());
-        println!("turn {turn}: {of_cache} of {prompt} input tokens read from the cache");
-        read += of_cache;
-        all += prompt;
-    }
-    println!(
-        "turns 3 to {N_TURNS}: {} % of the input tokens read from the cache",
-        read * 100 / all
-    );
-    assert!(read * 10 >= all * 9, "{read} of {all}");
-    // The ledger has the same counts.
-    let stored = "select sum(cache_read_tokens)::bigint from dalsegno.usage";
-    let earlier = Anthropic.count(&calls[..2])["cached"].as_u64().unwrap();
-    assert_eq!(fixture.count(stored).await, i64::try_from(read + earlier).unwrap());
-}
-
-#[tokio::test]
-async fn rounds_with_many_tool_calls_are_read_from_the_cache_too() {
-    let mut plays = Vec::new();
-    for turn in 0..4 {
-        for round in 0..2 {
-            let mut answer = Answer::of(&["I look."]).thinks(&["Hm."]);
-            // More blocks than the server looks back.
-            for n in 0..12 {
-                let id = format!("toolu_{turn}_{round}_{n}");
-                answer = answer.calls(Some(&id), "status", json!({ "n": n }));
-            }
-            plays.push(Play::Answers(answer));
-        }
-        plays.push(Play::Answers(Answer::of(&["Done."])));
-    }
-    let server = ScriptedServer::playing(&Anthropic, plays).await;
-    let fixture = fixture(&server, 100_000).await;
-    let worker = fixture.start_worker().await;
-    for number in 1..=4 {
-        let prompt = format!("Write part {number}. {}", PART.repeat(200));
-        fixture.done(&fixture.add(&prompt).await).await;
-    }
-    worker.stop().await;
-    let calls = turns(&server);
-    assert_eq!(calls.len(), 12);
-    for n_calls in 2..=calls.len() {
-        let before = Anthropic.count(&calls[..n_calls - 1])["prompt"].as_u64().unwrap();
-        let cached = Anthropic.count(&calls[..n_calls])["cached"].as_u64().unwrap();
-        assert!(cached >= before, "call {n_calls}: {cached} of {before} tokens are cached");
-    }
 }
 
 #[tokio::test]
