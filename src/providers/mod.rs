@@ -71,6 +71,16 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
         cancel: &'a CancellationToken,
     ) -> ProviderFuture<'a, u32>;
 
+    /// Counts the prompt tokens of a request without making the call. `None`: the provider cannot count, or gives no answer now. No database
+    /// transaction may be open.
+    fn count_tokens<'a>(
+        &'a self,
+        _: &'a Request,
+        _: &'a CancellationToken,
+    ) -> ProviderFuture<'a, Option<u64>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// Builds the envelope of a request that is not sent, without asking the server. `None`: the provider sends no requests. Facts about
     /// the model are known from [`window_tokens`](Self::window_tokens).
     fn envelope(&self, _: &Request) -> Result<Option<Envelope>, Error> {

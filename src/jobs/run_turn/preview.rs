@@ -185,7 +185,8 @@ async fn draft<'a>(
     assignment: &'a Assignment<'a>,
 ) -> Result<DraftedTurn<'a>, Error> {
     check_idle(&mut *conn, &assignment.task).await?;
-    let found = DraftParams::find(&mut *conn, services, assignment, LEASE, false).await;
+    let found =
+        DraftParams::find(&mut *conn, services, assignment, LEASE, EarlierBegins::default()).await;
     let (setting, resolved) = found.map_err(turn_error)?;
     let drafted = Draft::with_prepared(&mut *conn, &setting, resolved).await;
     let mut draft = drafted.map_err(turn_error)?;

@@ -17,6 +17,7 @@ mod wire;
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +28,7 @@ use super::{
     TurnFuture,
     deadline::CallDeadline,
     endpoint::{Endpoint, Error, Plan, ThinkingModes},
+    http::Activity,
 };
 
 /// One endpoint with the Messages API.
@@ -35,8 +37,18 @@ pub struct Anthropic {
     endpoint: Endpoint,
 }
 
+/// The server's count of a prompt.
+#[derive(Debug, Deserialize)]
+struct TokenCount {
+    input_tokens: u64,
+}
+
 /// Path of a conversation below the base URL.
 const MESSAGES: &str = "messages";
+/// Path of the count of a prompt below the base URL.
+const COUNT: &str = "messages/count_tokens";
+/// Timeout of a count. A turn goes on without it.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Anthropic {
     pub fn new(endpoint: Endpoint) -> Self {
@@ -70,6 +82,16 @@ impl Anthropic {
         plan.outcome(reply.into_whole(request, prefix), started.elapsed(), first_byte)
     }
 
+    async fn count(&self, request: &Request, cancel: &CancellationToken) -> Result<u64, Error> {
+        let deadline = CallDeadline::starting_now(COUNT_TIMEOUT, cancel);
+        self.endpoint.facts(&request.model, &deadline).await?;
+        let body = self.envelope_of(request)?.count_body(&CallTexts::of(request));
+        let body = body.map_err(Error::Unwritable)?;
+        let counted =
+            self.endpoint.post_and_read(COUNT, body, Activity::CountingTokens, &deadline).await;
+        counted.map(|TokenCount { input_tokens }| input_tokens)
+    }
+
     fn envelope_of(&self, request: &Request) -> Result<Envelope, Error> {
         let url = self.endpoint.url(MESSAGES)?;
         let known = self.endpoint.known_facts(&request.model).and_then(|facts| facts.thinking);
@@ -97,6 +119,21 @@ impl Provider for Anthropic {
         cancel: &'a CancellationToken,
     ) -> ProviderFuture<'a, u32> {
         Box::pin(self.endpoint.planned_window_tokens(model, cancel))
+    }
+
+    fn count_tokens<'a>(
+        &'a self,
+        request: &'a Request,
+        cancel: &'a CancellationToken,
+    ) -> ProviderFuture<'a, Option<u64>> {
+        Box::pin(async move {
+            let counted = self.count(request, cancel).await;
+            let log = |error: &Error| {
+                tracing::debug!(code = error.code(), "cannot count a prompt: {error}");
+            };
+            // A compatible server may not count.
+            counted.inspect_err(log).ok().filter(|tokens| *tokens > 0)
+        })
     }
 
     fn envelope(&self, request: &Request) -> Result<Option<super::Envelope>, super::Error> {

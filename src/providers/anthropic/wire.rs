@@ -21,6 +21,18 @@ struct Body<'a> {
     fields: &'a FixedFields,
 }
 
+/// The body of `/messages/count_tokens`: everything of a request that is part of its prompt.
+#[derive(Debug, Serialize)]
+struct CountBody<'a> {
+    model: &'a str,
+    #[serde(flatten)]
+    prompt: PromptBody,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<&'a Value>,
+}
+
 #[derive(Debug, Serialize)]
 struct PromptBody {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -114,6 +126,17 @@ impl Envelope {
             stream: true,
             prompt: prompt.into(),
             fields: &self.fields,
+        })
+    }
+
+    /// Builds the body of the question for the size of the request.
+    pub(super) fn count_body(&self, call: &CallTexts<'_>) -> serde_json::Result<Vec<u8>> {
+        let FixedFields { thinking, output_config, .. } = &self.fields;
+        serde_json::to_vec(&CountBody {
+            model: &self.model,
+            prompt: Prompt::of(&self.model, call).into(),
+            thinking: thinking.as_ref(),
+            output_config: output_config.as_ref(),
         })
     }
 }
@@ -226,6 +249,24 @@ mod tests {
         // Models that decide themselves accept such a prompt.
         let sent = after_a_call("claude-opus-4-8", true);
         assert_eq!(sent["thinking"], json!({ "type": "adaptive" }));
+    }
+
+    #[test]
+    fn the_size_of_a_call_is_asked_with_its_whole_prompt_and_nothing_else() {
+        let mut request = sample::request(vec![Message::new(Role::User, "Go.")]);
+        request.options =
+            Options { format: Some(json!({ "type": "string" })), ..options(Some(Think::High)) };
+        let modes = ThinkingModes::of_name("claude-opus-4-8");
+        let envelope = Envelope::new(&request, modes, "http://h/v1/messages".to_owned(), false);
+        let texts = CallTexts::of(&request);
+        let mut sent: Value = serde_json::from_slice(&envelope.body(&texts).unwrap()).unwrap();
+        let counted: Value = serde_json::from_slice(&envelope.count_body(&texts).unwrap()).unwrap();
+        for key in ["max_tokens", "stream"] {
+            sent.as_object_mut().unwrap().remove(key);
+        }
+        let sent = sent.to_string().replace(r#","cache_control":{"type":"ephemeral"}"#, "");
+        let sent = sent.replace(r#""cache_control":{"type":"ephemeral"},"#, "");
+        assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), counted);
     }
 
     #[test]

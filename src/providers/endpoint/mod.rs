@@ -37,7 +37,7 @@ use super::{
     Outcome, Variables,
     breaker::Breaker,
     deadline::CallDeadline,
-    http::{Client, Failure, Settings, Step},
+    http::{Activity, Client, Failure, Settings, Step},
 };
 
 /// One endpoint.
@@ -177,6 +177,18 @@ impl Endpoint {
     ) -> Result<Response, Error> {
         let sent = async { self.client.send(self.client.post(path, body)?, step, deadline).await };
         sent.await.map_err(|failure| self.error(failure, call))
+    }
+
+    /// Sends a request body that needs no model, and reads the answer as one JSON value.
+    pub(super) async fn post_and_read<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Vec<u8>,
+        doing: Activity,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<T, Error> {
+        let step = Step::begin(doing, self.config.idle_timeout());
+        self.fetch(self.client.post(path, body), step, deadline).await
     }
 
     /// Returns the next bytes of an answer; `None` at its end.

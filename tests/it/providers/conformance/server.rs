@@ -36,6 +36,8 @@ pub struct State {
     requests: Mutex<Vec<String>>,
     /// Header lines of calls.
     heads: Mutex<Vec<String>>,
+    /// Requests that this server does not know.
+    missing: Mutex<Vec<String>>,
     pub transport: Transport,
 }
 
@@ -86,6 +88,7 @@ impl ScriptedServer {
             bodies: Mutex::default(),
             requests: Mutex::default(),
             heads: Mutex::default(),
+            missing: Mutex::default(),
             transport: Transport::default(),
         });
         let server = tokio::spawn(serve(listener, Arc::clone(&state)));
@@ -99,6 +102,11 @@ impl ScriptedServer {
     /// Plays this at the next call.
     pub fn play(&self, play: Play) {
         self.state.plays.lock().unwrap().push_back(play);
+    }
+
+    /// Answers this request with status 404 from now on.
+    pub fn lack(&self, request: &str) {
+        self.state.missing.lock().unwrap().push(request.to_owned());
     }
 
     pub fn base_url(&self) -> String {
@@ -151,8 +159,11 @@ async fn serve(listener: TcpListener, state: Arc<State>) {
 async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
     let (named, head, body) = http::read_request_with_head(&mut socket).await?;
     state.requests.lock().unwrap().push(named.clone());
+    if state.missing.lock().unwrap().contains(&named) {
+        return http::send(&mut socket, 404, "", "not found").await;
+    }
     if named != state.dialect.chat() {
-        let (status, answer) = state.dialect.side(&named);
+        let (status, answer) = state.dialect.side(&named, &body);
         return http::send_json(&mut socket, status, &answer).await;
     }
     state.heads.lock().unwrap().push(head);

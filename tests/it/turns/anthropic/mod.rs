@@ -1,6 +1,7 @@
 //! Turns of agents on an endpoint with the Messages API, on a scripted server with a prompt cache.
 
 mod cache;
+mod counting;
 
 use dalsegno::domain::tasks::State;
 use serde_json::{Value, json};

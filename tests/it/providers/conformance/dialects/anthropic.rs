@@ -13,6 +13,11 @@ use super::{Answer, Dialect, SentMessage, openai};
 
 pub struct Anthropic;
 
+/// The request that counts a prompt.
+pub const COUNT: &str = "POST /v1/messages/count_tokens";
+/// Fields that such a request may have.
+const COUNTED_FIELDS: [&str; 7] =
+    ["model", "system", "messages", "tools", "tool_choice", "thinking", "output_config"];
 /// Number of blocks before a mark in which the server looks for a cached prefix.
 const LOOKBACK_BLOCKS: usize = 20;
 /// Minimum length of a cached prefix; some models have a longer one.
@@ -137,7 +142,15 @@ impl Dialect for Anthropic {
         Box::new(anthropic::Anthropic::new(endpoint))
     }
 
-    fn side(&self, request: &str) -> (u16, Value) {
+    fn side(&self, request: &str, sent: &[u8]) -> (u16, Value) {
+        if request == COUNT {
+            let body: Value = serde_json::from_slice(sent).unwrap();
+            for (key, _) in body.as_object().unwrap() {
+                assert!(COUNTED_FIELDS.contains(&key.as_str()), "{key} is not part of a prompt");
+            }
+            let tokens = blocks(&body).last().map(|block| block.tokens);
+            return (200, json!({ "input_tokens": tokens }));
+        }
         if request != "GET /v1/models?limit=1000" {
             let error = json!({ "type": "not_found_error", "message": "Not Found" });
             return (404, json!({ "type": "error", "error": error }));

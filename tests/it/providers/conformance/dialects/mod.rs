@@ -8,7 +8,7 @@ use dalsegno::providers::Provider;
 use serde_json::Value;
 
 pub use self::{
-    anthropic::{Anthropic, count_with_cache},
+    anthropic::{Anthropic, COUNT, count_with_cache},
     ollama::Ollama,
     openai::OpenAi,
 };
@@ -27,8 +27,8 @@ pub trait Dialect: Sync {
     /// Builds a provider with a window of 4096 tokens that calls this address.
     fn provider(&self, base_url: &str) -> Box<dyn Provider>;
 
-    /// Returns status and body for a request other than a call.
-    fn side(&self, request: &str) -> (u16, Value);
+    /// Returns status and body for a request other than a call. `sent` is the body of the request.
+    fn side(&self, request: &str, sent: &[u8]) -> (u16, Value);
 
     /// Returns the events of an answer, in order.
     fn events(&self, answer: &Answer) -> Vec<Vec<u8>>;
