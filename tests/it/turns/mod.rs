@@ -8,6 +8,7 @@ pub mod claude;
 pub mod contexts;
 mod crashes;
 mod dead_letters;
+mod endpoint_errors;
 mod endpoints;
 mod evals;
 mod failover;
