@@ -1,6 +1,7 @@
 //! Turns of agents on an endpoint with the Messages API, on a scripted server with a prompt cache.
 
 mod cache;
+mod cost;
 mod counting;
 
 use dalsegno::domain::tasks::State;
@@ -17,6 +18,14 @@ const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: anthropi
 const PART: &str = "The harbour has a mole and a light. ";
 
 async fn fixture(server: &ScriptedServer, window_tokens: u32) -> Fixture {
+    fixture_with(server, window_tokens, &[]).await
+}
+
+async fn fixture_with(
+    server: &ScriptedServer,
+    window_tokens: u32,
+    more: &[(&str, &str)],
+) -> Fixture {
     let (url, window_tokens) = (format!("{}/v1", server.base_url()), window_tokens.to_string());
     let settings = [
         ("providers.anthropic.kind", "anthropic"),
@@ -24,6 +33,7 @@ async fn fixture(server: &ScriptedServer, window_tokens: u32) -> Fixture {
         ("providers.anthropic.window_tokens", &window_tokens),
         ("providers.anthropic.credential_variable", "ANTHROPIC_KEY"),
     ];
+    let settings = [&settings[..], more].concat();
     let fixture = Fixture::new(&settings).await.with_variable("ANTHROPIC_KEY", "sk-of-the-test");
     fixture.write_agent("writer", WRITER);
     fixture
@@ -116,4 +126,28 @@ async fn a_prompt_that_is_too_long_is_compacted_and_an_overloaded_server_uses_up
     assert_eq!(task.state, State::Done, "{task:?}");
     let attempts: Vec<_> = fixture.turns(&task).await.iter().map(|it| it.attempt).collect();
     assert_eq!(attempts, [1, 1]);
+}
+
+#[tokio::test]
+async fn a_rerun_sends_the_same_bytes_and_reads_them_from_the_cache() {
+    let plays = [calling("toolu_1", "status", json!({})), Answer::of(&["Part one."])];
+    let server = ScriptedServer::playing(&Anthropic, plays.map(Play::Counted)).await;
+    // The command has the settings of the test, but not its variables.
+    let no_key = [("providers.anthropic.credential_variable", "")];
+    let fixture = fixture_with(&server, 100_000, &no_key).await;
+    let worker = fixture.start_worker().await;
+    let brief = format!("Read the brief.\n{}", PART.repeat(500));
+    let task = fixture.done(&fixture.add(&brief).await).await;
+    fixture.done(&fixture.add("Write part two.").await).await;
+    let session = fixture.session(&task).await.id;
+    let id = session.to_string();
+    let rerun = ["turn", "rerun", &id, "--turn", "1", "--call", "2", "--json"];
+    let output = fixture.run_configured(&rerun).await;
+    assert!(output.status.success(), "{output:?}");
+    let rerun: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(rerun["reruns"][0]["is_same_request"], true, "{rerun}");
+    assert!(rerun["reruns"][0]["cache_read_tokens"].as_i64() > Some(0), "{rerun}");
+    let bodies = server.bodies();
+    assert_eq!(bodies[3], bodies[1]);
+    worker.stop().await;
 }
