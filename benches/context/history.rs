@@ -42,6 +42,7 @@ fn message(at: usize) -> Message {
         id: format!("call_{at}"),
         name: "look_up".to_owned(),
         arguments: serde_json::json!({ "query": "harbour" }),
+        thinking: None,
     };
     let calls = at % 4 == 1;
     Message {

@@ -57,8 +57,11 @@ async fn examine_one(
             return findings;
         }
     };
-    let what =
-        format!("{name} at {} lists {}", endpoint.base_url, count(listed.len(), "model", "models"));
+    let what = format!(
+        "{name} at {} lists {}",
+        endpoint.base_url(),
+        count(listed.len(), "model", "models")
+    );
     let mut findings = vec![Finding::ok(CHECK, what, WHY)];
     let judged = required.iter().map(|(model, required)| judge(endpoint, &listed, model, required));
     findings.extend(judged);
@@ -100,7 +103,7 @@ fn judge(
         return Finding::fail(MODEL, what, WHY_MODEL, fix);
     }
     let configured = endpoint.window_tokens_of(model);
-    let window = configured.unwrap_or_else(|| facts.window_tokens(endpoint.window_tokens));
+    let window = configured.unwrap_or_else(|| facts.window_tokens(endpoint.window_tokens()));
     if let Some((tokens, agent)) = required.window
         && tokens > i64::from(window)
     {

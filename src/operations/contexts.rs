@@ -323,8 +323,9 @@ impl Comparison {
         };
         let url = envelope.url().map(str::to_owned);
         let key_header = envelope.key_header().map(str::to_owned);
+        let headers = envelope.headers().iter().map(|header| (*header).to_owned()).collect();
         let sha256 = sha256.to_string();
-        let request = Some(ProviderRequest { url, key_header, sha256, body });
+        let request = Some(ProviderRequest { url, key_header, headers, sha256, body });
         Ok(Self { state, problem, request })
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Error, Provider, Sections, Variables,
+    anthropic::Anthropic,
     claude::{self, Claude},
     endpoint::{self, Endpoint},
     ollama::{self, Ollama},
@@ -33,6 +34,7 @@ impl Available {
             let endpoint = Endpoint::new(config.clone(), variables)?;
             let provider: Box<dyn Provider> = match config.kind {
                 endpoint::Kind::OpenAi => Box::new(OpenAi::new(endpoint)),
+                endpoint::Kind::Anthropic => Box::new(Anthropic::new(endpoint)),
             };
             others.insert(config.name.clone(), provider);
         }

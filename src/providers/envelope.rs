@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-use super::{Options, Request, TranscriptChain, TranscriptGrowth, claude, ollama, openai};
+use super::{
+    Options, Request, TranscriptChain, TranscriptGrowth, anthropic, claude, ollama, openai,
+};
 use crate::transcript::{Message, ToolSpec};
 
 /// A request that was sent.
@@ -24,6 +26,7 @@ pub enum Envelope {
     Ollama(ollama::Envelope),
     #[serde(rename = "openai")]
     OpenAi(openai::Envelope),
+    Anthropic(anthropic::Envelope),
     /// The CLI sends requests of its own. This is what it was given.
     Claude(claude::Envelope),
 }
@@ -50,6 +53,7 @@ impl Envelope {
         match self {
             Self::Ollama(envelope) => envelope.body(call),
             Self::OpenAi(envelope) => envelope.body(call),
+            Self::Anthropic(envelope) => envelope.body(call),
             Self::Claude(envelope) => envelope.body(call),
         }
     }
@@ -59,6 +63,7 @@ impl Envelope {
         match self {
             Self::Ollama(envelope) => Some(envelope.options()),
             Self::OpenAi(envelope) => Some(envelope.options()),
+            Self::Anthropic(envelope) => Some(envelope.options()),
             Self::Claude(_) => None,
         }
     }
@@ -68,6 +73,7 @@ impl Envelope {
         match self {
             Self::Ollama(envelope) => Some(envelope.url()),
             Self::OpenAi(envelope) => Some(envelope.url()),
+            Self::Anthropic(envelope) => Some(envelope.url()),
             Self::Claude(_) => None,
         }
     }
@@ -76,14 +82,23 @@ impl Envelope {
     pub fn key_header(&self) -> Option<&'static str> {
         match self {
             Self::OpenAi(envelope) => envelope.key_header(),
+            Self::Anthropic(envelope) => envelope.key_header(),
             Self::Ollama(_) | Self::Claude(_) => None,
+        }
+    }
+
+    /// Returns the headers that the server requires, besides those of the key and of the content.
+    pub fn headers(&self) -> &'static [&'static str] {
+        match self {
+            Self::Anthropic(_) => anthropic::Envelope::HEADERS,
+            Self::Ollama(_) | Self::OpenAi(_) | Self::Claude(_) => &[],
         }
     }
 
     /// Returns the name of the file in which the provider keeps the conversation; `None` if it is sent the whole with each call.
     pub fn transcript_file(&self, external_id: Uuid) -> Option<String> {
         match self {
-            Self::Ollama(_) | Self::OpenAi(_) => None,
+            Self::Ollama(_) | Self::OpenAi(_) | Self::Anthropic(_) => None,
             Self::Claude(_) => Some(claude::Envelope::transcript_file(external_id)),
         }
     }
@@ -91,7 +106,7 @@ impl Envelope {
     /// Reads the part of that file that leads to an answer; `None` if the file has no such answer.
     pub fn read_transcript(&self, file: &[u8], answer_id: &str) -> Option<TranscriptChain> {
         match self {
-            Self::Ollama(_) | Self::OpenAi(_) => None,
+            Self::Ollama(_) | Self::OpenAi(_) | Self::Anthropic(_) => None,
             Self::Claude(_) => claude::Envelope::read_transcript(file, answer_id),
         }
     }
@@ -99,7 +114,7 @@ impl Envelope {
     /// Returns the messages that the call adds to that file before its answer.
     pub fn transcript_growth(&self, call: &CallTexts<'_>) -> TranscriptGrowth {
         match self {
-            Self::Ollama(_) | Self::OpenAi(_) => TranscriptGrowth::default(),
+            Self::Ollama(_) | Self::OpenAi(_) | Self::Anthropic(_) => TranscriptGrowth::default(),
             Self::Claude(envelope) => envelope.transcript_growth(call),
         }
     }

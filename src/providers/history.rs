@@ -140,6 +140,7 @@ mod tests {
             id: (*id).to_owned(),
             name: "look_up".to_owned(),
             arguments: Value::Null,
+            thinking: None,
         };
         Message { tool_calls: ids.iter().map(call).collect(), ..Message::new(Role::Assistant, "") }
     }

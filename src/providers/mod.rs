@@ -7,6 +7,7 @@
 //! Every implementation ends within the request's total timeout, and at once when the token is cancelled. It uses a bounded amount of
 //! memory for any input from the other side, and never waits for the reader of its events.
 
+pub mod anthropic;
 pub mod claude;
 pub mod endpoint;
 pub mod ollama;
@@ -16,6 +17,7 @@ pub mod stream_json;
 
 mod available;
 mod breaker;
+mod call_ids;
 mod capabilities;
 mod conversation;
 mod deadline;
@@ -68,6 +70,16 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
         model: &'a str,
         cancel: &'a CancellationToken,
     ) -> ProviderFuture<'a, u32>;
+
+    /// Counts the prompt tokens of a request without making the call. `None`: the provider cannot count, or gives no answer now. No database
+    /// transaction may be open.
+    fn count_tokens<'a>(
+        &'a self,
+        _: &'a Request,
+        _: &'a CancellationToken,
+    ) -> ProviderFuture<'a, Option<u64>> {
+        Box::pin(std::future::ready(None))
+    }
 
     /// Builds the envelope of a request that is not sent, without asking the server. `None`: the provider sends no requests. Facts about
     /// the model are known from [`window_tokens`](Self::window_tokens).

@@ -2,8 +2,8 @@
 
 use super::{Capabilities, claude, endpoint, ollama, sim};
 
-/// Names that no endpoint may have: those of the built-in providers, and of a later one.
-pub const RESERVED_NAMES: [&str; 4] = [claude::NAME, ollama::NAME, sim::NAME, "anthropic"];
+/// Names that no endpoint may have: those of the built-in providers.
+pub const RESERVED_NAMES: [&str; 3] = [claude::NAME, ollama::NAME, sim::NAME];
 
 /// Configuration sections of the providers.
 #[derive(Debug, Clone)]

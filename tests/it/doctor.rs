@@ -22,7 +22,10 @@ use crate::{
             cli::Cli,
             host::SECRET,
         },
-        conformance::{dialects::OpenAi, server::ScriptedServer},
+        conformance::{
+            dialects::{Anthropic, OpenAi},
+            server::ScriptedServer,
+        },
         fake_ollama::FakeOllama,
     },
 };
@@ -520,6 +523,30 @@ async fn ollama_is_checked_for_models_windows_and_tools() {
     let down = found(&setup).await;
     assert_eq!(down.iter().map(|it| it.0).collect::<Vec<_>>(), [Status::Fail, Status::Skipped]);
     assert!(down[0].1.contains("cannot connect"), "{down:?}");
+}
+
+#[tokio::test]
+async fn an_endpoint_on_the_messages_api_is_checked_too() {
+    let server = ScriptedServer::playing(&Anthropic, []).await;
+    let setup = DoctorSetup::new().await;
+    let file = "---\nname: writer\ndescription: d\nprovider: anthropic\nmodel: qwen3:8b\n---\nYou write.\n";
+    std::fs::write(setup.folder.path().join("agents/writer.md"), file).unwrap();
+    let found = async |setup: &DoctorSetup| -> Vec<(Status, String)> {
+        let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+        let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
+        let about = found.into_iter().filter(|finding| finding.check.starts_with("endpoint"));
+        about.map(|it| (it.status, format!("{} {}", it.what, it.fix))).collect()
+    };
+    let base_url = format!("{}/v1", server.base_url());
+    let setup = setup.with("providers.anthropic.kind", "anthropic");
+    let setup = setup.with("providers.anthropic.base_url", &base_url);
+    let fine = found(&setup).await;
+    assert_eq!(fine.iter().map(|it| it.0).collect::<Vec<_>>(), [Status::Ok; 2], "{fine:?}");
+    // The model has a larger window, which costs more.
+    assert!(fine[1].1.contains("qwen3:8b of anthropic, window 200000"), "{fine:?}");
+    server.lack("GET /v1/models?limit=1000");
+    let no_list = found(&setup).await;
+    assert!(no_list[0].0 == Status::Warn && no_list[0].1.contains("base_url"), "{no_list:?}");
 }
 
 #[tokio::test]

@@ -25,6 +25,10 @@ impl Digest {
             put(&mut hasher, &call.id);
             put(&mut hasher, &call.name);
             put(&mut hasher, &call.arguments.to_string());
+            if let Some(thinking) = &call.thinking {
+                hasher.update(b"thnk");
+                put(&mut hasher, &thinking.to_string());
+            }
         }
         for (tag, field) in [(b"answ", &message.tool_call_id), (b"tool", &message.tool_name)] {
             if let Some(value) = field {

@@ -180,7 +180,8 @@ mod tests {
         let mut entries = Vec::new();
         for (at, result) in results.iter().enumerate() {
             let id = format!("c{at}");
-            let call = ToolCall { id: id.clone(), name: "t".to_owned(), arguments: 1.into() };
+            let (name, arguments) = ("t".to_owned(), 1.into());
+            let call = ToolCall { id: id.clone(), name, arguments, thinking: None };
             let asked = Message { tool_calls: vec![call], ..Message::new(Role::Assistant, "") };
             let told = Message { tool_call_id: Some(id), ..Message::new(Role::Tool, *result) };
             for message in [asked, told] {

@@ -40,6 +40,9 @@ pub struct ToolCall {
     pub id: String,
     pub name: String,
     pub arguments: serde_json::Value,
+    /// Thinking before the call, in the form of the provider that made it. Only that provider reads it, and sends it back unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<serde_json::Value>,
 }
 
 impl Message {

@@ -15,6 +15,9 @@ const MESSAGE_OVERHEAD: u64 = 4_000;
 /// The fenced element in which all texts except the model's own are sent.
 const ELEMENT_OVERHEAD: u64 = 13_000;
 
+/// Each byte of signed thinking.
+const THINKING_BYTE: u64 = 220;
+
 /// An unbroken run this long is not a word: base64, hex and the like cost far more per character.
 const OPAQUE_RUN_BYTES: u32 = 24;
 const OPAQUE_SURCHARGE: u64 = 300;
@@ -45,7 +48,9 @@ impl Weight {
             .tool_calls
             .iter()
             .map(|call| {
-                Self::of_text(&call.name) + Self::of_text(&call.arguments.to_string()) + Self(8_000)
+                let thinking = call.thinking.as_ref().map_or(Self::ZERO, Self::of_thinking);
+                let arguments = Self::of_text(&call.arguments.to_string());
+                Self::of_text(&call.name) + arguments + thinking + Self(8_000)
             })
             .sum();
         let element = match message.role {
@@ -55,6 +60,12 @@ impl Weight {
             }
         };
         Self::of_text(&message.text) + calls + element + Self(MESSAGE_OVERHEAD)
+    }
+
+    /// Returns the weight of signed thinking. The signature is no text for the model, but as long as the whole thinking that it stands for.
+    fn of_thinking(thinking: &serde_json::Value) -> Self {
+        let n_bytes = u64::try_from(thinking.to_string().len()).unwrap_or(u64::MAX);
+        Self(n_bytes.saturating_mul(THINKING_BYTE))
     }
 
     /// Returns the weight of a user's text as the message that it is sent as.

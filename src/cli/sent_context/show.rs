@@ -123,10 +123,12 @@ pub(super) fn format_curl(request: &ProviderRequest) -> Result<String, Failure> 
     let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
     // In double quotes, so that the shell puts the key in.
     let key = request.key_header.as_ref().map(|header| format!(" -H \"{header}\""));
+    let headers = request.headers.iter().map(|header| format!(" -H {}", quoted(header)));
     Ok(format!(
-        "printf %s {} |\n  curl -sS {} -H 'content-type: application/json'{} --data-binary @-",
+        "printf %s {} |\n  curl -sS {} -H 'content-type: application/json'{}{} --data-binary @-",
         quoted(&request.body),
         quoted(url),
+        headers.collect::<String>(),
         key.unwrap_or_default(),
     ))
 }

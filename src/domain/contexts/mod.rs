@@ -61,6 +61,9 @@ pub struct ProviderRequest {
     /// Header with the key, in which `$KEY` stands for the key; null if the request has none.
     #[serde(default)]
     pub key_header: Option<String>,
+    /// Further headers that the server requires.
+    #[serde(default)]
+    pub headers: Vec<String>,
     /// SHA-256 of the body.
     pub sha256: String,
     pub body: String,

@@ -74,6 +74,9 @@ pub fn make_storable(mut message: Message) -> Message {
         call.id = text::make_storable(std::mem::take(&mut call.id));
         call.name = text::make_storable(std::mem::take(&mut call.name));
         text::make_json_storable(&mut call.arguments);
+        if let Some(thinking) = &mut call.thinking {
+            text::make_json_storable(thinking);
+        }
     }
     message.tool_call_id = message.tool_call_id.map(text::make_storable);
     message.tool_name = message.tool_name.map(text::make_storable);

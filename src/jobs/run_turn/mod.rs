@@ -4,7 +4,8 @@
 //! load      task · campaign · agent · window          no transaction
 //! gate      cancelled? paused? busy?                  one of its own, where the turn may not begin
 //! begin     session → entries → outlook → budget      transaction A: turn, prompt, feed
-//!  (room)   fold older messages, begin again          no transaction; bounded by `make_space::keep_after`
+//!  (room)   count exactly, fold older messages,       no transaction; bounded by `make_space::keep_after`
+//!           begin again
 //! call      the provider                              no transaction; the feed gets what arrives
 //!  (rounds) tools, and the provider asked again       each with transactions of its own
 //! commit    answer, failure or interruption           transaction B: messages, posts shown, ledger, counters, task, feed, job
@@ -42,6 +43,7 @@ use std::sync::Arc;
 
 use self::{
     begin::{
+        exact_count,
         make_space::{self, SpaceRequest},
         open_turn::{BeginResult, NoRoom},
         transaction::begin,
@@ -135,9 +137,9 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
     }
 }
 
-/// Begins, calls and commits. Begins again if the estimate does not fit, and calls again if the provider refuses the
-/// conversation as too long. Each time less history is kept, three times at most for either reason
-/// ([`make_space::keep_after`]).
+/// Begins, calls and commits. Begins again if the estimate does not fit, first with an exact count and then after a
+/// compaction, and calls again if the provider refuses the conversation as too long. Each time less history is kept,
+/// three times at most for either reason ([`make_space::keep_after`]).
 async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
     let mut before = EarlierBegins::default();
     loop {
@@ -148,8 +150,15 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         let began_at = services.clock.now();
         let (mut opened, request) = match begin(run, services, assignment, before).await? {
             BeginResult::Opened(opened, request) => (opened, request),
-            BeginResult::NoRoom(NoRoom { session, around, pressure }) => {
-                before.n_rooms += 1;
+            BeginResult::NoRoom(no_room) => {
+                if before.is_only_estimated()
+                    && let Some(counted) = exact_count::count(run, assignment, &no_room).await
+                {
+                    before.counted = Some(counted);
+                    continue;
+                }
+                let NoRoom { session, around, pressure, .. } = *no_room;
+                before = EarlierBegins { n_rooms: before.n_rooms + 1, counted: None, ..before };
                 let keep = make_space::keep_after(before.n_rooms).unwrap_or_default();
                 let needed = SpaceRequest { around, pressure, refused_tokens: None, keep };
                 make_space::make(run, services, assignment, session.id, needed).await?;
@@ -185,6 +194,6 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
             keep: keep.unwrap_or_default(),
         };
         make_space::make(run, services, assignment, session_id, needed).await?;
-        before = EarlierBegins { n_rooms: before.n_rooms.max(1), n_refused };
+        before = EarlierBegins { n_rooms: before.n_rooms.max(1), n_refused, counted: None };
     }
 }

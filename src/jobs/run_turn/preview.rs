@@ -185,7 +185,8 @@ async fn draft<'a>(
     assignment: &'a Assignment<'a>,
 ) -> Result<DraftedTurn<'a>, Error> {
     check_idle(&mut *conn, &assignment.task).await?;
-    let found = DraftParams::find(&mut *conn, services, assignment, LEASE, false).await;
+    let found =
+        DraftParams::find(&mut *conn, services, assignment, LEASE, EarlierBegins::default()).await;
     let (setting, resolved) = found.map_err(turn_error)?;
     let drafted = Draft::with_prepared(&mut *conn, &setting, resolved).await;
     let mut draft = drafted.map_err(turn_error)?;
@@ -307,7 +308,8 @@ fn provider_request(
     let sha256 = Digest::of(&body).to_string();
     let url = envelope.url().map(str::to_owned);
     let key_header = envelope.key_header().map(str::to_owned);
-    Ok(ProviderRequest { url, key_header, sha256, body })
+    let headers = envelope.headers().iter().map(|header| (*header).to_owned()).collect();
+    Ok(ProviderRequest { url, key_header, headers, sha256, body })
 }
 
 pub(super) fn turn_error(error: TurnError) -> Error {

@@ -38,7 +38,8 @@ pub(super) async fn of_session(
     let new = of_new_session(provider);
     let Some(lifetime) = provider.prompt_cache() else { return Ok(new) };
     let session = &sketch.session;
-    if session.head.is_none() || session.context_tokens == 0 {
+    let is_new = provider.holds_session() && session.head.is_none();
+    if is_new || session.context_tokens == 0 {
         return Ok(new);
     }
     let used_at = sessions::get(&mut *conn, session.id).await.map_err(undone)?.used_at;

@@ -41,7 +41,8 @@ pub(super) async fn sketch(
     assignment: &Assignment<'_>,
     learnt: Option<Calibration>,
 ) -> Result<Sketch, TurnError> {
-    let found = DraftParams::find(&mut *conn, services, assignment, LEASE, false).await;
+    let found =
+        DraftParams::find(&mut *conn, services, assignment, LEASE, EarlierBegins::default()).await;
     let (params, resolved) = found?;
     let Draft { resolved, outlook, .. } = Draft::with_prepared(conn, &params, resolved).await?;
     if resolved.decision != Decision::Resume {

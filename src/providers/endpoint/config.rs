@@ -16,7 +16,7 @@ pub struct Config {
     pub name: String,
     /// API that the server speaks.
     pub kind: Kind,
-    /// Base URL of the API, with its version. Nothing else decides where calls go.
+    /// Base URL of the API, with its version. Empty: the address of the kind. Nothing else decides where calls go.
     pub base_url: String,
     /// Server program behind the API.
     pub dialect: DialectName,
@@ -24,11 +24,11 @@ pub struct Config {
     pub credential_variable: String,
     /// File with the API key.
     pub credential_file: PathBuf,
-    /// Window in tokens of models that neither `models` nor the server describe.
+    /// Window in tokens of models that neither `models` nor the server describe. 0: the one of the kind.
     pub window_tokens: u32,
     /// Models with a window of their own.
     pub models: Vec<ModelConfig>,
-    /// Lifetime of the server's prompt cache after its last use; 0: it has none that is billed.
+    /// Lifetime of the server's prompt cache after its last use; 0: the one of the kind, which may be none.
     pub prompt_cache_secs: u64,
     /// Days that a session is kept after its last use.
     pub ttl_days: u32,
@@ -47,6 +47,8 @@ pub enum Kind {
     /// OpenAI's chat completions, which many servers offer.
     #[serde(rename = "openai")]
     OpenAi,
+    /// Anthropic's Messages API.
+    Anthropic,
 }
 
 /// Settings of one model.
@@ -60,6 +62,31 @@ pub struct ModelConfig {
 /// Minimum window: below it not even a short system prompt and a short answer fit.
 const LEAST_WINDOW_TOKENS: u64 = 512;
 const EXAMPLE_URL: &str = "http://127.0.0.1:8000/v1";
+/// Name that only an endpoint of this kind may have.
+const ANTHROPIC: &str = "anthropic";
+
+impl Kind {
+    fn base_url(self) -> &'static str {
+        match self {
+            Self::OpenAi => EXAMPLE_URL,
+            Self::Anthropic => "https://api.anthropic.com/v1",
+        }
+    }
+
+    fn window_tokens(self) -> u32 {
+        match self {
+            Self::OpenAi => 32_768,
+            Self::Anthropic => 200_000,
+        }
+    }
+
+    fn prompt_cache_secs(self) -> u64 {
+        match self {
+            Self::OpenAi => 0,
+            Self::Anthropic => 300,
+        }
+    }
+}
 
 impl Config {
     pub fn check(&self) -> Vec<Problem> {
@@ -67,7 +94,7 @@ impl Config {
         problems.extend(self.check_name());
         problems.extend(self.parse_base_url().err());
         let at_least = [
-            ("window_tokens", u64::from(self.window_tokens), LEAST_WINDOW_TOKENS),
+            ("window_tokens", u64::from(self.window_tokens()), LEAST_WINDOW_TOKENS),
             ("ttl_days", self.ttl_days.into(), 1),
             ("connect_timeout_secs", self.connect_timeout_secs, 1),
             ("first_byte_timeout_secs", self.first_byte_timeout_secs, 1),
@@ -101,8 +128,33 @@ impl Config {
         configured.map(|configured| configured.window_tokens)
     }
 
+    /// Returns the address of the API.
+    pub fn base_url(&self) -> &str {
+        match self.base_url.is_empty() {
+            true => self.kind.base_url(),
+            false => &self.base_url,
+        }
+    }
+
+    /// Returns the window of models that neither `models` nor the server describe.
+    pub fn window_tokens(&self) -> u32 {
+        match self.window_tokens {
+            0 => self.kind.window_tokens(),
+            configured => configured,
+        }
+    }
+
+    /// Returns the lifetime of the server's prompt cache. `None`: it has none that is billed.
+    pub(in crate::providers) fn prompt_cache(&self) -> Option<Duration> {
+        let secs = match self.prompt_cache_secs {
+            0 => self.kind.prompt_cache_secs(),
+            configured => configured,
+        };
+        (secs > 0).then(|| Duration::from_secs(secs))
+    }
+
     pub(super) fn parse_base_url(&self) -> Result<Url, Problem> {
-        parse_base_url(&self.base_url, EXAMPLE_URL)
+        parse_base_url(self.base_url(), self.kind.base_url())
     }
 
     pub(in crate::providers) fn first_byte_timeout(&self) -> Duration {
@@ -136,7 +188,8 @@ impl Config {
         let has_name = name.starts_with(|c: char| c.is_ascii_lowercase())
             && name.len() <= 64
             && name.chars().all(is_fine);
-        let is_reserved = RESERVED_NAMES.contains(&name);
+        let is_reserved =
+            RESERVED_NAMES.contains(&name) || (name == ANTHROPIC && self.kind != Kind::Anthropic);
         let message = match (has_name, is_reserved) {
             (true, false) => return None,
             (_, true) => format!("belongs to [providers.{name}], but `{name}` is reserved"),
@@ -201,6 +254,21 @@ mod tests {
         }
         let named = Config { name: "openai".to_owned(), ..config(&json!({})) };
         assert_eq!(named.check(), []);
+        let of_kind = config(&json!({ "kind": "anthropic" }));
+        assert_eq!(Config { name: "anthropic".to_owned(), ..of_kind }.check(), []);
+    }
+
+    #[test]
+    fn empty_settings_follow_the_kind() {
+        let empty = json!({ "base_url": "", "window_tokens": 0 });
+        let openai = config(&empty);
+        assert_eq!((openai.base_url(), openai.window_tokens()), (EXAMPLE_URL, 32_768));
+        assert_eq!(openai.prompt_cache(), None);
+        let anthropic = Config { kind: Kind::Anthropic, ..config(&empty) };
+        assert_eq!(anthropic.base_url(), "https://api.anthropic.com/v1");
+        assert_eq!(anthropic.window_tokens(), 200_000);
+        assert_eq!(anthropic.prompt_cache(), Some(Duration::from_secs(300)));
+        assert_eq!(anthropic.check(), []);
     }
 
     #[test]

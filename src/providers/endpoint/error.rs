@@ -80,6 +80,10 @@ pub enum Error {
     Truncated { counted: u64, estimated: u32, usage: Usage },
     #[error("{server} refuses the call (status {status}): {message}")]
     Refused { server: Server, status: u16, message: String },
+    #[error(
+        "{server} refuses the stored thinking of the conversation: {message}; a new session continues it without tool calls and thinking"
+    )]
+    HistoryRefused { server: Server, message: String },
     #[error("{server} filtered the answer; change the prompt, or the filter of the server")]
     Filtered { server: Server, usage: Usage },
     #[error("{server} failed (status {status}): {message}")]
@@ -159,6 +163,7 @@ impl Error {
             Self::Overflow { .. } => "endpoint.overflow",
             Self::Truncated { .. } => "endpoint.truncated",
             Self::Refused { .. } => "endpoint.refused",
+            Self::HistoryRefused { .. } => "endpoint.history_refused",
             Self::Filtered { .. } => "endpoint.filtered",
             Self::Failed { .. } => "endpoint.failed",
             Self::FailedInStream { .. } => "endpoint.failed_in_stream",
@@ -180,6 +185,7 @@ impl Error {
             }
             Self::Overflow { .. } => Class::Rebuild { reason: Rebuild::Overflow },
             Self::Truncated { .. } => Class::Rebuild { reason: Rebuild::Truncated },
+            Self::HistoryRefused { .. } => Class::Rebuild { reason: Rebuild::Poisoned },
             Self::Refused { .. } | Self::Filtered { .. } => Class::Reject,
             // The same prompt and the same reserve end in the same place.
             Self::NoRoom { .. }

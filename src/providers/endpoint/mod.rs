@@ -7,29 +7,37 @@ mod config;
 mod error;
 mod models;
 mod refusal;
+mod stream;
+mod thinking_modes;
+mod verdict;
 
 use std::{error::Error as _, time::Duration};
 
 use reqwest::{
     RequestBuilder, Response,
-    header::{AUTHORIZATION, HeaderMap, HeaderValue},
+    header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue},
 };
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use self::refusal::{Call, error_of_event};
 pub use self::{
     config::{Config, Kind, ModelConfig},
     error::{Error, Server},
     models::{ModelFacts, Window},
+    thinking_modes::ThinkingModes,
 };
 use self::{models::Models, refusal::error_of_refusal};
+pub(super) use self::{
+    refusal::{Call, error_of_event},
+    stream::{Delta, StreamedReply},
+    verdict::{Counts, Plan, ReplyEnd, WholeReply},
+};
 use super::{
     Outcome, Variables,
     breaker::Breaker,
     deadline::CallDeadline,
-    http::{Client, Failure, Settings, Step},
+    http::{Activity, Client, Failure, Settings, Step},
 };
 
 /// One endpoint.
@@ -44,7 +52,9 @@ pub struct Endpoint {
 }
 
 /// Timeout of the question for a model's window. The configured one is good enough to plan with.
-pub(super) const WINDOW_TIMEOUT: Duration = Duration::from_secs(5);
+const WINDOW_TIMEOUT: Duration = Duration::from_secs(5);
+/// Version of Anthropic's API that this service speaks.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 impl Endpoint {
     /// Builds the client, with the key of the endpoint. No connection is opened yet.
@@ -59,7 +69,7 @@ impl Endpoint {
             base_url,
             connect_timeout: config.connect_timeout(),
             idle_timeout: config.idle_timeout(),
-            headers: key.as_ref().map(|key| headers(key, &server)).transpose()?.unwrap_or_default(),
+            headers: headers(config.kind, key.as_ref(), &server)?,
         };
         let client = Client::new(settings);
         let client = client.map_err(|failure| error_of(&server, failure, Call::default()))?;
@@ -102,9 +112,37 @@ impl Endpoint {
         if let Some(configured) = self.config.window_tokens_of(model) {
             return Ok(configured);
         }
-        let facts = self.models.find(self, model, deadline).await?;
-        let default = self.config.window_tokens;
+        let facts = self.facts(model, deadline).await?;
+        let default = self.config.window_tokens();
         Ok(facts.map_or(default, |facts| facts.window_tokens(default)))
+    }
+
+    /// Returns the window to plan a call with. A server that cannot be reached fails again when it is called, and then the task shows its
+    /// error.
+    pub(super) async fn planned_window_tokens(
+        &self,
+        model: &str,
+        cancel: &CancellationToken,
+    ) -> u32 {
+        let deadline = CallDeadline::starting_now(WINDOW_TIMEOUT, cancel);
+        match timeout(WINDOW_TIMEOUT, self.window_tokens(model, &deadline)).await {
+            Ok(Ok(window_tokens)) => window_tokens,
+            _ => self.config.window_tokens(),
+        }
+    }
+
+    /// Returns the facts about a model. `None`: the server has no list of models, or does not name this one.
+    pub(super) async fn facts(
+        &self,
+        model: &str,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Option<ModelFacts>, Error> {
+        self.models.find(self, model, deadline).await
+    }
+
+    /// Returns the facts about a model that were asked already.
+    pub(super) fn known_facts(&self, model: &str) -> Option<ModelFacts> {
+        self.models.find_known(model)
     }
 
     /// Makes a call, unless the server did not answer the last ones.
@@ -139,6 +177,18 @@ impl Endpoint {
     ) -> Result<Response, Error> {
         let sent = async { self.client.send(self.client.post(path, body)?, step, deadline).await };
         sent.await.map_err(|failure| self.error(failure, call))
+    }
+
+    /// Sends a request body that needs no model, and reads the answer as one JSON value.
+    pub(super) async fn post_and_read<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        body: Vec<u8>,
+        doing: Activity,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<T, Error> {
+        let step = Step::begin(doing, self.config.idle_timeout());
+        self.fetch(self.client.post(path, body), step, deadline).await
     }
 
     /// Returns the next bytes of an answer; `None` at its end.
@@ -221,9 +271,21 @@ fn read_key(
     }
 }
 
-fn headers(key: &SecretString, server: &Server) -> Result<HeaderMap, Error> {
-    let value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()));
+/// Returns the headers of every call.
+fn headers(kind: Kind, key: Option<&SecretString>, server: &Server) -> Result<HeaderMap, Error> {
+    let mut headers = HeaderMap::new();
+    if kind == Kind::Anthropic {
+        let version = HeaderValue::from_static(ANTHROPIC_VERSION);
+        headers.insert(HeaderName::from_static("anthropic-version"), version);
+    }
+    let Some(key) = key else { return Ok(headers) };
+    let (name, text) = match kind {
+        Kind::OpenAi => (AUTHORIZATION, format!("Bearer {}", key.expose_secret())),
+        Kind::Anthropic => (HeaderName::from_static("x-api-key"), key.expose_secret().to_owned()),
+    };
+    let value = HeaderValue::from_str(&text);
     let mut value = value.map_err(|_| Error::UnusableKey { server: server.clone() })?;
     value.set_sensitive(true);
-    Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
+    headers.insert(name, value);
+    Ok(headers)
 }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Endpoint, Error};
+use super::{Endpoint, Error, Kind, ThinkingModes};
 use crate::providers::{
     deadline::CallDeadline,
     http::{Activity, Step},
@@ -26,6 +26,8 @@ pub struct ModelFacts {
     pub window: Option<Window>,
     /// True if the server says so. Most servers say nothing about tools.
     pub has_no_tools: bool,
+    /// Kinds of thinking that the model accepts. `None`: the server does not say.
+    pub thinking: Option<ThinkingModes>,
 }
 
 /// A number of tokens, and its meaning.
@@ -51,6 +53,8 @@ struct Reply {
 
 /// Path of the list below the base URL.
 const PATH: &str = "models";
+/// The same on servers that list a few models at a time.
+const LONG_PATH: &str = "models?limit=1000";
 /// Time after which the list is asked again: a server may load another model.
 const ASK_AGAIN: Duration = Duration::from_secs(600);
 /// Maximum number of models that are kept of a list.
@@ -66,7 +70,11 @@ const SERVED: [&str; 7] = [
     "/max_context_window",
 ];
 /// Places of the window of training.
-const TRAINED: [&str; 2] = ["/meta/n_ctx_train", "/max_context_length"];
+const TRAINED: [&str; 3] = [
+    "/meta/n_ctx_train",   // llama.cpp
+    "/max_context_length", // LM Studio
+    "/max_input_tokens",   // Anthropic: longer prompts cost more, so the setting is the limit
+];
 
 impl Models {
     /// Asks the server for its models.
@@ -76,7 +84,10 @@ impl Models {
         deadline: &CallDeadline<'_>,
     ) -> Result<Vec<ModelFacts>, Error> {
         let step = Step::begin(Activity::AskingForModel, endpoint.config.idle_timeout());
-        let request = endpoint.client.get(PATH);
+        let request = endpoint.client.get(match endpoint.config.kind {
+            Kind::OpenAi => PATH,
+            Kind::Anthropic => LONG_PATH,
+        });
         let reply: Reply = endpoint.fetch(request, step, deadline).await?;
         let models: Vec<_> =
             reply.data.iter().take(MAX_MODELS).filter_map(ModelFacts::of).collect();
@@ -109,6 +120,11 @@ impl Models {
                 Ok(None)
             }
         }
+    }
+
+    /// Returns the facts about a model, without asking the server.
+    pub(super) fn find_known(&self, model: &str) -> Option<ModelFacts> {
+        find_in(&self.known()?, model)
     }
 
     fn known(&self) -> Option<Arc<Vec<ModelFacts>>> {
@@ -147,6 +163,7 @@ impl ModelFacts {
             name: model.get("id")?.as_str()?.to_owned(),
             window: served.or_else(|| number(&TRAINED).map(Window::Trained)),
             has_no_tools: parameters.is_some_and(|names| !names.iter().any(|name| name == "tools")),
+            thinking: model.get("capabilities").and_then(ThinkingModes::of),
         })
     }
 }

@@ -27,8 +27,8 @@ const OVERFLOWS: [&str; 16] = [
     "contextwindowexceedederror",                   // LiteLLM
     "input tokens exceed the configured limit",     // OpenAI's newer models, Azure
     "longer than the model's context length",       // SGLang
-    "prompt is too long",                           // Anthropic, behind a proxy
-    "exceed context limit",                         // Anthropic, behind a proxy
+    "prompt is too long",                           // Anthropic
+    "exceed context limit",                         // Anthropic
     "longer than the context length",               // Ollama
     "exceeds the maximum number of tokens allowed", // Gemini, behind a proxy
     "`inputs` tokens + `max_new_tokens` must be",   // Text Generation Inference
@@ -40,6 +40,14 @@ const NO_TOOLS: [&str; 4] = [
     "tool choice requires --enable-auto-tool-choice",
     "tools param requires --jinja",
 ];
+/// Phrases for signed thinking that the server does not accept back.
+const BAD_THINKING: [&str; 5] = [
+    "`signature` in `thinking` block",
+    "bound to a different conversation",
+    "`redacted_thinking`",
+    "must start with a thinking block",
+    "latest assistant message cannot be modified",
+];
 /// Phrases for a model that the server does not have.
 const NO_MODEL: [&str; 6] = [
     "model_not_found",
@@ -50,8 +58,15 @@ const NO_MODEL: [&str; 6] = [
     "notfounderror",
 ];
 /// Phrases for an account without money. They come with the status of a rate limit.
-const NO_CREDIT: [&str; 3] =
-    ["insufficient_quota", "exceeded your current quota", "insufficient credits"];
+const NO_CREDIT: [&str; 7] = [
+    "insufficient_quota",
+    "exceeded your current quota",
+    "insufficient credits",
+    "credit balance is too low",                         // Anthropic
+    "reached your specified api usage limits",           // Anthropic, a limit of the account
+    "reached your specified workspace api usage limits", // Anthropic
+    "enforced_spend_limit_reached",                      // Anthropic, as a code
+];
 /// Phrases for a call that may succeed later, in errors without a status.
 const BUSY: [&str; 5] =
     ["overloaded", "rate_limit", "rate limit", "too many requests", "at capacity"];
@@ -127,6 +142,9 @@ fn error_of_words(
     if has_any(message, &NO_CREDIT) {
         return Some(Error::NoCredit { server, message: message_text });
     }
+    if status == 400 && has_any(message, &BAD_THINKING) {
+        return Some(Error::HistoryRefused { server, message: message_text });
+    }
     if matches!(status, 400 | 404) && has_any(message, &NO_MODEL) {
         return Some(Error::ModelMissing { server, model, message: message_text });
     }
@@ -152,7 +170,8 @@ fn message(body: &[u8]) -> (String, bool) {
 /// Returns the text of an error with its code, if that is a word.
 fn full_text(error: &Value) -> String {
     let text = error_text(error);
-    match error.get("code").and_then(Value::as_str) {
+    let code = error.get("code").or_else(|| error.pointer("/details/error_code"));
+    match code.and_then(Value::as_str) {
         Some(code) if code.parse::<u16>().is_err() => format!("{code}: {text}"),
         _ => text,
     }
@@ -182,6 +201,20 @@ mod tests {
         assert_eq!(code(429, quota), "endpoint.no_credit");
         let limit = r#"{"error":{"message":"Rate limit reached","code":"rate_limit_exceeded"}}"#;
         assert_eq!(code(429, limit), "endpoint.busy");
+    }
+
+    #[test]
+    fn thinking_that_is_refused_is_a_fault_of_the_history() {
+        let refused = r#"{"type":"error","error":{"type":"invalid_request_error","message":"messages.1.content.0: Invalid `signature` in `thinking` block"}}"#;
+        assert_eq!(code(400, refused), "endpoint.history_refused");
+        for why in [
+            "a final assistant message must start with a thinking block",
+            "blocks in the latest assistant message cannot be modified",
+        ] {
+            assert_eq!(code(400, why), "endpoint.history_refused");
+        }
+        let spent = r#"{"type":"error","error":{"type":"rate_limit_error","message":"No more","details":{"error_code":"enforced_spend_limit_reached"}}}"#;
+        assert_eq!(code(429, spent), "endpoint.no_credit");
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub(in crate::providers) enum Failure {
 pub enum Activity {
     AskingForModel,
     AskingForVersion,
+    CountingTokens,
     MakingVectors,
     WaitingForAnswer,
     ReadingAnswer,
@@ -74,6 +75,7 @@ impl fmt::Display for Activity {
         f.write_str(match self {
             Self::AskingForModel => "the service asked about the model",
             Self::AskingForVersion => "the service asked for its version",
+            Self::CountingTokens => "the server counted the prompt",
             Self::MakingVectors => "the service waited for embeddings",
             Self::WaitingForAnswer => "the service waited for the answer",
             Self::ReadingAnswer => "the answer was being sent",

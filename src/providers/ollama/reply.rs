@@ -127,6 +127,7 @@ impl Reply {
                 id,
                 name: call.function.name.clone(),
                 arguments: call.function.arguments.clone(),
+                thinking: None,
             });
         }
     }

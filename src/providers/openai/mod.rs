@@ -8,25 +8,20 @@ mod dialect;
 mod messages;
 mod reply;
 mod tool_calls;
-mod verdict;
 mod wire;
 
 use std::time::Duration;
 
-use reqwest::Response;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::{dialect::Dialect, reply::Reply, verdict::Plan};
+use self::{dialect::Dialect, reply::Reply};
 pub use self::{dialect::DialectName, wire::Envelope};
 use super::{
     CallTexts, Capabilities, EventSink, Outcome, Provider, ProviderFuture, Request, SentRequest,
-    Status, TurnFuture,
+    TurnFuture,
     deadline::CallDeadline,
-    endpoint::{Endpoint, Error, WINDOW_TIMEOUT},
-    http::{Activity, Step},
-    limits,
-    line_splitter::Lines,
+    endpoint::{Endpoint, Error, Plan},
 };
 
 /// One endpoint with chat completions.
@@ -42,7 +37,7 @@ const CHAT: &str = "chat/completions";
 impl OpenAi {
     pub fn new(endpoint: Endpoint) -> Self {
         let config = endpoint.config();
-        let dialect = config.dialect.dialect(&config.base_url);
+        let dialect = config.dialect.dialect(config.base_url());
         Self { endpoint, dialect }
     }
 
@@ -65,64 +60,14 @@ impl OpenAi {
         events.send_request(SentRequest::new(super::Envelope::OpenAi(envelope), &body));
         let started = Instant::now();
         events.send_started(&request.model);
-        let (reply, first_byte) = self.stream(&plan, body, events, &deadline).await?;
-        plan.outcome(reply, started.elapsed(), first_byte)
+        let stream = self.endpoint.stream::<Reply>(CHAT, &plan, body, events, &deadline);
+        let (reply, first_byte) = stream.await?;
+        plan.outcome(reply.into_whole(request), started.elapsed(), first_byte)
     }
 
     fn envelope_of(&self, request: &Request) -> Result<Envelope, Error> {
         let url = self.endpoint.url(CHAT)?;
         Ok(Envelope::new(request, self.dialect, url, self.endpoint.has_key()))
-    }
-
-    /// Sends the body and reads events until the last one, or an error of any kind.
-    async fn stream(
-        &self,
-        plan: &Plan<'_>,
-        body: Vec<u8>,
-        events: &mut EventSink,
-        deadline: &CallDeadline<'_>,
-    ) -> Result<(Reply, Duration), Error> {
-        let started = Instant::now();
-        let (config, timeouts) = (self.endpoint.config(), &plan.request.timeouts);
-        let first_byte = timeouts.first_byte.unwrap_or(config.first_byte_timeout());
-        let idle = timeouts.idle.unwrap_or(config.idle_timeout());
-        // The HTTP head may come long before the body: one step lasts until the first byte of the answer itself.
-        let mut step = Step::begin(Activity::WaitingForAnswer, first_byte);
-        let mut response = self.endpoint.post(CHAT, body, plan.call(), step, deadline).await?;
-        let mut lines = Lines::within(limits::of_answer(plan.request.reserve_tokens));
-        let mut reply = Reply::default();
-        let mut first_byte_took = None;
-        loop {
-            let chunk = self.next_chunk(&mut response, &reply, step, deadline).await?;
-            let took = *first_byte_took.get_or_insert_with(|| started.elapsed());
-            let Some(chunk) = chunk else {
-                show(&reply.end_of_stream(lines.rest(), plan)?, events);
-                return Ok((reply, took));
-            };
-            step = Step::begin(Activity::ReadingAnswer, idle);
-            let too_much = |source| Error::TooMuch { server: plan.server.clone(), source };
-            lines.push(&chunk).map_err(too_much)?;
-            while let Some(line) = lines.next_line().map_err(too_much)? {
-                show(&reply.accept(line, plan)?, events);
-                if reply.is_done() {
-                    return Ok((reply, took));
-                }
-            }
-        }
-    }
-
-    /// Returns the next bytes of the answer. A connection that breaks after a whole answer is its end: only token counts may be missing.
-    async fn next_chunk(
-        &self,
-        response: &mut Response,
-        reply: &Reply,
-        step: Step,
-        deadline: &CallDeadline<'_>,
-    ) -> Result<Option<Vec<u8>>, Error> {
-        match self.endpoint.chunk(response, step, deadline).await {
-            Err(error) if error.is_of_transport() && reply.is_whole() => Ok(None),
-            chunk => chunk,
-        }
     }
 }
 
@@ -144,14 +89,7 @@ impl Provider for OpenAi {
         model: &'a str,
         cancel: &'a CancellationToken,
     ) -> ProviderFuture<'a, u32> {
-        Box::pin(async move {
-            // A server that cannot be reached fails again when it is called, and then the task shows its error.
-            let deadline = CallDeadline::starting_now(WINDOW_TIMEOUT, cancel);
-            match timeout(WINDOW_TIMEOUT, self.endpoint.window_tokens(model, &deadline)).await {
-                Ok(Ok(window_tokens)) => window_tokens,
-                _ => self.endpoint.config().window_tokens,
-            }
-        })
+        Box::pin(self.endpoint.planned_window_tokens(model, cancel))
     }
 
     fn envelope(&self, request: &Request) -> Result<Option<super::Envelope>, super::Error> {
@@ -171,17 +109,6 @@ impl Provider for OpenAi {
     }
 
     fn prompt_cache(&self) -> Option<Duration> {
-        let lifetime = Duration::from_secs(self.endpoint.config().prompt_cache_secs);
-        (!lifetime.is_zero()).then_some(lifetime)
+        self.endpoint.config().prompt_cache()
     }
-}
-
-fn show(delta: &reply::Delta, events: &mut EventSink) {
-    if delta.began_thinking {
-        events.send_status(Status::Thinking);
-    }
-    if delta.began_answering {
-        events.send_status(Status::Answering);
-    }
-    events.send_text(&delta.text);
 }

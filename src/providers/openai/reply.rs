@@ -1,50 +1,26 @@
 //! Assembles the events of a stream into a reply, without any IO.
-//!
-//! A server may also answer with one JSON object instead of a stream: with an error, or because it does not stream.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{
-    tool_calls::{CallDelta, CallDrafts},
-    verdict::Plan,
-};
+use super::tool_calls::{CallDelta, CallDrafts};
 use crate::providers::{
-    endpoint::{Error, error_of_event},
-    http::event_data,
+    Request,
+    endpoint::{Counts, Delta, Error, Plan, ReplyEnd, StreamedReply, WholeReply, error_of_event},
     thinking::ThinkTags,
 };
 
 /// The reply so far.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
-    pub(super) text: String,
-    pub(super) thinking: String,
-    pub(super) calls: CallDrafts,
-    pub(super) finish_reason: Option<String>,
-    pub(super) counts: Counts,
+    text: String,
+    thinking: String,
+    calls: CallDrafts,
+    finish_reason: Option<String>,
+    counts: Counts,
     /// True after the last event.
     is_done: bool,
-    /// The lines of a body that is not a stream.
-    body: Option<Vec<u8>>,
     tags: ThinkTags,
-}
-
-/// Addition of one line, for people who watch.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Delta {
-    pub(super) text: String,
-    pub(super) began_thinking: bool,
-    pub(super) began_answering: bool,
-}
-
-/// Tokens as the server counts them. Invalid numbers are unknown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
-    pub(super) prompt: Option<u64>,
-    pub(super) answer: Option<u64>,
-    pub(super) cache_read: Option<u64>,
-    pub(super) cache_creation: Option<u64>,
 }
 
 /// An event of the stream, or a whole answer.
@@ -84,62 +60,48 @@ struct Part {
 /// Data of the last event.
 const DONE: &[u8] = b"[DONE]";
 
-impl Reply {
-    /// Returns true if nothing can follow.
-    pub(super) fn is_done(&self) -> bool {
+impl StreamedReply for Reply {
+    fn accept(&mut self, data: &[u8], plan: &Plan<'_>) -> Result<Delta, Error> {
+        if data == DONE {
+            self.is_done = true;
+            return Ok(self.release());
+        }
+        self.accept_chunk(data, plan)
+    }
+
+    fn release(&mut self) -> Delta {
+        self.change(Self::add_held)
+    }
+
+    fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// Returns true if the answer is whole. Token counts may follow.
-    pub(super) fn is_whole(&self) -> bool {
+    fn is_whole(&self) -> bool {
         self.is_done || self.finish_reason.is_some()
     }
 
-    pub(super) fn accept(&mut self, line: &[u8], plan: &Plan<'_>) -> Result<Delta, Error> {
-        if let Some(body) = &mut self.body {
-            body.push(b'\n');
-            body.extend_from_slice(line);
-            return Ok(Delta::default());
-        }
-        match event_data(line) {
-            Some(DONE) => {
-                self.is_done = true;
-                Ok(self.change(Self::release))
-            }
-            Some([]) => Ok(Delta::default()),
-            Some(data) => self.accept_chunk(data, plan),
-            None => {
-                if matches!(line.first(), Some(b'{' | b'[' | b'<')) {
-                    self.body = Some(line.to_vec());
-                }
-                Ok(Delta::default())
-            }
-        }
+    fn n_chars(&self) -> usize {
+        self.text.chars().count()
     }
+}
 
-    /// Ends the reply. The rest of the stream may be a last line without its line end, but not half a line.
-    pub(super) fn end_of_stream(&mut self, rest: &[u8], plan: &Plan<'_>) -> Result<Delta, Error> {
-        let ended_early = |reply: &Self| Error::EndedEarly {
-            server: plan.server.clone(),
-            n_chars: reply.text.chars().count(),
+impl Reply {
+    /// Returns the reply to this request without the format of the API.
+    pub(super) fn into_whole(self, request: &Request) -> WholeReply {
+        let end = match self.finish_reason.as_deref() {
+            Some("length") => ReplyEnd::Cut,
+            Some("content_filter") => ReplyEnd::Filtered,
+            Some("error") => ReplyEnd::Failed,
+            _ => ReplyEnd::Finished,
         };
-        let last = match self.accept(rest, plan) {
-            Err(Error::Malformed { .. }) if !self.is_whole() => return Err(ended_early(self)),
-            Err(Error::Malformed { .. }) => Delta::default(),
-            last => last?,
-        };
-        if let Some(body) = self.body.take() {
-            if body.starts_with(b"<") {
-                return Err(Error::NotTheApi { server: plan.server.clone(), status: 200 });
-            }
-            return self.accept_chunk(&body, plan).and_then(|delta| match self.is_whole() {
-                true => Ok(delta),
-                false => Err(ended_early(self)),
-            });
-        }
-        match self.is_whole() {
-            true => Ok(Delta { text: last.text + &self.change(Self::release).text, ..last }),
-            false => Err(ended_early(self)),
+        WholeReply {
+            has_half_a_call: self.calls.has_half_a_call(),
+            text: self.text,
+            thinking: self.thinking,
+            calls: self.calls.into_calls(request),
+            end,
+            counts: self.counts,
         }
     }
 
@@ -152,7 +114,7 @@ impl Reply {
             return Err(error_of_event(plan.server.clone(), error, plan.call()));
         }
         if let Some(usage) = chunk.usage.as_ref().filter(|usage| usage.is_object()) {
-            self.counts = Counts::of(usage);
+            self.counts = counts_of(usage);
         }
         Ok(self.change(|reply| {
             let Some(choice) = choice else { return };
@@ -161,7 +123,7 @@ impl Reply {
             }
             if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
                 reply.finish_reason = Some(reason);
-                reply.release();
+                reply.add_held();
             }
         }))
     }
@@ -180,7 +142,7 @@ impl Reply {
     }
 
     /// Adds the content that was held because it might have been the beginning of a tag.
-    fn release(&mut self) {
+    fn add_held(&mut self) {
         let last = self.tags.finish();
         self.thinking.push_str(&last.thinking);
         self.text.push_str(&last.text);
@@ -198,20 +160,15 @@ impl Reply {
     }
 }
 
-impl Counts {
-    fn of(usage: &Value) -> Self {
-        let number = |places: &[&str]| places.iter().find_map(|at| usage.pointer(at)?.as_u64());
-        Self {
-            prompt: number(&["/prompt_tokens"]),
-            answer: number(&["/completion_tokens"]),
-            // The second is DeepSeek's.
-            cache_read: number(&[
-                "/prompt_tokens_details/cached_tokens",
-                "/prompt_cache_hit_tokens",
-            ]),
-            // OpenRouter, for models that bill it.
-            cache_creation: number(&["/prompt_tokens_details/cache_write_tokens"]),
-        }
+fn counts_of(usage: &Value) -> Counts {
+    let number = |places: &[&str]| places.iter().find_map(|at| usage.pointer(at)?.as_u64());
+    Counts {
+        prompt: number(&["/prompt_tokens"]),
+        answer: number(&["/completion_tokens"]),
+        // The second is DeepSeek's.
+        cache_read: number(&["/prompt_tokens_details/cached_tokens", "/prompt_cache_hit_tokens"]),
+        // OpenRouter, for models that bill it.
+        cache_creation: number(&["/prompt_tokens_details/cache_write_tokens"]),
     }
 }
 

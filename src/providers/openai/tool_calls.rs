@@ -1,12 +1,12 @@
 //! Tool calls that arrive in fragments.
 
-use std::collections::HashSet;
-
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 
-use crate::{providers::Request, transcript::ToolCall};
+use crate::{
+    providers::{Request, call_ids::CallIds},
+    transcript::ToolCall,
+};
 
 /// Calls of an answer so far.
 #[derive(Debug, Default)]
@@ -38,9 +38,6 @@ struct FunctionDelta {
     arguments: Option<Value>,
 }
 
-/// Length of the ids that we give. Some templates accept letters and digits of this length only.
-const ID_CHARS: usize = 9;
-
 impl CallDrafts {
     pub(super) fn add(&mut self, delta: CallDelta) {
         let function = delta.function.unwrap_or_default();
@@ -60,30 +57,19 @@ impl CallDrafts {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Returns true if the arguments of a call break off.
     pub(super) fn has_half_a_call(&self) -> bool {
         self.0.iter().any(|draft| matches!(draft.arguments(), Value::String(_)))
     }
 
-    /// Returns the calls. Each gets an id that no other call of the request has: some servers repeat theirs, and some give none.
+    /// Returns the calls. Each gets an id that no other call of the request has.
     pub(super) fn into_calls(self, request: &Request) -> Vec<ToolCall> {
-        let earlier = request.messages.iter().flat_map(|message| &message.tool_calls);
-        let mut taken: HashSet<String> = earlier.map(|call| call.id.clone()).collect();
-        let mut calls = Vec::new();
-        for (at, draft) in self.0.into_iter().enumerate() {
+        let mut ids = CallIds::of(request);
+        let drafts = self.0.into_iter().enumerate().map(|(at, draft)| {
             let arguments = draft.arguments();
-            let id = match draft.id.is_empty() || taken.contains(&draft.id) {
-                true => own_id(request, at),
-                false => draft.id,
-            };
-            taken.insert(id.clone());
-            calls.push(ToolCall { id, name: draft.name, arguments });
-        }
-        calls
+            ToolCall { id: ids.unique(draft.id, at), name: draft.name, arguments, thinking: None }
+        });
+        drafts.collect()
     }
 
     /// Finds the draft that a fragment continues, or begins one.
@@ -114,14 +100,6 @@ impl CallDraft {
             text => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())),
         }
     }
-}
-
-/// Returns an id from the turn and the place of the call in it.
-fn own_id(request: &Request, at: usize) -> String {
-    let place = format!("{}/{}/{at}", request.turn, request.messages.len());
-    let mut id = hex::encode(Sha256::digest(place));
-    id.truncate(ID_CHARS);
-    id
 }
 
 #[cfg(test)]

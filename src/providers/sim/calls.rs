@@ -26,6 +26,7 @@ pub(super) fn wanted(request: &Request, faults: &[Fault]) -> Vec<ToolCall> {
         id: format!("{}-{n_before}-{at}", request.turn),
         name: call.name.clone(),
         arguments: call.arguments.clone(),
+        thinking: None,
     })
     .collect()
 }

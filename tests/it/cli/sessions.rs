@@ -109,8 +109,12 @@ async fn tool_calls_and_interrupted_answers_are_shown() {
     let task = fixture.world.add("Look it up.").await;
     let (_, begun) =
         fixture.world.begin(&task, fixture.world.lease(), TurnSettings::default()).await;
-    let call_of =
-        ToolCall { id: "c1".into(), name: "search".into(), arguments: json!({ "q": "pier" }) };
+    let call_of = ToolCall {
+        id: "c1".into(),
+        name: "search".into(),
+        arguments: json!({ "q": "pier" }),
+        thinking: None,
+    };
     let message = |role, text: &str, calls: Vec<ToolCall>| Message {
         role,
         text: text.to_owned(),

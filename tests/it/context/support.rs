@@ -26,6 +26,7 @@ pub fn calling(text: &str, ids: &[&str]) -> Message {
         id: (*id).to_owned(),
         name: "look_up".to_owned(),
         arguments: serde_json::json!({ "query": "harbour" }),
+        thinking: None,
     });
     Message { tool_calls: tool_calls.collect(), ..message(Role::Assistant, text) }
 }

@@ -22,7 +22,12 @@ async fn conversation(world: &World) -> Uuid {
     world.turn("Part one.", now).await;
     let task = world.add("Look it up.").await;
     let (resolved, begun) = world.begin(&task, world.lease(), now).await;
-    let call = ToolCall { id: "call-1".to_owned(), name: "find".to_owned(), arguments: json!({}) };
+    let call = ToolCall {
+        id: "call-1".to_owned(),
+        name: "find".to_owned(),
+        arguments: json!({}),
+        thinking: None,
+    };
     let asks = Message {
         role: Role::Assistant,
         text: String::new(),

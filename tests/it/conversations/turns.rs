@@ -242,6 +242,7 @@ async fn messages_round_trip() {
             id: "call-1".to_owned(),
             name: "find".to_owned(),
             arguments: json!({ "q": "harbour\0", "deep": { "n": null } }),
+            thinking: None,
         }],
         tool_call_id: None,
         tool_name: None,

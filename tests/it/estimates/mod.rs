@@ -42,7 +42,7 @@ fn subject(fixture: &Fixture, reader: &str, prompt: &str) -> PreviewSubject {
 }
 
 /// Estimates a task of the writer, in the process of the test, on its clock.
-async fn of_writer(fixture: &Fixture, settings: &[(&str, &str)]) -> Estimate {
+pub async fn of_writer(fixture: &Fixture, settings: &[(&str, &str)]) -> Estimate {
     let services = fixture.services(settings);
     estimate_by(services, fixture, subject(fixture, "writer", "Write the next part."))
         .await
@@ -53,7 +53,7 @@ fn find(estimate: &Estimate, way: Way) -> &WayEstimate {
     estimate.ways.iter().find(|it| it.way == way).unwrap()
 }
 
-fn next(estimate: &Estimate) -> &WayEstimate {
+pub fn next(estimate: &Estimate) -> &WayEstimate {
     let mut next = estimate.ways.iter().filter(|it| it.is_next);
     let (Some(way), None) = (next.next(), next.next()) else { panic!("{:?}", estimate.ways) };
     assert_eq!(way.impossible, None, "the next turn takes this way");

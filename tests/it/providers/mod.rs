@@ -1,6 +1,6 @@
 //! Providers: those over HTTP with scripted servers, Claude with both CLIs, and the simulated model.
 
-mod certificate;
+pub mod certificate;
 pub mod claude;
 pub mod conformance;
 pub mod fake_ollama;

@@ -21,11 +21,13 @@ const PROVIDER_NAMES: &[(&str, &str)] = &[
 ];
 
 /// Words that name a provider in code.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 10] = [
+    "anthropic::",
     "claude::",
     "ollama::",
     "openai::",
     "sim::",
+    "\"anthropic\"",
     "\"claude\"",
     "\"ollama\"",
     "\"openai\"",

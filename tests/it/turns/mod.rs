@@ -1,5 +1,6 @@
 //! Turns from their jobs to their committed answers, on real workers, on the simulation and on a fake Ollama.
 
+mod anthropic;
 mod budgets;
 mod busy;
 mod campaign_versions;
@@ -7,6 +8,7 @@ pub mod claude;
 pub mod contexts;
 mod crashes;
 mod dead_letters;
+mod endpoint_errors;
 mod endpoints;
 mod evals;
 mod failover;

@@ -48,8 +48,12 @@ async fn large_numbers_long_texts_and_tool_calls_are_stored_unchanged() {
         tool_name: (role == Role::Tool).then(|| ODD_CHARACTERS.to_owned()),
     };
     let arguments = json!({ ODD_CHARACTERS: [ODD_CHARACTERS, null, i64::MIN, u64::MAX, 1.5] });
-    let call =
-        ToolCall { id: ODD_CHARACTERS.to_owned(), name: ODD_CHARACTERS.to_owned(), arguments };
+    let call = ToolCall {
+        id: ODD_CHARACTERS.to_owned(),
+        name: ODD_CHARACTERS.to_owned(),
+        arguments,
+        thinking: Some(json!([ODD_CHARACTERS])),
+    };
     let news = [
         (message(Role::Assistant, "", vec![call]), i64::MAX),
         // A number that a float cannot represent.

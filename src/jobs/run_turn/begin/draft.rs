@@ -8,6 +8,7 @@ use super::{
     outlook::{Additions, Outlook, load_outlook},
     session::{add_left_out_notice, calibration, find_session, start_new_session},
     team,
+    window::EarlierBegins,
 };
 use crate::{
     context::{Calibration, Pressure},
@@ -42,14 +43,18 @@ impl<'a> DraftParams<'a> {
         services: &'a Services,
         assignment: &'a Assignment<'a>,
         lease: i64,
-        was_refused: bool,
+        before: EarlierBegins,
     ) -> Result<(Self, ResolvedSession), Error> {
         let now = services.clock.now();
         let mut resolved = find_session(&mut *conn, services, assignment, lease).await?;
         counts::forget_other_counts(&mut resolved.session, assignment);
+        if let Some(counted) = before.counted {
+            resolved.session.checkpoint = counts::checkpoint(counted, assignment);
+        }
         services.crash_points.pass(CrashPoint::AfterResolve).map_err(Error::undone)?;
         let calibration = calibration(services, &resolved.session);
         let team = team::read_statuses(conn, assignment, now).await?;
+        let was_refused = before.was_refused();
         Ok((Self { services, assignment, lease, calibration, team, was_refused }, resolved))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! session ─▶ draft (entries ─▶ outlook) ─┬─▶ request
-//!                                        └─▶ make_space   older messages are folded, and the phase begins again
+//!                                        └─▶ exact_count ─▶ make_space   older messages are folded, and the phase begins again
 //! ```
 
 pub mod arrival;
@@ -10,6 +10,7 @@ pub mod board;
 pub mod counts;
 pub mod draft;
 pub mod entries;
+pub mod exact_count;
 pub mod make_space;
 pub mod open_turn;
 pub mod outlook;

@@ -53,11 +53,16 @@ pub struct CallRecord {
 pub enum BeginResult {
     Opened(Box<OpenTurn>, Request),
     /// The conversation has to shrink first. Only its session is committed.
-    NoRoom(NoRoom),
+    NoRoom(Box<NoRoom>),
 }
 
 pub struct NoRoom {
     pub session: SessionRow,
     pub around: FixedWeight,
     pub pressure: Pressure,
+    /// True if there are messages that a compaction could fold.
+    pub has_history: bool,
+    pub weight: Weight,
+    /// The call as it would have been made.
+    pub request: Request,
 }

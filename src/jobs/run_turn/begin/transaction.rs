@@ -63,14 +63,17 @@ async fn write(
 ) -> Result<BeginResult, Error> {
     let now = services.clock.now();
     let was_refused = before.was_refused();
-    let found = DraftParams::find(&mut *conn, services, assignment, run.lease(), was_refused);
+    let found = DraftParams::find(&mut *conn, services, assignment, run.lease(), before);
     let (setting, resolved) = found.await?;
     let mut draft = Draft::with_prepared(&mut *conn, &setting, resolved).await?;
     if before.needs_space(&assignment.route, &draft.outlook, &setting.calibration) {
         feed::append(&mut *conn, &session_events(&draft.resolved, assignment), now).await?;
         let Draft { resolved: ResolvedSession { session, .. }, outlook, .. } = draft;
-        let Outlook { around, pressure, .. } = outlook;
-        return Ok(BeginResult::NoRoom(NoRoom { session, around, pressure }));
+        let request = first_request(assignment, &outlook, &setting.calibration);
+        let Outlook { around, pressure, has_history, assembled, .. } = outlook;
+        let weight = assembled.weight;
+        let no_room = NoRoom { session, around, pressure, has_history, weight, request };
+        return Ok(BeginResult::NoRoom(Box::new(no_room)));
     }
     let is_too_full = draft.outlook.pressure == Pressure::Overflow || was_refused;
     let has_head = draft.resolved.session.head.is_some();

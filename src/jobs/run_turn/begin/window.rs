@@ -1,7 +1,7 @@
 //! The fit of a call into the model's window, and the attempts to make it fit.
 
 use crate::{
-    context::{Calibration, Manifest, Pressure, manifest::Kind},
+    context::{Calibration, Checkpoint, Manifest, Pressure, manifest::Kind},
     jobs::{
         route::Route,
         run_turn::{
@@ -19,11 +19,18 @@ pub struct EarlierBegins {
     pub n_rooms: u32,
     /// Refusals by the provider because of length; they count more than the estimate.
     pub n_refused: u32,
+    /// The provider's count of the call that seemed to need space.
+    pub counted: Option<Checkpoint>,
 }
 
 impl EarlierBegins {
     pub fn was_refused(self) -> bool {
         self.n_refused > 0
+    }
+
+    /// Returns true if the first estimate alone says that space is missing.
+    pub fn is_only_estimated(self) -> bool {
+        self.n_rooms == 0 && self.n_refused == 0 && self.counted.is_none()
     }
 
     /// Returns true if space should be made. After a compaction that helps too little, the next one keeps less.

@@ -141,6 +141,7 @@ mod tests {
             id: "call-1".to_owned(),
             name: "mcp__dalsegno__board_post".to_owned(),
             arguments: serde_json::Value::Null,
+            thinking: None,
         };
         assert!(has_acted(&[said(vec![call]), said(Vec::new())]));
         assert!(!has_acted(&[said(Vec::new())]));

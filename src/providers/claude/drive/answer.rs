@@ -157,6 +157,7 @@ pub(in crate::providers::claude) fn to_tool_call(block: &Block<'_>) -> ToolCall 
         id: block.id.as_deref().unwrap_or_default().to_owned(),
         name: block.name.as_deref().unwrap_or_default().to_owned(),
         arguments: input.unwrap_or(Value::Null),
+        thinking: None,
     }
 }
 

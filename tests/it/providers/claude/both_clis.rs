@@ -179,6 +179,7 @@ async fn a_lost_session_is_rebuilt_from_its_messages(cli: Cli) {
         id: "call:1".to_owned(),
         name: "look_up".to_owned(),
         arguments: json!({"at": 1}),
+        thinking: None,
     };
     let result = Message {
         tool_call_id: Some("call:1".to_owned()),

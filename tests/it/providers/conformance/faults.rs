@@ -140,7 +140,7 @@ async fn a_window_that_is_full_before_the_answer_is_compacted(dialect: &'static 
 
 async fn a_filtered_answer_is_rejected(dialect: &'static dyn Dialect) {
     let events = dialect.events(&Answer::of(&["Once"])).concat();
-    let filtered = String::from_utf8(events).unwrap().replace("\"stop\"", "\"content_filter\"");
+    let filtered = dialect.filter(&String::from_utf8(events).unwrap());
     check(dialect, Play::chunks([filtered.into_bytes()]), "filtered", Class::Reject).await;
 }
 

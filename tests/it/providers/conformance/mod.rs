@@ -43,7 +43,8 @@ macro_rules! behaviours {
 }
 use behaviours;
 
-pub const DIALECTS: [&dyn Dialect; 2] = [&dialects::Ollama, &dialects::OpenAi];
+pub const DIALECTS: [&dyn Dialect; 3] =
+    [&dialects::Ollama, &dialects::OpenAi, &dialects::Anthropic];
 
 pub const GROUPS: [Group; 8] = [
     Group { title: "Answers", behaviours: answers::BEHAVIOURS },
@@ -89,7 +90,7 @@ macro_rules! conforms {
     )*};
 }
 
-conforms!(ollama: 0, openai: 1);
+conforms!(ollama: 0, openai: 1, anthropic: 2);
 
 #[test]
 fn the_suite_is_large_and_its_names_are_unique() {

@@ -36,12 +36,16 @@ pub struct State {
     requests: Mutex<Vec<String>>,
     /// Header lines of calls.
     heads: Mutex<Vec<String>>,
+    /// Requests that this server does not know.
+    missing: Mutex<Vec<String>>,
     pub transport: Transport,
 }
 
 /// The answer to one call.
 pub enum Play {
     Answers(Answer),
+    /// The same with the counts of an honest server.
+    Counted(Answer),
     /// Status, headers and body.
     Status(u16, String, String),
     /// Closes the connection without a response.
@@ -84,6 +88,7 @@ impl ScriptedServer {
             bodies: Mutex::default(),
             requests: Mutex::default(),
             heads: Mutex::default(),
+            missing: Mutex::default(),
             transport: Transport::default(),
         });
         let server = tokio::spawn(serve(listener, Arc::clone(&state)));
@@ -99,6 +104,11 @@ impl ScriptedServer {
         self.state.plays.lock().unwrap().push_back(play);
     }
 
+    /// Answers this request with status 404 from now on.
+    pub fn lack(&self, request: &str) {
+        self.state.missing.lock().unwrap().push(request.to_owned());
+    }
+
     pub fn base_url(&self) -> String {
         format!("http://{}", self.addr)
     }
@@ -109,7 +119,7 @@ impl ScriptedServer {
 
     /// Returns the calls as JSON.
     pub fn calls(&self) -> Vec<Value> {
-        self.bodies().iter().map(|body| serde_json::from_slice(body).unwrap()).collect()
+        calls(&self.state)
     }
 
     pub fn heads(&self) -> Vec<String> {
@@ -149,19 +159,24 @@ async fn serve(listener: TcpListener, state: Arc<State>) {
 async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
     let (named, head, body) = http::read_request_with_head(&mut socket).await?;
     state.requests.lock().unwrap().push(named.clone());
+    if state.missing.lock().unwrap().contains(&named) {
+        return http::send(&mut socket, 404, "", "not found").await;
+    }
     if named != state.dialect.chat() {
-        let (status, body) = state.dialect.side(&named);
-        return http::send_json(&mut socket, status, &body).await;
+        let (status, answer) = state.dialect.side(&named, &body);
+        return http::send_json(&mut socket, status, &answer).await;
     }
     state.heads.lock().unwrap().push(head);
-    state.bodies.lock().unwrap().push(body.clone());
+    state.bodies.lock().unwrap().push(body);
     let play = state.plays.lock().unwrap().pop_front();
-    let play = play.unwrap_or_else(|| Play::Answers(usual(state.dialect, &body)));
+    let play = play.unwrap_or_else(|| Play::Answers(usual(state)));
     match play {
-        Play::Answers(answer) => {
-            let events = state.dialect.events(&answer).into_iter().map(Step::Bytes);
-            let steps = events.chain([Step::End]).collect();
-            state.transport.stream(&mut socket, steps).await
+        Play::Answers(answer) => send_answer(&mut socket, state, &answer).await,
+        Play::Counted(mut answer) => {
+            let n_tokens = answer.counts["answer"].take();
+            answer.counts = state.dialect.count(&calls(state));
+            answer.counts["answer"] = n_tokens;
+            send_answer(&mut socket, state, &answer).await
         }
         Play::Status(status, headers, text) => {
             http::send(&mut socket, status, &headers, &text).await
@@ -172,14 +187,31 @@ async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
     }
 }
 
+async fn send_answer(
+    socket: &mut TcpStream,
+    state: &State,
+    answer: &Answer,
+) -> std::io::Result<()> {
+    let events = state.dialect.events(answer).into_iter().map(Step::Bytes);
+    let steps = events.chain([Step::End]).collect();
+    state.transport.stream(socket, steps).await
+}
+
+fn calls(state: &State) -> Vec<Value> {
+    let bodies = state.bodies.lock().unwrap();
+    bodies.iter().map(|body| serde_json::from_slice(body).unwrap()).collect()
+}
+
 /// Returns an honest answer with honest counts.
-fn usual(dialect: &dyn Dialect, body: &[u8]) -> Answer {
-    let body: Value = serde_json::from_slice(body).unwrap();
-    let messages = dialect.messages(&body);
+fn usual(state: &State) -> Answer {
+    let calls = calls(state);
+    let messages = state.dialect.messages(calls.last().expect("a call"));
     let prompt = messages.last().map(|message| message.content.as_str()).unwrap_or_default();
-    let counted = crate::providers::fake_ollama::count_prompt(&body);
-    match summaries::honest(prompt) {
-        Some(summary) => Answer::of(&[&summary]).counts(counted, 100),
-        None => Answer::of(&["A ", "good ", "answer."]).counts(counted, 4),
-    }
+    let (mut answer, n_tokens) = match summaries::honest(prompt) {
+        Some(summary) => (Answer::of(&[&summary]), 100),
+        None => (Answer::of(&["A ", "good ", "answer."]), 4),
+    };
+    answer.counts = state.dialect.count(&calls);
+    answer.counts["answer"] = n_tokens.into();
+    answer
 }

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn call(name: &str, arguments: Value) -> ToolCall {
-        ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments }
+        ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments, thinking: None }
     }
 
     fn outcome(call: &ToolCall, made: &mut CallCounts) -> Option<Outcome> {

@@ -1,12 +1,17 @@
 //! The servers of the suite: each puts the same answers, refusals and faults into its own format.
 
+mod anthropic;
 mod ollama;
 mod openai;
 
 use dalsegno::providers::Provider;
 use serde_json::Value;
 
-pub use self::{ollama::Ollama, openai::OpenAi};
+pub use self::{
+    anthropic::{Anthropic, COUNT, count_with_cache},
+    ollama::Ollama,
+    openai::OpenAi,
+};
 
 /// The format of a server.
 pub trait Dialect: Sync {
@@ -22,8 +27,8 @@ pub trait Dialect: Sync {
     /// Builds a provider with a window of 4096 tokens that calls this address.
     fn provider(&self, base_url: &str) -> Box<dyn Provider>;
 
-    /// Returns status and body for a request other than a call.
-    fn side(&self, request: &str) -> (u16, Value);
+    /// Returns status and body for a request other than a call. `sent` is the body of the request.
+    fn side(&self, request: &str, sent: &[u8]) -> (u16, Value);
 
     /// Returns the events of an answer, in order.
     fn events(&self, answer: &Answer) -> Vec<Vec<u8>>;
@@ -43,6 +48,22 @@ pub trait Dialect: Sync {
     fn missing_model(&self) -> (u16, String);
 
     fn no_tools(&self) -> (u16, String);
+
+    /// Returns an answer that ends because a filter refused it.
+    fn filter(&self, events: &str) -> String {
+        events.replace("\"stop\"", "\"content_filter\"")
+    }
+
+    /// Returns the counts of an honest server for the last of these calls, in neutral fields.
+    fn count(&self, calls: &[Value]) -> Value {
+        let last = calls.last().expect("a call");
+        serde_json::json!({ "prompt": crate::providers::fake_ollama::count_prompt(last) })
+    }
+
+    /// Returns the header with the key, in small letters.
+    fn key_header(&self) -> &'static str {
+        "authorization: bearer sk-secret-of-test"
+    }
 
     /// Returns the tokens that a server takes out of its cache.
     fn caches(&self, answer: Answer, cached: u64) -> Answer;

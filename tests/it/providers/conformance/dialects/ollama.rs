@@ -25,7 +25,7 @@ impl Dialect for Ollama {
         Box::new(providers::ollama::Ollama::new(config(base_url)).unwrap())
     }
 
-    fn side(&self, request: &str) -> (u16, Value) {
+    fn side(&self, request: &str, _: &[u8]) -> (u16, Value) {
         match request {
             "GET /api/version" => (200, json!({ "version": "0.33.1" })),
             "POST /api/show" => {

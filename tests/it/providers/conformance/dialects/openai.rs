@@ -63,7 +63,7 @@ impl Dialect for OpenAi {
         Box::new(openai::OpenAi::new(endpoint))
     }
 
-    fn side(&self, request: &str) -> (u16, Value) {
+    fn side(&self, request: &str, _: &[u8]) -> (u16, Value) {
         match request {
             "GET /v1/models" => {
                 let model = json!({ "id": "qwen3:8b", "object": "model", "max_model_len": 4096 });

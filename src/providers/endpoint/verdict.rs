@@ -2,30 +2,62 @@
 
 use std::time::Duration;
 
-use super::reply::{Counts, Reply};
+use super::{Call, Error, Server};
 use crate::{
     providers::{
-        Durations, Outcome, Request, StopReason, Usage,
-        endpoint::{Call, Error, Server},
-        truncation::is_far_below_estimate,
+        Durations, Outcome, Request, StopReason, Usage, truncation::is_far_below_estimate,
     },
-    transcript::{Message, Role},
+    transcript::{Message, Role, ToolCall},
 };
 
 /// One call, with the facts about its model and server.
 #[derive(Debug, Clone)]
-pub(super) struct Plan<'a> {
-    pub(super) request: &'a Request,
-    pub(super) window_tokens: u32,
-    pub(super) server: Server,
+pub(in crate::providers) struct Plan<'a> {
+    pub(in crate::providers) request: &'a Request,
+    pub(in crate::providers) window_tokens: u32,
+    pub(in crate::providers) server: Server,
+}
+
+/// A reply that the server has ended, without the format of its API.
+#[derive(Debug)]
+pub(in crate::providers) struct WholeReply {
+    pub(in crate::providers) text: String,
+    pub(in crate::providers) thinking: String,
+    pub(in crate::providers) calls: Vec<ToolCall>,
+    /// True if the arguments of a call break off.
+    pub(in crate::providers) has_half_a_call: bool,
+    pub(in crate::providers) end: ReplyEnd,
+    pub(in crate::providers) counts: Counts,
+}
+
+/// The server's reason for the end of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::providers) enum ReplyEnd {
+    /// The model has finished, or waits for the results of its calls.
+    Finished,
+    /// The reserve or the window was used up.
+    Cut,
+    /// A filter, or the model itself, refused to answer.
+    Filtered,
+    Failed,
+}
+
+/// Tokens as the server counts them. Invalid numbers are unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::providers) struct Counts {
+    /// The whole prompt, cached tokens included.
+    pub(in crate::providers) prompt: Option<u64>,
+    pub(in crate::providers) answer: Option<u64>,
+    pub(in crate::providers) cache_read: Option<u64>,
+    pub(in crate::providers) cache_creation: Option<u64>,
 }
 
 impl Plan<'_> {
-    pub(super) fn call(&self) -> Call<'_> {
+    pub(in crate::providers) fn call(&self) -> Call<'_> {
         Call { model: &self.request.model, window_tokens: self.window_tokens }
     }
 
-    pub(super) fn check(&self) -> Result<(), Error> {
+    pub(in crate::providers) fn check(&self) -> Result<(), Error> {
         let request = self.request;
         if request.messages.iter().all(|message| message.text.trim().is_empty()) {
             return Err(Error::NothingToSend);
@@ -38,32 +70,34 @@ impl Plan<'_> {
         }
     }
 
-    pub(super) fn outcome(
+    pub(in crate::providers) fn outcome(
         &self,
-        reply: Reply,
+        reply: WholeReply,
         total: Duration,
         first_byte: Duration,
     ) -> Result<Outcome, Error> {
         let usage = self.usage(&reply.counts, !reply.text.is_empty());
-        let reason = reply.finish_reason.clone().unwrap_or_default();
-        if reason == "content_filter" {
-            return Err(Error::Filtered { server: self.server.clone(), usage });
-        }
-        if reason == "error" {
-            let message = "the server gave no reason".to_owned();
-            return Err(Error::FailedInStream { server: self.server.clone(), message });
+        match reply.end {
+            ReplyEnd::Filtered => {
+                return Err(Error::Filtered { server: self.server.clone(), usage });
+            }
+            ReplyEnd::Failed => {
+                let message = "the server gave no reason".to_owned();
+                return Err(Error::FailedInStream { server: self.server.clone(), message });
+            }
+            ReplyEnd::Finished | ReplyEnd::Cut => {}
         }
         self.check_truncation(&reply.counts, usage)?;
-        self.check_content(&reply, &reason, usage)?;
-        let stop = match reason.as_str() {
+        self.check_content(&reply, usage)?;
+        let stop = match reply.end {
             _ if !reply.calls.is_empty() => StopReason::ToolCalls,
-            "length" => StopReason::Length,
+            ReplyEnd::Cut => StopReason::Length,
             _ => StopReason::End,
         };
         Ok(Outcome {
             message: Message {
                 text: reply.text,
-                tool_calls: reply.calls.into_calls(self.request),
+                tool_calls: reply.calls,
                 ..Message::new(Role::Assistant, "")
             },
             thinking: (!reply.thinking.is_empty()).then_some(reply.thinking),
@@ -115,17 +149,17 @@ impl Plan<'_> {
         }
     }
 
-    fn check_content(&self, reply: &Reply, reason: &str, usage: Usage) -> Result<(), Error> {
-        let is_cut = reason == "length" && reply.calls.has_half_a_call();
+    fn check_content(&self, reply: &WholeReply, usage: Usage) -> Result<(), Error> {
+        let was_cut = reply.end == ReplyEnd::Cut;
         let has_answer = !reply.text.trim().is_empty() || !reply.calls.is_empty();
-        if has_answer && !is_cut {
+        if has_answer && !(was_cut && reply.has_half_a_call) {
             return Ok(());
         }
         // LM Studio answers a prompt that is too long with nothing but its count.
         if reply.counts.prompt.is_some_and(|n| n >= u64::from(self.window_tokens)) {
             return Err(self.overflow("the answer was empty".to_owned()));
         }
-        if reason != "length" {
+        if !was_cut {
             return Err(Error::Empty { usage });
         }
         let reserve_tokens = self.request.reserve_tokens;
