@@ -21,7 +21,7 @@ use self::{dialect::Dialect, reply::Reply, verdict::Plan};
 pub use self::{dialect::DialectName, wire::Envelope};
 use super::{
     CallTexts, Capabilities, EventSink, Outcome, Provider, ProviderFuture, Request, SentRequest,
-    Status, TurnFuture,
+    Status, ToldLimits, TurnFuture,
     deadline::CallDeadline,
     endpoint::{Endpoint, Error, WINDOW_TIMEOUT},
     http::{Activity, Step},
@@ -89,6 +89,7 @@ impl OpenAi {
         // The HTTP head may come long before the body: one step lasts until the first byte of the answer itself.
         let mut step = Step::begin(Activity::WaitingForAnswer, first_byte);
         let mut response = self.endpoint.post(CHAT, body, plan.call(), step, deadline).await?;
+        events.send_limits(ToldLimits::of(response.headers()));
         let mut lines = Lines::within(limits::of_answer(plan.request.reserve_tokens));
         let mut reply = Reply::default();
         let mut first_byte_took = None;
@@ -160,6 +161,10 @@ impl Provider for OpenAi {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::OF_HTTP
+    }
+
+    fn credential_name(&self) -> Option<&str> {
+        self.endpoint.config().credential_name()
     }
 
     fn telemetry_name(&self) -> &'static str {

@@ -13,6 +13,7 @@ pub mod entries;
 pub mod make_space;
 pub mod open_turn;
 pub mod outlook;
+pub mod permit;
 pub mod provider_session;
 pub mod request;
 pub mod results;
