@@ -188,6 +188,7 @@ pub async fn run_pool(
                 tokio::join!(
                     serve_turns(config, &services, database, endpoint, &stop),
                     jobs::end_lost_tasks(&services, database, &stop),
+                    services.renew_rate_limits(database, &stop),
                     // Files of sessions are on the hosts that run turns.
                     jobs::remove_old_folders(&services, database, &host, &stop),
                     jobs::remove_erased_files(&services, database, &place, &stop),

@@ -50,6 +50,7 @@ pub struct Config {
     /// The sections `[providers.NAME]`.
     pub endpoints: Vec<providers::endpoint::Config>,
     pub prices: crate::domain::prices::Config,
+    pub rate_limits: crate::domain::rate_limits::Config,
     pub http: crate::http::Config,
     pub log: crate::telemetry::Config,
     pub traces: crate::traces::Config,
@@ -126,6 +127,8 @@ impl Config {
         let sim = layers.section("sim", problems);
         let endpoints = endpoints(&mut layers, problems);
         let prices = layers.section("prices", problems);
+        let rate_limits: Option<crate::domain::rate_limits::Config> =
+            layers.section("rate_limits", problems);
         let http = layers.section("http", problems);
         let log = layers.section("log", problems);
         let traces = layers.section("traces", problems);
@@ -162,6 +165,7 @@ impl Config {
             sim: sim?,
             endpoints: endpoints?,
             prices: prices?,
+            rate_limits: rate_limits?,
             http: http?,
             log: log?,
             traces: traces?,
@@ -219,6 +223,7 @@ impl Config {
         }
         self.check_default_model(checks);
         self.prices.check(checks);
+        self.rate_limits.check(checks);
         self.http.check(checks);
         self.log.check(checks);
         self.traces.check(checks);

@@ -65,6 +65,7 @@ impl From<&Config> for jobs::Sections {
             busy: config.providers,
             providers: config.provider_sections(),
             prices: config.prices.clone(),
+            rate_limits: config.rate_limits.clone(),
             tools: config.into(),
             environment: config.environment.clone(),
         }

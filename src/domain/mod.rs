@@ -55,6 +55,7 @@ pub mod parameters;
 pub mod posts;
 pub mod prices;
 pub mod prompt_versions;
+pub mod rate_limits;
 pub mod reruns;
 pub mod result_schemas;
 pub mod schedules;

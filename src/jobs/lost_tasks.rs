@@ -15,7 +15,7 @@ use super::Services;
 use crate::{
     causes::causes,
     domain::{
-        StatementError, budgets, bulk_actions, erasures, tasks,
+        StatementError, budgets, bulk_actions, erasures, rate_limits, tasks,
         transaction::{begin, commit},
     },
     queue::{self, admin::GoneJob},
@@ -47,6 +47,10 @@ pub async fn end_lost_tasks(services: &Services, pool: &PgPool, stop: &Cancellat
         }
         if let Err(error) = wake_for_budgets(services, pool).await {
             tracing::warn!(error = causes(&error), "cannot look for tasks whose budget has space");
+        }
+        if let Err(error) = rate_limits::tend(pool, services.clock.now()).await {
+            let error = causes(&error);
+            tracing::warn!(error, "cannot look for tasks whose rate limit was removed");
         }
         match bulk_actions::end_lost(pool, services.clock.now()).await {
             Ok(0) => {}

@@ -8,6 +8,7 @@ pub mod deliver_webhook;
 pub mod erase_campaign;
 pub mod expired_session;
 pub mod pool;
+pub mod rate_limit_waits;
 
 mod add_task;
 mod agent_checks;
@@ -26,6 +27,7 @@ mod measure;
 mod old_folders;
 mod ping;
 mod price_basis;
+mod rate_limits;
 mod rerun_turn;
 mod route;
 mod run_turn;
@@ -50,6 +52,7 @@ pub use self::{
     old_folders::{Error as FolderError, SweepCount, remove_old_folders, sweep_folders},
     ping::Ping,
     pool::Pool,
+    rate_limits::RateLimits,
     rerun_turn::rerun_routes,
     run_turn::preview::previews,
     services::{Error, Sections, Services},
@@ -65,6 +68,7 @@ pub fn metrics() -> impl Iterator<Item = Metric> {
         .chain(busy::METRICS)
         .chain(cleanup::METRICS)
         .chain(deliver_webhook::METRICS)
+        .chain(rate_limit_waits::METRICS)
 }
 
 /// Registers every kind of job of this service.

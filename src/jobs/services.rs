@@ -2,6 +2,9 @@
 
 use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
 use super::{
     agent_checks::ignored_key_reasons,
     busy,
@@ -10,6 +13,7 @@ use super::{
     endpoint::Endpoint,
     histories::Histories,
     pool,
+    rate_limits::RateLimits,
     run_turn::{crash_points::CrashPoints, metrics},
     stored_texts::StoredTexts,
 };
@@ -18,7 +22,7 @@ use crate::{
     domain::{
         agents, audit, busy_models, compactions, erasures, facts, memory, mentions, posts,
         prices::{self, Cost, Price},
-        sessions, tasks,
+        rate_limits, sessions, tasks,
         usage::Tokens,
         webhooks,
     },
@@ -55,6 +59,7 @@ pub struct Sections {
     pub busy: busy_models::Config,
     pub providers: providers::Sections,
     pub prices: prices::Config,
+    pub rate_limits: rate_limits::Config,
     pub tools: tools::Sections,
     pub environment: Environment,
 }
@@ -83,6 +88,8 @@ pub struct Services {
     /// Address at which child processes of turns reach these tools.
     pub endpoint: Endpoint,
     pub prices: prices::Config,
+    /// The shares of rate limits that this process has.
+    pub(super) rate_limits: Arc<RateLimits>,
     pub calibrations: Calibrations,
     pub(super) webhooks: deliver_webhook::Sender,
     pub(super) histories: Histories,
@@ -162,6 +169,7 @@ impl Services {
             audit: config.audit,
             keep: config.keep,
             prices: config.prices,
+            rate_limits: Arc::new(RateLimits::new(config.rate_limits)),
             calibrations: Calibrations::default(),
             webhooks: deliver_webhook::Sender::new(&config.webhooks),
             histories: Histories::new(config.worker.histories_mb),
@@ -179,6 +187,11 @@ impl Services {
             #[cfg(not(feature = "test-fakes"))]
             crash_points: CrashPoints::default(),
         }))
+    }
+
+    /// Renews the shares of rate limits, until `stop`.
+    pub async fn renew_rate_limits(&self, pool: &PgPool, stop: &CancellationToken) {
+        self.rate_limits.run(pool, &*self.clock, stop).await;
     }
 
     /// Returns the provider and the model of an agent.

@@ -1,6 +1,6 @@
 //! A call of a model beside the turns, its line in the ledger, and its stored context.
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{
     busy,
+    rate_limits::{CallSize, CallUse, Permit, RateLimits},
     side_context::{self, SideContext},
 };
 use crate::{
@@ -21,6 +22,7 @@ use crate::{
         busy_models::{self, BusyModel, RefusedCall},
         campaigns,
         prices::Cost,
+        rate_limits::CallScope,
         sessions, tasks, text,
         usage::{self, Tokens},
     },
@@ -53,6 +55,7 @@ pub(super) struct SideCall<'a> {
     pub(super) payer: Payer<'a>,
     /// Settings of the backoff while the provider is busy.
     pub(super) busy: busy_models::Config,
+    pub(super) rate_limits: &'a Arc<RateLimits>,
 }
 
 /// The session and the budgets that a call is charged to.
@@ -149,8 +152,17 @@ impl SideCall<'_> {
     /// Makes the call. The caller charges it, and then judges it. After an error there was no call.
     pub(super) async fn call(&self, request: Request) -> Result<MadeCall, Error> {
         let known = self.admit().await?;
+        let mut permit = self.admit_within_limits(&request)?;
         let called_at = self.clock.now();
         let (answered, sent) = side_context::run(self.provider, request, self.cancel.clone()).await;
+        let usage = match &answered {
+            Ok(outcome) => outcome.usage,
+            Err(error) => error.usage.as_deref().copied().unwrap_or_default(),
+        };
+        if answered.as_ref().err().is_none_or(|error| !error.is_unasked) {
+            let counts_cached = self.provider.limits_count_cached_tokens();
+            permit.charge(CallUse { n_calls: 1, usage, counts_cached });
+        }
         Ok(MadeCall { answered, sent, called_at, was_busy: known.is_some() })
     }
 
@@ -193,6 +205,27 @@ impl SideCall<'_> {
         let class = Class::Snooze { after, scope: Scope::Host };
         let error = providers::Error::new("busy", class, known.describe()).before_call();
         Err(Error::NotAsked(error))
+    }
+
+    /// Takes the shares of rate limits. A call for a turn is charged without a wait, because the turn was or will be admitted itself. Others
+    /// wait while a limit is in debt.
+    fn admit_within_limits(&self, request: &Request) -> Result<Permit, Error> {
+        let call = CallScope {
+            provider: self.payer.provider,
+            model: self.model,
+            credential: request.credential.as_deref().or_else(|| self.provider.credential_name()),
+            campaign_id: self.payer.campaign_id,
+        };
+        let size = CallSize {
+            input_tokens: request.estimated_prompt_tokens.unwrap_or_default().into(),
+            output_tokens: request.reserve_tokens.into(),
+        };
+        let must_run = self.payer.task_id.is_some();
+        self.rate_limits.charge_unadmitted(call, size, must_run).map_err(|(limit, after)| {
+            let class = Class::Snooze { after, scope: Scope::Host };
+            let why = limit.describe_wait();
+            Error::NotAsked(providers::Error::new("rate_limit", class, why).before_call())
+        })
     }
 
     /// Records the model as busy. After `busy.is_over` the call counts as failed instead.

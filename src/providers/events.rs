@@ -6,12 +6,14 @@
 
 use tokio::sync::mpsc;
 
-use super::{ModelSpend, SentRequest};
+use super::{ModelSpend, SentRequest, ToldLimits};
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The request, just before it is sent.
     Sent(Box<SentRequest>),
+    /// The limits that the provider tells with its answer.
+    Limits(ToldLimits),
     /// The call is being made.
     Started {
         model: String,
@@ -76,6 +78,13 @@ impl EventSink {
     pub fn send_started(&mut self, model: &str) {
         let model = model.to_owned();
         self.send(Event::Started { model });
+    }
+
+    /// Sends the limits that the provider tells, if it tells any.
+    pub fn send_limits(&mut self, told: ToldLimits) {
+        if told != ToldLimits::default() {
+            self.send(Event::Limits(told));
+        }
     }
 
     pub fn send_status(&mut self, status: Status) {

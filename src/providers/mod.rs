@@ -33,6 +33,7 @@ mod problem;
 mod request;
 mod sections;
 mod thinking;
+mod told_limits;
 mod transcript_chain;
 mod truncation;
 
@@ -54,6 +55,7 @@ pub use self::{
     problem::Problem,
     request::{Options, Purpose, Request, Think, Timeouts},
     sections::{RESERVED_NAMES, Sections},
+    told_limits::{ToldLimit, ToldLimits},
     transcript_chain::{TranscriptChain, TranscriptEntry, TranscriptGrowth},
 };
 
@@ -127,6 +129,16 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
     /// Returns the names of its credentials, in order of preference.
     fn credentials(&self) -> Vec<&str> {
         Vec::new()
+    }
+
+    /// Returns the name of its only credential, for rate limits. A provider with several of them names the one of each conversation.
+    fn credential_name(&self) -> Option<&str> {
+        None
+    }
+
+    /// Returns true if tokens that were read from a prompt cache count towards the provider's limits.
+    fn limits_count_cached_tokens(&self) -> bool {
+        true
     }
 
     /// Returns the reason why no turn can succeed, if there is one. `wants_everything` is true for an agent that bypasses permissions.

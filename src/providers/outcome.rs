@@ -96,6 +96,18 @@ impl Usage {
         self.input.map(|input| input + cached)
     }
 
+    /// Adds the counts of another call. A count is unknown only if both are.
+    pub fn plus(self, other: Self) -> Self {
+        let add =
+            |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).reduce(u64::saturating_add);
+        Self {
+            input: add(self.input, other.input),
+            output: add(self.output, other.output),
+            cache_read: add(self.cache_read, other.cache_read),
+            cache_creation: add(self.cache_creation, other.cache_creation),
+        }
+    }
+
     /// Returns the tokens that the call occupied of its window: prompt and answer.
     pub fn context(&self) -> Option<u64> {
         Some(self.prompt()? + self.output?)

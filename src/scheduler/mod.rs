@@ -29,7 +29,7 @@ use crate::{
         text_search,
         transaction::{begin, commit},
     },
-    jobs::{budget_waits, busy, cleanup},
+    jobs::{budget_waits, busy, cleanup, rate_limit_waits},
     metric::Metric,
     queue::{self, Notices},
 };
@@ -93,6 +93,7 @@ impl Scheduler<'_> {
             publish(self.pool).await;
             busy::publish(self.pool, self.clock).await;
             budget_waits::publish(self.pool).await;
+            rate_limit_waits::publish(self.pool).await;
             request_search_index(self.pool).await;
             let is_well = is_installed && is_dated && has_looked;
             let is_woken = is_set && self.notices.is_hearing();

@@ -25,6 +25,7 @@ use crate::{
         budgets::{self, OwnerKind},
         campaigns::{self, Campaign},
         flows,
+        rate_limits::{self, RateLimitWait},
         sessions::{self, Session},
         tasks::{self, Error, State, Task, TaskWaits, get, reason_and_step, waits_of},
         turns::{self, Turn},
@@ -58,6 +59,8 @@ struct TaskFacts {
     spent: Option<Refusal>,
     /// The refusal of the budget for which it waits; an inner `None`: the budget has space by now.
     budget_wait: Option<Option<Refusal>>,
+    /// Its wait for a rate limit.
+    limit_wait: Option<RateLimitWait>,
     /// The open session of its conversation, or else its own.
     session: Option<Session>,
     last_turn: Option<Turn>,
@@ -121,6 +124,7 @@ async fn load_facts(
         paused_flow,
         spent: spent(&mut *conn, &task, session.as_ref()).await?,
         budget_wait: budget_wait(&mut *conn, &task, &job).await?,
+        limit_wait: limit_wait(&mut *conn, &task, &job).await?,
         session,
         waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),
         cancelled_because,
@@ -187,6 +191,18 @@ async fn pauses(conn: &mut PgConnection, task: &Task) -> Result<Vec<Pause>, Erro
     let mut open = agent_pauses::list_open(conn, task.campaign_id).await?;
     open.retain(|pause| pause.agent == task.agent);
     Ok(open)
+}
+
+/// Finds the rate limit for which a task waits.
+async fn limit_wait(
+    conn: &mut PgConnection,
+    task: &Task,
+    job: &admin::Explanation,
+) -> Result<Option<RateLimitWait>, Error> {
+    match job.state.as_str() {
+        "scheduled" => Ok(rate_limits::wait_of(conn, task.id).await?),
+        _ => Ok(None),
+    }
 }
 
 /// Finds the budget for which a task waits, with its present amounts.

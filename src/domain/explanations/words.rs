@@ -6,6 +6,7 @@ use crate::domain::{
     amount::{Refusal, is_of_task_budget},
     campaigns::Status,
     tasks::{OnFailure, WaitedFor},
+    text::count,
     turns,
 };
 
@@ -143,6 +144,7 @@ impl TaskFacts {
             _ if paused && !runs => self.paused(),
             ([pause, others @ ..], _) if !runs => agent_paused(pause, others),
             _ if self.budget_wait.is_some() => self.waits_for_budget(),
+            _ if self.limit_wait.is_some() => self.waits_for_limit(),
             (_, Some(refusal)) if !runs => (told(refusal), self.job.next.clone()),
             _ => self.on_the_queue(),
         };
@@ -197,6 +199,24 @@ impl TaskFacts {
                 "There is nothing to do: it continues within seconds.".to_owned(),
             ),
         }
+    }
+
+    fn waits_for_limit(&self) -> Reason {
+        let Some(wait) = &self.limit_wait else { return self.on_the_queue() };
+        if wait.is_granted {
+            return (
+                "It has waited for a rate limit, which has space now.".to_owned(),
+                "There is nothing to do: it continues within seconds.".to_owned(),
+            );
+        }
+        let ahead = match wait.n_ahead {
+            0 => "It is the next one.".to_owned(),
+            n => format!("{} before it.", count(n, "task is", "tasks are")),
+        };
+        (
+            format!("It is {}. {ahead}", wait.describe()),
+            "There is nothing to do: it continues by itself, in turn with the other campaigns. To raise the limit, change `rate_limits.rules`.".to_owned(),
+        )
     }
 
     fn paused(&self) -> Reason {
@@ -322,6 +342,7 @@ mod tests {
             flow: None,
             paused_flow: None,
             budget_wait: None,
+            limit_wait: None,
             cancelled_because: None,
             job: admin::Explanation {
                 job_id: 7,

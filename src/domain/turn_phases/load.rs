@@ -14,6 +14,7 @@ use crate::domain::{
     facts,
     memory::{self, ValidEdict},
     parameters::Parameters,
+    rate_limits,
     tasks::{self, State as TaskState, Task},
 };
 
@@ -40,6 +41,8 @@ pub struct TurnInput {
     pub busy_since: Option<DateTime<Utc>>,
     /// Models that have refused calls since they last answered.
     pub busy_models: Vec<BusyModel>,
+    /// Grant of the rate limits, if the task has waited for one.
+    pub limit_grant: Option<rate_limits::Grant>,
     /// True if the agent is paused and may begin no turn.
     pub is_paused: bool,
     /// The task's flow, if it is paused and the task has not begun.
@@ -97,6 +100,8 @@ pub struct LoadParams<'a> {
     pub told_facts: &'a [String],
     /// Maximum size of the facts, in bytes.
     pub facts_max_bytes: i32,
+    /// True if calls have rate limits, so that the task may have waited for one.
+    pub has_rate_limits: bool,
     pub now: DateTime<Utc>,
 }
 
@@ -105,7 +110,8 @@ pub async fn load_task_of_job(
     job_id: i64,
     beside: LoadParams<'_>,
 ) -> Result<TurnInput, tasks::Error> {
-    let LoadParams { readers, edicts_max_bytes, told_facts, facts_max_bytes, now } = beside;
+    let LoadParams { readers, edicts_max_bytes, told_facts, facts_max_bytes, has_rate_limits, now } =
+        beside;
     let row = sqlx::query_file!(
         "src/domain/turn_phases/load.sql",
         job_id,
@@ -114,6 +120,7 @@ pub async fn load_task_of_job(
         edicts_max_bytes,
         told_facts,
         facts_max_bytes,
+        has_rate_limits,
     )
     .fetch_optional(executor)
     .await
@@ -170,6 +177,11 @@ pub async fn load_task_of_job(
         action: "list busy models",
         source: sqlx::Error::Decode(error.into()),
     })?;
+    let limit_grant = row.limit_grant.map(serde_json::from_value).transpose();
+    let limit_grant = limit_grant.map_err(|error| StatementError {
+        action: "read what rate limits have granted to a task",
+        source: sqlx::Error::Decode(error.into()),
+    })?;
     let blackboard = row.blackboard_version.zip(row.blackboard);
     let blackboard = blackboard.map(|(version, document)| BlackboardVersion { version, document });
     Ok(TurnInput {
@@ -188,6 +200,7 @@ pub async fn load_task_of_job(
         facts,
         busy_since: row.busy_since,
         busy_models: busy_models.unwrap_or_default(),
+        limit_grant,
         is_paused: row.is_paused,
         paused_flow: row.paused_flow,
         is_asked_to_stop: row.is_asked_to_stop,

@@ -2,7 +2,7 @@
 -- with a grant; the first edicts that fit, and the names of the others. An edict that alone is too long takes no space from the others.
 -- For agents that are shown facts, also the newest facts about the user that fit.
 -- $1 bigint job · $2 text[] agents that see the blackboard · $3 timestamptz now · $4 integer space for edicts in bytes
--- $5 text[] agents that are shown facts · $6 integer space for facts in bytes
+-- $5 text[] agents that are shown facts · $6 integer space for facts in bytes · $7 boolean are there rate limits
 select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode: Mode", t.state as "state: TaskState", t.prompt, t.result,
        t.result_json, t.result_schema, t.result_fault, t.n_corrections, t.step_fields, t.flow_id,
        t.error, t.budget_micros, t.budget_tokens, t.spent_micros, t.spent_tokens, t.job_id, t.session_id, t.turn, t.created_at,
@@ -19,6 +19,9 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
        (select b.since from dalsegno.busy_tasks as b where b.task_id = t.id and b.until > $3::timestamptz - interval '1 hour')
          as "busy_since?",
        (select json_agg(b) from dalsegno.busy_models as b) as busy_models,
+       case when $7::boolean then (select json_build_object('keys', l.keys, 'amounts', l.amounts)
+                                     from dalsegno.rate_limit_waits as l where l.task_id = t.id and l.granted_at is not null)
+         end as "limit_grant?",
        t.stop_asked_at is not null as "is_asked_to_stop!",
        exists (select from dalsegno.agent_pauses as p
                 where p.agent = t.agent and (p.campaign_id = t.campaign_id or p.campaign_id is null) and p.resumed_at is null)

@@ -66,6 +66,7 @@ impl<'a> Call<'a> {
                 provider: &self.session.provider,
             },
             busy: folder.busy,
+            rate_limits: folder.rate_limits,
         }
     }
 

@@ -32,6 +32,8 @@ pub(super) mod setup;
 mod store;
 mod view;
 
+use std::sync::Arc;
+
 use sqlx::{PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -55,6 +57,7 @@ use crate::{
     domain::{
         agents::Catalogue, busy_models, compactions, prices::Cost, tasks::Task, usage::Tokens,
     },
+    jobs::rate_limits::RateLimits,
     providers::{Provider, Timeouts},
 };
 
@@ -93,6 +96,7 @@ pub struct Folder<'a> {
     pub cost: &'a (dyn Fn(&str, Tokens) -> Cost + Sync),
     /// Settings of the backoff while the provider is busy.
     pub busy: busy_models::Config,
+    pub rate_limits: &'a Arc<RateLimits>,
 }
 
 /// A compaction that is ready to be applied.

@@ -78,5 +78,6 @@ pub fn build_folder<'a>(
         calibration: services.calibrations.of(&route.provider_name, &route.model),
         cost,
         busy: services.busy,
+        rate_limits: &services.rate_limits,
     }
 }

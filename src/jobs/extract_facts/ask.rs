@@ -139,6 +139,7 @@ impl Reader<'_> {
                 provider: &self.route.provider_name,
             },
             busy: self.services.busy,
+            rate_limits: &self.services.rate_limits,
         };
         let (request, cuts) = self.request(question, stretch, call.model);
         let prompt_tokens = u64::from(request.estimated_prompt_tokens.unwrap_or(0));

@@ -117,6 +117,7 @@ async fn answer(run: &Run, services: &Services, rerun: &Rerun) -> Result<(), NoA
             provider: &rerun.provider,
         },
         busy: services.busy,
+        rate_limits: &services.rate_limits,
     };
     let made = match side_call.call(request).await {
         Ok(made) => made,

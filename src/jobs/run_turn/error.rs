@@ -7,7 +7,7 @@ use crate::{
         StatementError, agents::LookupError, amount::Refusal, budgets::ReserveError, class,
         sessions, tasks, turn_phases,
     },
-    jobs::services::REPAIR_PAUSE,
+    jobs::{rate_limits::LimitRefusal, services::REPAIR_PAUSE},
     queue::{BoxError, CommitError, JobError, Run, Stop},
 };
 
@@ -42,6 +42,8 @@ pub(crate) struct BeginRefusal {
     pub(super) budget: Option<Box<Refusal>>,
     /// Set if the provider refuses calls until then.
     pub(super) busy: Option<Busy>,
+    /// Set if the call has no share of a rate limit.
+    pub(super) limit: Option<Box<LimitRefusal>>,
 }
 
 /// A provider that refuses calls for now.
@@ -58,7 +60,7 @@ pub(super) const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
 impl BeginRefusal {
     pub(super) fn for_good(why: impl Into<String>) -> Self {
-        Self { why: why.into(), again_after: None, budget: None, busy: None }
+        Self { why: why.into(), again_after: None, budget: None, busy: None, limit: None }
     }
 
     pub(super) fn later(why: impl Into<String>, after: Duration) -> Self {
@@ -86,6 +88,13 @@ impl From<LookupError> for BeginRefusal {
             LookupError::Broken { .. } => Self::later(error.to_string(), REPAIR_PAUSE),
             LookupError::Unknown { .. } => Self::for_good(error.to_string()),
         }
+    }
+}
+
+impl From<LimitRefusal> for BeginRefusal {
+    fn from(refusal: LimitRefusal) -> Self {
+        let why = refusal.describe();
+        Self { limit: Some(Box::new(refusal)), ..Self::later(why, Duration::ZERO) }
     }
 }
 

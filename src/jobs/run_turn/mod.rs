@@ -52,8 +52,8 @@ use self::{
     call::{calls::ask, history_check},
     commit::{decision, measure, structured_result::StructuredResult, turn::Turn},
     crash_points::CrashPoint,
-    error::Error,
-    gate::{budget, busy, failover, paused, refuse},
+    error::{BeginRefusal, Error},
+    gate::{budget, busy, failover, limits, paused, refuse},
     load::assignment::{self, Assignment},
 };
 use super::Services;
@@ -65,6 +65,9 @@ use crate::{
     },
     queue::{End, HandlerResult, Run, Stop},
 };
+
+/// Leases of a turn whose shares other turns take before it begins again.
+const MAX_LEASES: u32 = 2;
 
 pub(super) async fn run(_: RunTurn, run: Run, services: Arc<Services>) -> HandlerResult {
     match take_turn(&run, &services).await {
@@ -115,7 +118,7 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
     let task = &assignment.task;
     let admitted = busy::admit(run, services, &assignment).await;
     let answered = match admitted {
-        Ok(()) => Box::pin(answer(run, services, &assignment)).await,
+        Ok(()) => Box::pin(answer_within_limits(run, services, &assignment)).await,
         Err(refused) => Err(refused),
     };
     match answered {
@@ -123,6 +126,9 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
         // that itself.
         Err(Error::Refused(_) | Error::Undone(_)) if run.stop_reason() == Some(Stop::Cancelled) => {
             refuse::end_cancelled(run, services, task).await
+        }
+        Err(Error::Refused(BeginRefusal { limit: Some(refusal), .. })) => {
+            limits::wait_for_limit(run, services, task, &refusal).await
         }
         Err(Error::Refused(refused)) => {
             let budget = refused.budget.as_deref().cloned();
@@ -135,6 +141,22 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
         }
         ended => ended,
     }
+}
+
+/// Runs the turn. If it has no share of a rate limit, it leases one and begins again.
+async fn answer_within_limits(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+) -> Result<End, Error> {
+    for _ in 0..MAX_LEASES {
+        match Box::pin(answer(run, services, assignment)).await {
+            Err(Error::Refused(BeginRefusal { limit: Some(refusal), .. }))
+                if limits::has_space_now(run, services, &refusal).await? => {}
+            ended => return ended,
+        }
+    }
+    answer(run, services, assignment).await
 }
 
 /// Begins, calls and commits. Begins again if the estimate does not fit, first with an exact count and then after a
@@ -168,6 +190,7 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         services.crash_points.pass(CrashPoint::AfterBegin).map_err(Error::undone)?;
         let called = ask(run, services, assignment, &mut opened, request).await?;
         let called = history_check::check_history_seen(assignment.route.provider, &opened, called);
+        call::limits::charge(&mut opened, assignment, &called);
         services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
         let n_refused = before.n_refused + 1;
         let keep = make_space::keep_after(n_refused).filter(|_| opened.has_history);

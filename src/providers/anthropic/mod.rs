@@ -144,6 +144,14 @@ impl Provider for Anthropic {
         Capabilities::OF_HTTP
     }
 
+    fn credential_name(&self) -> Option<&str> {
+        self.endpoint.config().credential_name()
+    }
+
+    fn limits_count_cached_tokens(&self) -> bool {
+        false
+    }
+
     fn telemetry_name(&self) -> &'static str {
         "anthropic"
     }

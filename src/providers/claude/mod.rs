@@ -162,6 +162,10 @@ impl Provider for Claude {
         Some(self.config.rollover_percent.into())
     }
 
+    fn limits_count_cached_tokens(&self) -> bool {
+        false
+    }
+
     fn credentials(&self) -> Vec<&str> {
         let credentials = self.surroundings.credentials.iter();
         credentials.map(|credential| credential.name.as_str()).collect()

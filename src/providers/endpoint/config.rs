@@ -153,6 +153,12 @@ impl Config {
         (secs > 0).then(|| Duration::from_secs(secs))
     }
 
+    /// Returns the variable or the file with the key.
+    pub(in crate::providers) fn credential_name(&self) -> Option<&str> {
+        let file = self.credential_file.to_str().filter(|file| !file.is_empty());
+        Some(self.credential_variable.as_str()).filter(|name| !name.is_empty()).or(file)
+    }
+
     pub(super) fn parse_base_url(&self) -> Result<Url, Problem> {
         parse_base_url(self.base_url(), self.kind.base_url())
     }

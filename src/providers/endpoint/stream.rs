@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{Endpoint, Error, Plan};
 use crate::providers::{
-    EventSink, Status,
+    EventSink, Status, ToldLimits,
     deadline::CallDeadline,
     http::{Activity, Step, event_data},
     limits,
@@ -67,6 +67,7 @@ impl Endpoint {
         // The HTTP head may come long before the body: one step lasts until the first byte of the answer itself.
         let mut step = Step::begin(Activity::WaitingForAnswer, first_byte);
         let mut response = self.post(path, body, plan.call(), step, deadline).await?;
+        events.send_limits(ToldLimits::of(response.headers()));
         let mut lines = Lines::within(limits::of_answer(plan.request.reserve_tokens));
         let mut stream = ReplyStream::<R> { reply: R::default(), body: None };
         let mut first_byte_took = None;

@@ -100,6 +100,10 @@ impl Provider for OpenAi {
         Capabilities::OF_HTTP
     }
 
+    fn credential_name(&self) -> Option<&str> {
+        self.endpoint.config().credential_name()
+    }
+
     fn telemetry_name(&self) -> &'static str {
         "openai"
     }

@@ -1,6 +1,9 @@
 //! A conversation with scripted turns and a watched summariser.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use dalsegno::{
     clock::ManualClock,
@@ -20,8 +23,11 @@ use dalsegno::{
         turn_phases::{AnsweredTurn, StartedTurn, TurnEnd},
         usage,
     },
-    jobs::compact_session::{
-        Claimant, Error, Folder, LoadedView, PreparedCompaction, ShowOutcome, apply, prepare,
+    jobs::{
+        RateLimits,
+        compact_session::{
+            Claimant, Error, Folder, LoadedView, PreparedCompaction, ShowOutcome, apply, prepare,
+        },
     },
     providers::{
         Capabilities, EventSink, Provider, ProviderFuture, Purpose, Request, TurnFuture,
@@ -52,6 +58,7 @@ pub struct Setup {
     pub summariser_window_tokens: u64,
     pub clock: ManualClock,
     pub cancel: CancellationToken,
+    pub rate_limits: Arc<RateLimits>,
 }
 
 /// A provider of two simulations: the session's own model, and [`OTHER_MODEL`].
@@ -170,6 +177,7 @@ impl Setup {
             summariser_window_tokens: WINDOW_TOKENS,
             clock: ManualClock::at(noon()),
             cancel: CancellationToken::new(),
+            rate_limits: Arc::new(RateLimits::new(Default::default())),
         }
     }
 
@@ -194,6 +202,7 @@ impl Setup {
             calibration: Calibration::cold(),
             cost: &|_, tokens| Cost { micros: tokens.total() * 3, price: None },
             busy: BUSY,
+            rate_limits: &self.rate_limits,
         }
     }
 

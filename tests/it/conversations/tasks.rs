@@ -246,6 +246,7 @@ async fn a_campaign_created_in_sql_runs_its_tasks_and_has_a_budget() {
         edicts_max_bytes: 0,
         told_facts: &[],
         facts_max_bytes: 0,
+        has_rate_limits: false,
         now: noon(),
     };
     let wanted = dalsegno::domain::turn_phases::load_task_of_job(&world.pool, task.job_id, beside)

@@ -248,6 +248,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "fidelity",
             "manifests",
             "messages",
+            "rate_limits",
             "reruns",
             "session_summaries",
             "sessions",

@@ -28,6 +28,7 @@ mod partial_output;
 mod pressure;
 mod previews;
 mod random_contexts;
+mod rate_limits;
 mod rejected;
 mod reruns;
 mod roles;

@@ -14,6 +14,7 @@ pub mod exact_count;
 pub mod make_space;
 pub mod open_turn;
 pub mod outlook;
+pub mod permit;
 pub mod provider_session;
 pub mod request;
 pub mod results;

@@ -7,6 +7,7 @@ use crate::{
     domain::{sessions::SessionRow, turn_phases::StartedTurn},
     jobs::{
         compact_session::setup::FixedWeight,
+        rate_limits::Permit,
         run_turn::begin::{entries::TurnEntries, provider_session::ProviderBinding, team},
     },
     providers::Request,
@@ -35,6 +36,8 @@ pub struct OpenTurn {
     pub team: Vec<team::ColleagueStatus>,
     /// Place in the transcript that is reserved for the shown posts.
     pub posts_seq: i64,
+    /// The shares of rate limits for its calls.
+    pub permit: Permit,
     /// Span of the previous turn, if traces are on.
     pub before: Option<Context>,
 }

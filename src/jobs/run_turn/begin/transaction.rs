@@ -21,7 +21,7 @@ use crate::{
                 draft::{Draft, DraftParams},
                 open_turn::{BeginResult, CallRecord, NoRoom, OpenTurn},
                 outlook::Outlook,
-                provider_session,
+                permit, provider_session,
                 request::{first_request, reserve},
                 session::{inherit_max_weight, session_events},
                 team, trace,
@@ -99,6 +99,7 @@ async fn open(
 ) -> Result<BeginResult, Error> {
     let now = services.clock.now();
     let bound = provider_session::bind(&mut *conn, services, assignment, &resolved.session).await?;
+    let permit = permit::admit(services, assignment, bound.as_ref(), outlook.estimated_tokens)?;
     let external_id = bound.as_ref().map(|bound| bound.external_id.to_string());
     let minted = bound.as_ref().zip(external_id.as_deref()).map(|(bound, external_session_id)| {
         ProviderSession { external_session_id, credential: &bound.credential }
@@ -155,6 +156,7 @@ async fn open(
         unheard: assembled.unheard,
         words: entries.words,
         team,
+        permit,
         before,
     };
     Ok(BeginResult::Opened(Box::new(opened), request))

@@ -7,6 +7,7 @@ pub mod grants;
 pub mod history_check;
 pub mod interruption;
 pub mod ledger;
+pub mod limits;
 pub mod progress;
 pub mod provider_call;
 pub mod report;

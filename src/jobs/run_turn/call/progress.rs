@@ -118,7 +118,11 @@ impl<'a> Progress<'a> {
 
     pub fn apply_event(&mut self, event: Event) {
         match event {
-            Event::Sent(_) | Event::Started { .. } | Event::Returned | Event::Used(_) => {}
+            Event::Sent(_)
+            | Event::Limits(_)
+            | Event::Started { .. }
+            | Event::Returned
+            | Event::Used(_) => {}
             Event::Text(text) => {
                 self.has_unstored |= !text.trim().is_empty();
                 self.arrived.push_str(&text);

@@ -35,7 +35,7 @@ pub async fn call(
     let stop = run.cancel().child_token();
     let mut answer = assignment.route.provider.run(request, sink, stop.clone());
     let mut asking = interruption::StopCheck::new(run.pool(), assignment.task.id);
-    let (mut is_stopped, mut sent) = (false, None);
+    let (mut is_stopped, mut sent, mut told_limits) = (false, None, None);
     progress.begin_call();
     let result = loop {
         tokio::select! {
@@ -43,6 +43,7 @@ pub async fn call(
             result = &mut answer => break result,
             Some(event) = events.recv() => match event {
                 Event::Sent(request) => sent = Some(request),
+                Event::Limits(told) => told_limits = Some(told),
                 Event::Returned => asking.start_check(),
                 Event::Used(used) => {
                     if let Some(budget) = &mut budget {
@@ -68,6 +69,7 @@ pub async fn call(
     while let Ok(event) = events.try_recv() {
         match event {
             Event::Sent(request) => sent = Some(request),
+            Event::Limits(told) => told_limits = Some(told),
             event => progress.apply_event(event),
         }
     }
@@ -82,6 +84,7 @@ pub async fn call(
         took: began.elapsed(),
         history_check: HistoryCheck::NotProvable,
         is_stopped,
+        told_limits,
         rounds: Rounds::default(),
     }
 }

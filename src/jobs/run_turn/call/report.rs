@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::{
     domain::turns::HistoryCheck,
     jobs::run_turn::call::rounds::record::Rounds,
-    providers::{self, Outcome, SentRequest, Usage},
+    providers::{self, Outcome, SentRequest, ToldLimits, Usage},
 };
 
 /// The result of a call.
@@ -23,6 +23,8 @@ pub struct CallReport {
     pub history_check: HistoryCheck,
     /// True if the turn was stopped between two rounds, because the task's cancellation was requested.
     pub is_stopped: bool,
+    /// Limits that the provider has told with its answer.
+    pub told_limits: Option<ToldLimits>,
     /// Rounds of the turn before this call.
     pub rounds: Rounds,
 }
@@ -38,23 +40,28 @@ impl CallReport {
             took: Duration::ZERO,
             history_check: HistoryCheck::NotProvable,
             is_stopped: false,
+            told_limits: None,
             rounds: Rounds::default(),
         }
     }
 
+    /// Counts the calls of the model that were made.
+    pub fn n_calls(&self) -> u64 {
+        let last = match &self.result {
+            // The provider may have made several calls itself.
+            Ok(outcome) => outcome.conversation.as_ref().map_or(1, |it| it.calls.len().max(1)),
+            Err(error) => usize::from(!error.is_unasked),
+        };
+        u64::try_from(self.rounds.calls.len() + last).unwrap_or(u64::MAX)
+    }
+
     /// Adds up the tokens of all calls, as far as the provider has counted.
     pub fn usage(&self) -> Usage {
-        let last = self.result.as_ref().map(|outcome| outcome.usage).unwrap_or_default();
+        let last = match &self.result {
+            Ok(outcome) => outcome.usage,
+            Err(error) => error.usage.as_deref().copied().unwrap_or_default(),
+        };
         let before = self.rounds.calls.iter().map(|call| call.usage);
-        before.fold(last, |sum, usage| {
-            let add =
-                |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).reduce(u64::saturating_add);
-            Usage {
-                input: add(sum.input, usage.input),
-                output: add(sum.output, usage.output),
-                cache_read: add(sum.cache_read, usage.cache_read),
-                cache_creation: add(sum.cache_creation, usage.cache_creation),
-            }
-        })
+        before.fold(last, Usage::plus)
     }
 }

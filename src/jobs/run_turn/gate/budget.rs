@@ -74,7 +74,7 @@ async fn write(
 }
 
 /// Returns the moment of `dalsegno.never()`: the job waits until `dalsegno.end_snooze()` is called.
-fn never() -> DateTime<Utc> {
+pub fn never() -> DateTime<Utc> {
     let day = NaiveDate::from_ymd_opt(9999, 12, 31).unwrap_or(NaiveDate::MAX);
     day.and_time(chrono::NaiveTime::MIN).and_utc()
 }

@@ -4,5 +4,6 @@
 pub mod budget;
 pub mod busy;
 pub mod failover;
+pub mod limits;
 pub mod paused;
 pub mod refuse;

@@ -18,6 +18,7 @@ use crate::{
         failovers::{FailoverState, ProviderSide},
         memory,
         parameters::Parameters,
+        rate_limits::Grant,
         result_schemas,
         tasks::{self, Predecessor, Task},
         turn_phases::{self, AboutUser, Correction, LoadParams, TurnInput},
@@ -65,6 +66,8 @@ pub struct Assignment<'a> {
     pub busy: Option<BusyModel>,
     /// Start of the task's wait for its provider.
     pub busy_since: Option<DateTime<Utc>>,
+    /// Grant of the rate limits, if the task has waited for one.
+    pub limit_grant: Option<Grant>,
     pub traceparent: Option<String>,
     /// The parameters that hold for the task.
     pub parameters: Option<CallParameters>,
@@ -154,6 +157,7 @@ pub async fn read(
         edicts_max_bytes: services.memory.edicts_max_bytes,
         told_facts: &catalogue.agents_with_facts(),
         facts_max_bytes: services.facts.told_max_bytes,
+        has_rate_limits: services.rate_limits.has_rules(),
         now: services.clock.now(),
     };
     let wanted = turn_phases::load_task_of_job(&mut *conn, job_id, beside).await?;
@@ -194,6 +198,7 @@ impl<'a> Assignment<'a> {
             traceparent,
             busy_since,
             busy_models,
+            limit_grant,
             last_post,
             post_id,
             was_retried,
@@ -233,6 +238,7 @@ impl<'a> Assignment<'a> {
             failover: agent.fallback.is_some().then_some(failover),
             busy: busy_models.into_iter().find(is_own),
             busy_since,
+            limit_grant,
             skills: catalogue.skills_of(&agent),
             parameters: CallParameters::of(&campaign, parameters),
             blackboard: blackboard.and_then(|written| Blackboard::for_agent(&agent, &written)),

@@ -72,7 +72,10 @@ pub async fn ask(
         };
         services.crash_points.pass(CrashPoint::BetweenRounds).map_err(Error::undone)?;
         match next {
-            Next::Ask(next) => request = *next,
+            Next::Ask(next) => {
+                steps.charge_limits();
+                request = *next;
+            }
             Next::End(called) => {
                 progress.end().await;
                 return Ok(steps.end(*called));

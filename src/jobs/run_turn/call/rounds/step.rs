@@ -10,6 +10,7 @@ use crate::{
     domain::{Amount, ids, tasks, usage},
     jobs::{
         Services, measure,
+        rate_limits::CallUse,
         run_turn::{
             begin::{open_turn::OpenTurn, request},
             call::{
@@ -128,6 +129,15 @@ impl<'a> Steps<'a> {
             self.add_message(result(&call, told));
         }
         self.next().await
+    }
+
+    /// Charges the rate limits with the calls so far and the next one. A turn that has begun does not wait for them: later turns do.
+    pub fn charge_limits(&mut self) {
+        let calls = &self.rounds.calls;
+        let n_calls = u64::try_from(calls.len() + 1).unwrap_or(u64::MAX);
+        let usage = calls.iter().map(|call| call.usage).fold(Usage::default(), Usage::plus);
+        let counts_cached = self.assignment.route.provider.limits_count_cached_tokens();
+        self.opened.permit.charge(CallUse { n_calls, usage, counts_cached });
     }
 
     /// Records a call that the provider has refused as too long, and shrinks it.
