@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use reqwest::{
     Client, Method, RequestBuilder, Response, StatusCode, Url,
-    header::{CONTENT_TYPE, HeaderMap, LOCATION},
+    header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderMap, LOCATION},
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, de::IgnoredAny};
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     causes::causes,
-    operations::{FieldError, Operation, Spec, Success, kind_of_status},
+    operations::{Download, FieldError, Operation, Spec, Success, kind_of_status},
     outbound,
 };
 
@@ -91,6 +91,21 @@ impl Remote {
             Failure::failed(anyhow!(words))
         })?;
         Ok((output, is_replay))
+    }
+
+    /// Reads a file.
+    pub(super) async fn download<D: Download>(&self, download: &D) -> Result<Vec<u8>, Failure> {
+        let fields = serde_json::to_value(download);
+        let fields = fields.map_err(|error| Failure::failed(error.into()))?;
+        let response = self.request(&D::SPEC, fields)?.send().await;
+        let response = response.map_err(|error| self.unreachable_failure(error))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = response.bytes().await.map_err(|error| self.unreachable_failure(error))?;
+        match (status.is_success(), headers.contains_key(CONTENT_DISPOSITION)) {
+            (true, true) => Ok(body.into()),
+            (true, false) => Err(self.foreign_server_failure(status)),
+            (false, _) => Err(self.refusal(&D::SPEC, status, &headers, &body)),
+        }
     }
 
     /// Opens a stream after the event with this id. `None`: the stream has ended.

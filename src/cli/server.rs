@@ -26,7 +26,8 @@ use crate::{
     },
     jobs::{self, Services},
     operations::{
-        Admission, Call, FindId, Intake, Listing, MAX_LIMIT, Noun, Operation, Reach, Refusal,
+        Admission, Call, Download, FindId, Intake, Listing, MAX_LIMIT, Noun, Operation, Reach,
+        Refusal,
     },
     tools::Meanings,
     traces::Traces,
@@ -159,6 +160,17 @@ impl Server {
     ) -> Result<O::Output, Failure> {
         let key = self.idempotency_key.as_ref().map(|key| format!("{key}/{part}"));
         self.call_with(key, operation).await
+    }
+
+    /// Reads a file.
+    pub(super) async fn download<D: Download>(&self, download: D) -> Result<Vec<u8>, Failure> {
+        match &self.way {
+            ServerConnection::Local(call) => {
+                let file = download.download(call).await.map_err(without_causes)?;
+                Ok(file.content)
+            }
+            ServerConnection::Remote(remote) => remote.download(&download).await,
+        }
     }
 
     /// Makes a change that has an idempotency key of its own.

@@ -41,6 +41,7 @@ pub struct Config {
     pub facts: crate::domain::facts::Config,
     pub scheduler: crate::domain::schedules::Config,
     pub audit: crate::domain::audit::Config,
+    pub output_files: crate::domain::task_files::Config,
     pub erasures: crate::domain::erasures::Config,
     pub webhooks: crate::domain::webhooks::Config,
     pub providers: crate::domain::busy_models::Config,
@@ -119,6 +120,8 @@ impl Config {
         let facts: Option<crate::domain::facts::Config> = layers.section("facts", problems);
         let scheduler = layers.section("scheduler", problems);
         let audit = layers.section("audit", problems);
+        let output_files: Option<crate::domain::task_files::Config> =
+            layers.section("output_files", problems);
         let erasures = layers.section("erasures", problems);
         let webhooks = layers.section("webhooks", problems);
         let providers = layers.section("providers", problems);
@@ -157,6 +160,7 @@ impl Config {
             facts: facts?,
             scheduler: scheduler?,
             audit: audit?,
+            output_files: output_files?,
             erasures: erasures?,
             webhooks: webhooks?,
             providers: providers?,
@@ -213,6 +217,7 @@ impl Config {
         self.facts.check(checks);
         self.scheduler.check(checks);
         self.audit.check(checks);
+        self.output_files.check(checks);
         self.webhooks.check(checks);
         self.providers.check(checks);
         check_provider("ollama", self.ollama.check(), checks);

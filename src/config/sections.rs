@@ -60,6 +60,7 @@ impl From<&Config> for jobs::Sections {
             facts: config.facts.clone(),
             audit: config.audit.clone(),
             keep: config.queue.keep.clone(),
+            output_files: config.output_files,
             erasures: config.erasures.clone(),
             webhooks: config.webhooks.clone(),
             busy: config.providers,

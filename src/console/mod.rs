@@ -69,6 +69,7 @@ pub fn pages() -> Pages {
         .route("/tasks/selected", get(selection::confirm).post(selection::run))
         .route("/tasks/{id}", get(task::show))
         .route("/tasks/{id}/children", post(task::children::add))
+        .route("/tasks/{id}/files/{name}", get(task::files::download))
         .route("/tasks/{id}/{text}", get(task::text))
         .route("/sessions", get(lists::sessions))
         .route("/sessions/{id}", get(session::show))

@@ -65,6 +65,7 @@ pub mod sessions;
 pub mod sign_ins;
 pub mod statement_error;
 pub mod statuses;
+pub mod task_files;
 pub mod tasks;
 pub mod text;
 pub mod text_query;

@@ -5,6 +5,7 @@
 
 mod auth;
 mod config;
+mod downloads;
 mod guard;
 mod health;
 mod idempotency;
@@ -37,6 +38,7 @@ use self::{
 };
 pub use self::{
     config::Config,
+    downloads::download_response,
     mcp::{bind_turns, run_turns},
     metrics::METRICS,
     openapi::document,

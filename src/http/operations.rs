@@ -1,5 +1,5 @@
-//! Routes of the operations: each reads the input of a request, runs the operation, and answers with its output or
-//! stream.
+//! Routes of the operations: each reads the input of a request, runs the operation, and answers with its output, stream
+//! or file.
 
 use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
 
@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use super::{
     Config, Problem, RouterState,
     auth::{KeyWatch, unauthenticated_fault},
+    downloads::download_response,
     idempotency::{self, REPLAYED},
     input::{items, json, no_body},
     limits::BodyLimit,
@@ -100,6 +101,7 @@ async fn answer(
     let call = call(&entry.spec, &app, &parts, &shared)?;
     match entry.run {
         Run::Once(run) => Ok(success_response(&entry.spec, run(fields, call).await?)),
+        Run::Download(run) => Ok(download_response(run(fields, call).await?)),
         Run::Stream { open, .. } => {
             let last_id = parts.headers.get(LAST_EVENT_ID);
             let last_id = last_id.map(|id| id.to_str().unwrap_or_default().to_owned());

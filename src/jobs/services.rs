@@ -22,7 +22,7 @@ use crate::{
     domain::{
         agents, audit, busy_models, compactions, erasures, facts, memory, mentions, posts,
         prices::{self, Cost, Price},
-        rate_limits, sessions, tasks,
+        rate_limits, sessions, task_files, tasks,
         usage::Tokens,
         webhooks,
     },
@@ -54,6 +54,7 @@ pub struct Sections {
     pub facts: facts::Config,
     pub audit: audit::Config,
     pub keep: queue::Keep,
+    pub output_files: task_files::Config,
     pub erasures: erasures::Config,
     pub webhooks: webhooks::Config,
     pub busy: busy_models::Config,
@@ -81,6 +82,7 @@ pub struct Services {
     pub memory: memory::Config,
     pub facts: facts::Config,
     pub audit: audit::Config,
+    pub output_files: task_files::Config,
     /// Retention of the queue's rows, and of idempotency keys of operations.
     pub keep: queue::Keep,
     /// Settings of the tools that turns call, in this process or over its endpoint.
@@ -167,6 +169,7 @@ impl Services {
             memory: config.memory,
             facts: config.facts,
             audit: config.audit,
+            output_files: config.output_files,
             keep: config.keep,
             prices: config.prices,
             rate_limits: Arc::new(RateLimits::new(config.rate_limits)),

@@ -34,6 +34,7 @@ mod contexts;
 mod costs;
 mod credentials;
 mod deliveries;
+mod download;
 mod estimates;
 mod evals;
 mod event_stream;
@@ -69,6 +70,7 @@ mod sessions;
 mod sign_ins;
 mod spec;
 mod streams;
+mod task_files;
 mod tasks;
 mod text_search;
 mod transaction;
@@ -117,6 +119,7 @@ pub use self::{
     costs::{ListCalls, ReportCosts},
     credentials::{ListCredentials, ResumeCredential},
     deliveries::{ListDeliveries, ReplayDelivery, ShowDelivery, TestWebhook},
+    download::{Download, DownloadedFile},
     estimates::{EstimateSession, EstimateTask},
     evals::{EvalAnswers, ListEvalRuns, RecordEvalRun, ShowEvalRun},
     event_stream::{EventStream, Events, StreamEvent},
@@ -147,8 +150,8 @@ pub use self::{
     memory::{ExportMemory, FindMemory, ListMemory, ListMemoryVersions, SearchMemory, ShowMemory},
     memory_changes::{ImportMemory, ImportedItem, PublishMemory, RevokeMemory},
     operation::{
-        Answer, Change, ChangeOutput, ChangeResult, Entry, JsonOutput, Operation, Run,
-        StreamAnswer, TypeSchema, entry, stream,
+        Answer, Change, ChangeOutput, ChangeResult, Entry, FileAnswer, JsonOutput, Operation, Run,
+        StreamAnswer, TypeSchema, download, entry, stream,
     },
     overview::{Overview, ShowOverview},
     posts::{AddPost, ListPosts, PostOrder, ShowBoardArchive},
@@ -175,6 +178,7 @@ pub use self::{
     sign_ins::{EndSignIn, ListSignIns},
     spec::{Command, MAX_BULK_BYTES, Method, Spec, Success},
     streams::{BEGIN, END, FollowFeed, FollowTask},
+    task_files::{DownloadTaskFile, ListTaskFiles, TaskFiles},
     tasks::{CancelTask, ChangeTaskPriority, ExplainTask, ListTasks, RetryTask, ShowTask},
     text_search::SearchTexts,
     transaction::{
@@ -320,6 +324,8 @@ pub const ALL: &[Entry] = &[
     entry::<AddTask>(),
     entry::<AddManyTasks>(),
     entry::<ShowTask>(),
+    entry::<ListTaskFiles>(),
+    download::<DownloadTaskFile>(),
     stream::<FollowTask>(),
     entry::<HandOut>(),
     entry::<CancelTask>(),

@@ -12,8 +12,8 @@ use utoipa::{
 };
 
 use super::{
-    Call, EventStream, Events, Fields, KeyedOutput, QueueReservation, Refusal, Spec,
-    keyed_calls::CallKey,
+    Call, Download, DownloadedFile, EventStream, Events, Fields, KeyedOutput, QueueReservation,
+    Refusal, Spec, keyed_calls::CallKey,
 };
 use crate::domain::audit::{self, Action};
 
@@ -102,7 +102,7 @@ pub struct ChangeOutput<T> {
 pub struct Entry {
     pub spec: Spec,
     pub input: fn() -> TypeSchema,
-    /// Schema of the output, or of an event's data for a stream.
+    /// Schema of the output, or of an event's data for a stream. None for a download.
     pub output: fn() -> TypeSchema,
     pub run: Run,
 }
@@ -117,11 +117,14 @@ pub enum Run {
         ids: &'static str,
         has_end: bool,
     },
+    Download(fn(Fields, Call) -> FileAnswer),
 }
 
 pub type Answer = BoxFuture<'static, Result<JsonOutput, Refusal>>;
 /// `None`: the caller has received all events.
 pub type StreamAnswer = BoxFuture<'static, Result<Option<Events>, Refusal>>;
+
+pub type FileAnswer = BoxFuture<'static, Result<DownloadedFile, Refusal>>;
 
 /// An output as JSON.
 pub struct JsonOutput {
@@ -215,6 +218,21 @@ pub const fn stream<S: EventStream>() -> Entry {
             ids: S::IDS,
             has_end: S::HAS_END,
         },
+    }
+}
+
+/// Builds the list entry of a download.
+pub const fn download<D: Download>() -> Entry {
+    Entry {
+        spec: D::SPEC,
+        input: described::<D>,
+        output: described::<()>,
+        run: Run::Download(|fields, call| {
+            Box::pin(async move {
+                let download: D = fields.read(&described::<D>)?;
+                download.download(&call).await
+            })
+        }),
     }
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::Usage;
+use super::{OutputLimits, Usage};
 use crate::transcript::Message;
 
 /// The state of a conversation as the last commit left it.
@@ -66,6 +66,8 @@ pub struct Grants {
     pub secrets: Vec<SecretString>,
     /// Folders besides its own that it may work in.
     pub folders: Vec<PathBuf>,
+    /// Limits of the files that are kept of `out/` in its own folder. `None`: none is kept.
+    pub output: Option<OutputLimits>,
     /// Maximum number of model calls in one turn.
     pub max_rounds: Option<u32>,
     /// Maximum cost of one turn. The provider checks it after each of its calls, so one call at most exceeds it.

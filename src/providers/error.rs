@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt, time::Duration};
 
-use super::{ModelSpend, Usage};
+use super::{ModelSpend, OutputFiles, Usage};
 use crate::transcript::Message;
 
 /// A call that failed.
@@ -22,6 +22,8 @@ pub struct Error {
     pub has_acted: bool,
     /// Messages of the model and its tools before it failed, if the provider makes several calls of its own.
     pub said: Vec<Message>,
+    /// Files that the agent had written before it failed.
+    pub files: OutputFiles,
     cause: Box<dyn StdError + Send + Sync>,
 }
 
@@ -101,6 +103,7 @@ impl Error {
             is_unasked: false,
             has_acted: false,
             said: Vec::new(),
+            files: OutputFiles::default(),
             cause: cause.into(),
         }
     }
@@ -128,6 +131,11 @@ impl Error {
 
     pub fn with_said(mut self, said: Vec<Message>) -> Self {
         self.said = said;
+        self
+    }
+
+    pub fn with_files(mut self, files: OutputFiles) -> Self {
+        self.files = files;
         self
     }
 

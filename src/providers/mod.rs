@@ -29,6 +29,7 @@ mod http;
 mod limits;
 mod line_splitter;
 mod outcome;
+mod output_files;
 mod problem;
 mod request;
 mod sections;
@@ -52,6 +53,9 @@ pub use self::{
     error::{Class, Error, Origin, Rebuild, Scope},
     events::{Event, EventSink, Status, UsageSoFar},
     outcome::{Durations, Outcome, StopReason, Usage},
+    output_files::{
+        MAX_SKIPPED, OutputFile, OutputFiles, OutputLimits, OutputSpace, SkipReason, SkippedFile,
+    },
     problem::Problem,
     request::{Options, Purpose, Request, Think, Timeouts},
     sections::{RESERVED_NAMES, Sections},

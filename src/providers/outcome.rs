@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Call, ConversationUpdate, ModelSpend};
+use super::{Call, ConversationUpdate, ModelSpend, OutputFiles};
 use crate::transcript::Message;
 
 /// A whole answer. There are no partial outcomes: a call that breaks off is an error.
@@ -25,6 +25,8 @@ pub struct Outcome {
     pub durations: Durations,
     /// Set if the request had a conversation and the provider keeps it itself.
     pub conversation: Option<Box<ConversationUpdate>>,
+    /// Files that the agent has written in this turn.
+    pub files: OutputFiles,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

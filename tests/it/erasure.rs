@@ -210,7 +210,9 @@ async fn no_trace_of_an_erased_campaign_remains() {
         let question = setup.post(&posts, Some(&key), question).await;
         let answer = json!({ "audience": ["all"], "text": format!("{word} it is."), "reply_to": question["id"] });
         setup.post(&posts, None, answer).await;
-        let prompt = format!("Write of {word}. [[sim: say All about {word}.]]");
+        let prompt = format!(
+            "Write of {word}. [[sim: say All about {word}.]] [[sim: file {word}.txt All of {word}.]]"
+        );
         let labels = (json!([word]), json!({ word: word }));
         let done = json!({ "agent": "copywriter", "prompt": prompt, "tags": labels.0, "metadata": labels.1 });
         let done = setup.ask(campaign, done, &format!("{word}-1")).await;
@@ -315,6 +317,8 @@ async fn no_trace_of_an_erased_campaign_remains() {
         "operation_keys",
         "campaign_versions",
         "task_parameters",
+        "task_files",
+        "file_contents",
     ];
     for table in tables {
         assert!(before.iter().any(|(found, _)| found == table), "{table}: {before:?}");
@@ -364,6 +368,8 @@ async fn no_trace_of_an_erased_campaign_remains() {
     );
     assert_eq!(removed["blackboard_changes"], 40, "{receipt}");
     assert_eq!(removed["posts"], 2, "{receipt}");
+    assert_eq!(removed["task_files"], 1, "{receipt}");
+    assert_eq!(receipt["contents"]["task_files"]["rows"], 1, "{receipt}");
     assert_eq!(removed["campaign_versions"], 1, "{receipt}");
     assert_eq!(removed["memory_items"], 2, "{receipt}");
     assert!(

@@ -334,6 +334,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ("unknown_sign_in", "The sign-in does not exist, or ended more than 30 days ago."),
     ("unknown_step", "The flow has no such step."),
     ("unknown_task", "The task does not exist."),
+    (
+        "unknown_task_file",
+        "The task has no stored file of this name: `dalsegno task files` lists those that are stored, and why others are not.",
+    ),
     ("unknown_template", "No flow template has this name."),
     (
         "unknown_turn",

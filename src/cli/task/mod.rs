@@ -4,6 +4,7 @@ mod add;
 mod add_file;
 mod children;
 mod event_printer;
+mod files;
 mod filter;
 mod many;
 mod show;
@@ -42,6 +43,8 @@ pub(super) enum TaskCommand {
     Ls(Box<List>),
     /// Shows a task with its result and its attempts.
     Show(Show),
+    /// Lists the output files of a task, or saves them to a folder.
+    Files(files::Files),
     /// Adds children to a task; its agent continues after the end of all of them.
     #[command(override_usage = "dalsegno task children [OPTIONS] --file <FILE> <ID> <PROMPT>")]
     Children(Box<children::Children>),
@@ -114,6 +117,7 @@ async fn run_on_server(
     match command {
         TaskCommand::Add(add) => return add::run(add, context, server).await,
         TaskCommand::Children(children) => return children::run(children, context, server).await,
+        TaskCommand::Files(files) => return files::run(files, context, server).await,
         TaskCommand::Ls(list) => {
             let campaign_id = list.filter.campaign_id(context, server).await?;
             let page = |cursor, limit| list.filter.page(campaign_id, cursor, limit);

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::files::format_files;
 use crate::{
     cli::{
         output::{format_fields, format_table},
@@ -97,6 +98,9 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
     let mut text = format_fields(&list);
     if !turns.is_empty() {
         text.push_str(&format!("\n{}", format_turns(turns)));
+    }
+    if !detail.files.is_empty() {
+        text.push_str(&format!("\n{}", format_files(&detail.files)));
     }
     if let Some(result) = &task.result {
         text.push_str(&format!("\n{result}\n"));

@@ -3,6 +3,7 @@
 mod budget;
 pub(super) mod children;
 mod copies;
+pub(super) mod files;
 mod preview;
 mod remedies;
 mod result;
@@ -71,6 +72,7 @@ pub(super) async fn show(
                 (prompt(&detail))
                 (result::show(&page, &detail, &query, attempt).await?)
                 (structured::show(&detail))
+                (files::show(&page, &detail).await?)
                 (preview::show(&page, &detail.task, query.context == "true").await?)
                 (others(&detail))
                 (children::form(&page, &detail).await?)

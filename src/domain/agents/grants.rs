@@ -111,6 +111,12 @@ impl Grants {
             || self.built_in_tools().iter().any(|tool| SENDERS.contains(&tool.as_str()))
     }
 
+    /// Returns true if the agent can write files in its working directory.
+    pub fn can_write_files(&self) -> bool {
+        let mut names = self.tools.iter().map(|rule| tool(rule));
+        names.any(|tool| tool == "Bash" || EDITORS.contains(&tool))
+    }
+
     /// Lists the rules for calls that need no permission. In the mode `acceptEdits`, rules for editing tools without a path are left out:
     /// they would allow changes outside of the agent's own folders.
     pub fn allowed_rules(&self) -> Vec<String> {

@@ -18,7 +18,7 @@ use crate::{
         facts::{self, ExtractFacts},
         failovers, feed, flows, memory, operation_keys, posts,
         reruns::RerunTurn,
-        session_summaries, sessions,
+        session_summaries, sessions, task_files,
         tasks::{self, AddTask},
         webhooks,
     },
@@ -47,6 +47,8 @@ const ITEMS: i64 = 200;
 /// Kinds of queued jobs, besides tasks, that hold texts of a campaign. A running compaction would store its summary after the conversation
 /// is removed. The job of a scheduled task holds its prompt.
 const KINDS: [&str; 4] = [CompactSession::KIND, AddTask::KIND, ExtractFacts::KIND, RerunTurn::KIND];
+/// Files of tasks, each with its content.
+const FILES: i64 = 100;
 const WHY: &str = "the campaign is erased";
 
 impl Step {
@@ -243,6 +245,11 @@ pub async fn next_batch(
             Ok(n_rows == ROWS)
         }
         Step::Tasks => {
+            let n_files = task_files::remove_some(&mut *conn, campaign_id, FILES).await?;
+            if n_files > 0 {
+                count(conn, campaign_id, &[("task_files", n_files)]).await?;
+                return Ok(true);
+            }
             let erased = tasks::erase_some(&mut *conn, campaign_id, ROWS).await?;
             let n_tasks = i64::try_from(erased.ids.len()).unwrap_or(i64::MAX);
             let ids = erased.ids.iter().map(Uuid::to_string);
@@ -299,6 +306,7 @@ pub async fn finish(
     while session_summaries::remove_some(&mut *conn, campaign_id, ROWS).await? == ROWS {}
     // Two removals at once may have left a text that both of them used.
     while context_texts::remove_unused(&mut *conn, ROWS).await? == ROWS {}
+    while task_files::remove_unused(&mut *conn, FILES).await? == FILES {}
     let actions = bulk_actions::erase_texts(&mut *conn, campaign_id).await?;
     let mut subjects: Vec<_> = actions.iter().chain([&campaign_id]).map(Uuid::to_string).collect();
     subjects.extend(audit::subjects_below(&mut *conn, &tasks::lanes_of(campaign_id)).await?);

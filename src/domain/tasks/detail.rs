@@ -11,6 +11,7 @@ use super::{
 };
 use crate::domain::{
     StatementError, feed,
+    task_files::{self, TaskFile},
     turns::{self, Turn},
 };
 
@@ -57,6 +58,9 @@ pub struct Detail {
     /// The fault of the last answer, while the task waits for a corrected one.
     #[serde(default)]
     pub result_fault: Option<String>,
+    /// The output files: those that its agent has written, and those that could not be stored.
+    #[serde(default)]
+    pub files: Vec<TaskFile>,
     /// The attempts that reached a session, in order.
     pub turns: Vec<Turn>,
     /// The tasks that it has added as children, in order, at most 200.
@@ -91,6 +95,7 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
         parameters: parameters_of(&mut *conn, id).await?,
         result_schema: beside.result_schema,
         result_fault: beside.result_fault,
+        files: task_files::list(&mut *conn, id).await?,
         turns: turns::of_task(conn, id).await?,
     })
 }

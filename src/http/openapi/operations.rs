@@ -29,7 +29,7 @@ pub(super) fn add(document: &mut Value) {
             let name = body_name(&input.name, &body);
             schemas[name] = body;
         }
-        if entry.spec.success != Success::NoContent {
+        if entry.spec.success != Success::NoContent && !matches!(entry.run, Run::Download(_)) {
             schemas[&output.name] = serde_json::to_value(output.schema).unwrap_or_default();
             add_others(schemas, output.others);
         }
@@ -86,7 +86,7 @@ fn header(entry: &Entry) -> Option<Value> {
             "The id of the last event that was received: the stream continues after it".to_owned(),
             json!({ "type": "string", "pattern": ids }),
         ),
-        (None, Run::Once(_)) => return None,
+        (None, Run::Once(_) | Run::Download(_)) => return None,
     };
     Some(json!({
         "name": name, "in": "header", "required": false, "description": description, "schema": schema,
@@ -99,6 +99,13 @@ fn responses(entry: &Entry, output: &str) -> Value {
     let mut answer = json!({ "description": "" });
     if spec.success != Success::NoContent {
         answer["content"] = json!({ "application/json": { "schema": reference(output) } });
+    }
+    if let Run::Download(_) = entry.run {
+        let file = json!({ "schema": { "type": "string", "format": "binary" } });
+        let name = "`attachment`, with the name of the file";
+        answer["content"] = json!({ "application/octet-stream": file });
+        answer["headers"]["Content-Disposition"] =
+            json!({ "description": name, "schema": { "type": "string" } });
     }
     if spec.location.is_some() {
         answer["headers"]["Location"] = json!({ "description": "Path of the created resource", "schema": { "type": "string" } });

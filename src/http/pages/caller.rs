@@ -14,7 +14,9 @@ use crate::{
         operations::{CallState, base_call, extension},
         scopes::RequiredScope,
     },
-    operations::{self, Call, Fields, JsonOutput, Operation, Refusal, Run, Spec},
+    operations::{
+        self, Call, Download, DownloadedFile, Fields, JsonOutput, Operation, Refusal, Run, Spec,
+    },
 };
 
 /// The caller of a page, who runs operations with the scopes and the reach of the request.
@@ -78,6 +80,14 @@ impl PageCaller {
         let input = serde_json::to_value(&operation).unwrap_or_default();
         self.check_reach(&O::SPEC, input["id"].as_str()).await?;
         Ok(operation.perform(&self.call).await?.output)
+    }
+
+    /// Reads a file.
+    pub async fn download<D: Download>(&self, download: D) -> Result<DownloadedFile, Refusal> {
+        self.check_scope(&D::SPEC)?;
+        let input = serde_json::to_value(&download).unwrap_or_default();
+        self.check_reach(&D::SPEC, input["id"].as_str()).await?;
+        download.download(&self.call).await
     }
 
     /// Runs a read, or returns `None` if the caller may not: pages leave that part out.

@@ -21,10 +21,11 @@ pub const METRICS: [Metric; 2] = [LAST_SUCCESS, INSTALLED];
 
 const ROWS: &str = CLEANUP_ROWS_DELETED.name;
 
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "audit",
     "campaign_versions",
     "feed",
+    "file_contents",
     "memory_items",
     "messages",
     "operation_keys",
@@ -66,6 +67,10 @@ pub(super) fn removed_audit(n_rows: i64) {
 
 pub(super) fn removed_events(n_rows: i64) {
     counter!(ROWS, "table" => "feed").increment(n_rows.unsigned_abs());
+}
+
+pub(super) fn removed_contents(n_rows: i64) {
+    counter!(ROWS, "table" => "file_contents").increment(n_rows.unsigned_abs());
 }
 
 pub(super) fn removed_memory(n_rows: i64) {

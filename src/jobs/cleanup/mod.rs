@@ -22,6 +22,7 @@ use crate::{
         installation, operation_keys,
         posts::DueBoard,
         sessions::DueSession,
+        task_files,
         transaction::{begin, commit},
         webhooks,
     },
@@ -41,6 +42,8 @@ const SUMMARIES: i64 = 1_000;
 const KEYS: i64 = 2_000;
 /// Replaced versions of campaigns of one transaction, each with two texts.
 const VERSIONS: i64 = 500;
+/// Contents of files of one transaction.
+const CONTENTS: i64 = 100;
 /// Lines of the audit log of one transaction.
 const AUDIT_BATCH: i64 = 5_000;
 
@@ -65,6 +68,7 @@ pub(super) async fn run(_: Cleanup, run: Run, services: Arc<Services>) -> Handle
         remove_old_keys(&run, &services).await?;
         remove_old_versions(&run, &services).await?;
         remove_old_audit(&run, &services).await?;
+        remove_unused_contents(&run, &services).await?;
         record_sizes(&run, &services).await
     };
     let ended = match removed.await {
@@ -277,6 +281,19 @@ async fn remove_old_versions(run: &Run, services: &Services) -> Result<(), Error
         let n_removed = campaigns::remove_old_versions(run.pool(), before, VERSIONS).await?;
         metrics::removed_versions(n_removed);
         if n_removed < VERSIONS {
+            return Ok(());
+        }
+        pause(run, services).await;
+    }
+    Err(Error::Stopped)
+}
+
+/// Removes contents of files that no task has: those that a later turn has replaced.
+async fn remove_unused_contents(run: &Run, services: &Services) -> Result<(), Error> {
+    while !run.cancel().is_cancelled() {
+        let n_removed = task_files::remove_unused(run.pool(), CONTENTS).await?;
+        metrics::removed_contents(n_removed);
+        if n_removed < CONTENTS {
             return Ok(());
         }
         pause(run, services).await;

@@ -10,6 +10,7 @@
 //! | `launch` | flags, variables, folders, and the guard that ends everything the CLI leaves |
 //! | `drive` | the prompt, the output, timeouts, cancellation |
 //! | `verdict` | answer or error, and which |
+//! | `output` | the files that the agent has written to `out/` |
 //! | `meter` | tokens and money as differences |
 //! | `rates` | prices of models, if the CLI does not report a cost |
 //! | `secrets` | removal of secrets from what the CLI says |
@@ -32,6 +33,7 @@ mod folders;
 mod launch;
 mod meter;
 mod neutralise;
+mod output;
 mod prestart;
 mod program;
 mod rates;

@@ -108,6 +108,7 @@ impl Plan<'_> {
             provider_message_id: None,
             durations: Durations { total, first_byte: Some(first_byte), ..Durations::default() },
             conversation: None,
+            files: Default::default(),
             spent: Vec::new(),
         })
     }

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::{
     providers::{
-        Durations, Outcome, Request, StopReason, Usage, truncation::is_far_below_estimate,
+        Durations, Outcome, OutputFiles, Request, StopReason, Usage,
+        truncation::is_far_below_estimate,
     },
     transcript::{Message, Role},
 };
@@ -74,6 +75,7 @@ impl Plan<'_> {
                 answer: end.answer,
             },
             conversation: None,
+            files: OutputFiles::default(),
             spent: Vec::new(),
         })
     }

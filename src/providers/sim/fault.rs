@@ -8,10 +8,11 @@
 //! slow 250         250 ms more                   words 300  an answer of about that many words
 //! say TEXT         answers exactly TEXT
 //! json VALUE       answers this JSON, also as `json VALUE once`
+//! file NAME TEXT   writes this file for the readers of the task; NAME may be a JSON string
 //! call NAME JSON   asks for this tool with these arguments, and is asked again with its result
 //! also NAME JSON   asks for this one together with the call before it
 //! ```
-//! Each but `say` and the last two may end with `once`, `3 times` (the first three calls) or `every 4` (each fourth). Otherwise it always holds.
+//! Each but `say`, `file`, `call` and `also` may end with `once`, `3 times` (the first three calls) or `every 4` (each fourth). Otherwise it always holds.
 //! Several calls are made one after the other. `call` may end with `3 times`, which makes three calls. A request that offers no tools is
 //! answered at once.
 
@@ -43,7 +44,15 @@ pub(super) enum Fault {
     Say(String),
     /// Like `Say`, for answers that differ from call to call.
     Json(String),
+    File(File),
     Call(Call),
+}
+
+/// File that the simulation writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct File {
+    pub(super) name: String,
+    pub(super) text: String,
 }
 
 /// Tool call that the simulation makes.
@@ -122,6 +131,10 @@ impl FromStr for Direction {
         if let Some(answer) = text.strip_prefix("json ") {
             return json_answer(answer).map_err(wrong);
         }
+        if let Some(written) = text.strip_prefix("file ") {
+            let fault = Fault::File(File::parse(written).map_err(wrong)?);
+            return Ok(Self { fault, often: FaultCount::Always });
+        }
         for (verb, is_joined) in [("call ", false), ("also ", true)] {
             if let Some(asked) = text.strip_prefix(verb) {
                 let fault = Fault::Call(Call::parse(asked, is_joined).map_err(wrong)?);
@@ -131,6 +144,21 @@ impl FromStr for Direction {
         let mut words: Vec<&str> = text.split_whitespace().collect();
         let often = take_often(&mut words).map_err(wrong)?;
         Ok(Self { fault: fault(&words).map_err(wrong)?, often })
+    }
+}
+
+impl File {
+    /// Parses `NAME TEXT`. The error is the reason.
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if !text.starts_with('"') {
+            let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+            return Ok(Self { name: name.to_owned(), text: rest.trim().to_owned() });
+        }
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<String>();
+        let name = values.next().transpose().map_err(|error| format!("the name: {error}"))?;
+        let rest = text.get(values.byte_offset()..).unwrap_or_default().trim();
+        Ok(Self { name: name.unwrap_or_default(), text: rest.to_owned() })
     }
 }
 
@@ -204,6 +232,7 @@ fn fault(words: &[&str]) -> Result<Fault, String> {
         ["words", n] => Fault::Words(number(n, "after `words`")?),
         [] => return Err("it names no action".to_owned()),
         ["call" | "also"] => return Err("the name of the tool is missing".to_owned()),
+        ["file"] => return Err("the name of the file is missing".to_owned()),
         [verb @ ("error" | "counts" | "slow" | "words"), ..] => {
             return Err(format!("`{verb}` takes one number"));
         }
@@ -251,6 +280,20 @@ mod tests {
         for wrong in ["call ", "call post {", "call post {} often", "also post {} 2 times"] {
             assert_eq!(call(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_directed_file_has_a_name_and_a_text() {
+        let file = |text: &str| match text.parse::<Direction>().map(|direction| direction.fault) {
+            Ok(Fault::File(file)) => Some((file.name, file.text)),
+            _ => None,
+        };
+        let expected = |name: &str, text: &str| Some((name.to_owned(), text.to_owned()));
+        assert_eq!(file("file a.txt Two words. "), expected("a.txt", "Two words."));
+        assert_eq!(file("file a.txt"), expected("a.txt", ""));
+        assert_eq!(file("file \"a b\\n\" text"), expected("a b\n", "text"));
+        assert_eq!(file("file "), None);
+        assert_eq!(file("file \"open"), None);
     }
 
     #[test]

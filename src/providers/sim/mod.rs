@@ -31,8 +31,8 @@ pub use self::{
 };
 use self::{fault::Fault, script::Script};
 use super::{
-    Capabilities, Durations, EventSink, Outcome, Provider, ProviderFuture, Purpose, Request,
-    Status, StopReason, TurnFuture, Usage,
+    Capabilities, Durations, EventSink, Outcome, OutputFile, OutputFiles, Provider, ProviderFuture,
+    Purpose, Request, Status, StopReason, TurnFuture, Usage,
     deadline::{CallDeadline, GaveUp},
 };
 use crate::transcript::{Message, Role, ToolCall};
@@ -91,7 +91,8 @@ impl Sim {
         }
         let (text, stop) = self.text(&call)?;
         self.stream(&text, events, &patience, call.has(&Fault::Cut)).await?;
-        call.outcome((text, Vec::new()), stop, first_byte, started.elapsed())
+        let outcome = call.outcome((text, Vec::new()), stop, first_byte, started.elapsed())?;
+        Ok(Outcome { files: call.files(), ..outcome })
     }
 
     /// Applies the script and the window, and refuses a call before any time passes.
@@ -222,6 +223,18 @@ impl Call<'_> {
         self.faults.contains(fault)
     }
 
+    /// Returns the files that the directions write. The caller limits them.
+    fn files(&self) -> OutputFiles {
+        let files = self.faults.iter().filter_map(|fault| match fault {
+            Fault::File(file) => {
+                let (name, content) = (file.name.clone().into(), file.text.clone().into());
+                Some(OutputFile { name, content })
+            }
+            _ => None,
+        });
+        OutputFiles { files: files.collect(), ..OutputFiles::default() }
+    }
+
     async fn stall_if_told(&self, patience: &CallDeadline<'_>) -> Result<(), Error> {
         if !self.has(&Fault::Stall) {
             return Ok(());
@@ -267,6 +280,7 @@ impl Call<'_> {
             provider_message_id: None,
             durations: Durations { total, first_byte: Some(first_byte), ..Durations::default() },
             conversation: None,
+            files: OutputFiles::default(),
             spent: Vec::new(),
         })
     }

@@ -74,7 +74,7 @@ async fn runs(pool: &PgPool) -> Vec<CleanupRun> {
     cleanups::list(pool, None, 50).await.unwrap()
 }
 
-async fn wait_for_runs(pool: &PgPool, n_runs: usize) -> Vec<CleanupRun> {
+pub async fn wait_for_runs(pool: &PgPool, n_runs: usize) -> Vec<CleanupRun> {
     eventually("the cleanups have ended", async || {
         let runs = runs(pool).await;
         (runs.iter().filter(|run| run.ended_at.is_some()).count() == n_runs).then_some(runs)

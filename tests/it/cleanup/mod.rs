@@ -2,6 +2,7 @@
 
 mod boards;
 mod expiry;
+mod files;
 mod folders;
 mod interfaces;
 pub mod job;

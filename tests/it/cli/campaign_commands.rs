@@ -2,11 +2,15 @@
 
 use std::path::Path;
 
+use dalsegno::domain::task_files::{self, NewFiles};
 use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::compact;
-use crate::conversations::world::{TurnSettings, World};
+use crate::{
+    app::noon,
+    conversations::world::{TurnSettings, World},
+};
 
 /// An operation, and a command that calls it.
 pub type Step = (&'static str, Vec<&'static str>);
@@ -20,6 +24,15 @@ pub async fn fill(world: &World) {
     compact(&world.pool, session).await;
     world.keep_sessions().await;
     world.add("Part three.").await;
+    let done: Uuid = sqlx::query_scalar("select id from dalsegno.tasks where prompt = 'Part one.'")
+        .fetch_one(&world.pool)
+        .await
+        .unwrap();
+    let mut files = NewFiles::default();
+    files.add("charts/a.csv", b"a,b");
+    files.add_problem(b"long", "it is too long".to_owned());
+    task_files::store_contents(&world.pool, &files, noon()).await.unwrap();
+    task_files::record(&world.pool, (done, 1), &files, noon()).await.unwrap();
 }
 
 /// Returns the steps in an order in which each has an effect.
@@ -265,6 +278,9 @@ fn tasks() -> Vec<Step> {
         ("list_tasks", vec!["task", "ls", "--after", "TASK", "--limit", "1"]),
         ("show_task", vec!["task", "show", "TASK"]),
         ("show_task", vec!["task", "show", UNKNOWN]),
+        ("list_task_files", vec!["task", "files", "DONE"]),
+        ("list_task_files", vec!["task", "files", UNKNOWN]),
+        ("download_task_file", vec!["task", "files", "DONE", "--save", "saved"]),
         ("explain_task", vec!["task", "explain", "TASK"]),
         ("cancel_task", vec!["task", "cancel", "TASK", "--reason", "moving"]),
         ("retry_task", vec!["task", "retry", "TASK"]),

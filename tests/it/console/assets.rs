@@ -25,6 +25,7 @@ async fn every_route_of_the_console_is_among_the_tested_pages() {
     // Texts and files are no pages. The other ones have a scenery of their own: with keys, compactions, or jobs, webhooks, schedules and erasures.
     let others = [
         "/tasks/{id}/{text}",
+        "/tasks/{id}/files/{name}",
         "/assets/{version}/{name}",
         "/attention",
         "/cost/report.csv",

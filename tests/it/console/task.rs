@@ -1,8 +1,36 @@
 //! The page of a task: its priority and the answers of its attempts.
 
+use dalsegno::domain::task_files::{self, NewFiles};
 use serde_json::json;
 
 use super::{browser::Browser, scenery::Scenery};
+use crate::app::noon;
+
+#[tokio::test]
+async fn the_page_of_a_task_lists_its_files_and_a_link_downloads_one() {
+    let scenery = Scenery::new().await;
+    let path = format!("/tasks/{}", scenery.done);
+    assert!(!scenery.page(&path).await.contains("Output files"));
+    let mut new = NewFiles::default();
+    new.add("charts/<b>.html", b"<script>alert(1)</script>");
+    new.add_problem(b"long", "it is too long".to_owned());
+    task_files::store_contents(&scenery.app.pool, &new, noon()).await.unwrap();
+    task_files::record(&scenery.app.pool, (scenery.done, 1), &new, noon()).await.unwrap();
+    let page = scenery.page(&path).await;
+    let link = format!("{path}/files/charts%2F%3Cb%3E.html");
+    assert!(page.contains(&format!("href=\"{link}\"")), "{page}");
+    assert!(page.contains("charts/&lt;b&gt;.html") && page.contains("Not stored: it is too long"));
+    let file = scenery.app.get(&link).await;
+    assert_eq!((file.status, file.body.as_str()), (200, "<script>alert(1)</script>"));
+    for line in [
+        "content-disposition: attachment; filename=\"_b_.html\"",
+        "content-type: text/plain; charset=utf-8",
+        "x-content-type-options: nosniff",
+    ] {
+        assert!(file.head.contains(line), "{line} in {file:?}");
+    }
+    assert_eq!(scenery.app.get(&format!("{path}/files/none")).await.status, 404);
+}
 
 #[tokio::test]
 async fn the_priority_of_a_waiting_task_is_changed_on_its_page() {

@@ -41,6 +41,7 @@ mod search;
 mod sessions;
 mod slow_clients;
 mod strict_input;
+mod task_files;
 mod tasks;
 mod turns;
 mod webhooks;

@@ -226,7 +226,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "transaction",
         ],
     ),
-    ("log", &["audit", "feed", "operation_keys", "prices", "turn_tokens", "usage"]),
+    ("log", &["audit", "feed", "operation_keys", "prices", "task_files", "turn_tokens", "usage"]),
     ("agents", &["agents", "nodes"]),
     ("campaigns", &["budgets", "campaigns"]),
     ("access", &["keys", "sign_ins"]),

@@ -23,6 +23,7 @@ mod lead;
 mod lost_turns;
 mod ollama;
 mod ollama_rounds;
+pub mod output_files;
 mod parameters;
 mod partial_output;
 mod pressure;

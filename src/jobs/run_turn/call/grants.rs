@@ -11,12 +11,12 @@ use tokio::fs::DirBuilder;
 
 use crate::{
     domain::{
-        agents,
+        agents, task_files,
         turn_phases::StartedTurn,
         turn_tokens::{self, Bearer},
     },
     jobs::{Services, run_turn::load::assignment::Assignment},
-    providers::{self, Class, Grants, Origin, PermissionMode},
+    providers::{self, Class, Grants, Origin, OutputLimits, PermissionMode},
     queue::Run,
     tools,
 };
@@ -73,7 +73,14 @@ pub fn grants_of_file(
         required_servers: required.into_iter().collect(),
         secrets: Vec::new(),
         folders: granted.workspace.then(workspace).into_iter().collect(),
+        output: granted.can_write_files().then(|| output_limits(&services.output_files)),
     })
+}
+
+/// Builds the limits of output files as providers are told.
+pub fn output_limits(config: &task_files::Config) -> OutputLimits {
+    let task_files::Config { max_files, max_file_bytes, max_turn_bytes } = *config;
+    OutputLimits { max_files, max_file_bytes, max_turn_bytes }
 }
 
 /// Issues the token by which the CLI authenticates as this turn.

@@ -178,7 +178,7 @@ fn retry_or_fail(
 mod tests {
     use super::*;
     use crate::{
-        providers::{Durations, Scope, StopReason, Usage},
+        providers::{Durations, OutputFiles, Scope, StopReason, Usage},
         transcript::{Message, Role},
     };
 
@@ -200,6 +200,7 @@ mod tests {
             provider_message_id: None,
             durations: Durations::default(),
             conversation: None,
+            files: OutputFiles::default(),
             spent: Vec::new(),
         })
     }

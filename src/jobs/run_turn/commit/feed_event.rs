@@ -3,17 +3,17 @@
 use serde_json::{Value, json};
 
 use super::{fate::Fate, turn::Turn};
-use crate::domain::{feed, text};
+use crate::domain::{feed, task_files::NewFiles, text};
 
 pub const INTERRUPTED_BY_DRAIN: &str = "the worker was stopped while the turn ran";
 pub const INTERRUPTED_BY_CANCEL: &str = "the task was cancelled while the turn ran";
 
-pub fn event(turn: &Turn<'_>, fate: &Fate) -> feed::New {
+pub fn event(turn: &Turn<'_>, fate: &Fate, files: &NewFiles<'_>) -> feed::New {
     let begun = &turn.opened.begun;
     let n = begun.turn;
     let because = |why: &str| text::make_storable(why.to_owned());
     let (kind, data) = match fate {
-        Fate::Done => (feed::Kind::TurnDone, done_data(turn)),
+        Fate::Done => (feed::Kind::TurnDone, done_data(turn, files)),
         Fate::Cancelled => (
             feed::Kind::TurnInterrupted,
             json!({ "turn": n, "because": INTERRUPTED_BY_CANCEL, "again": false }),
@@ -62,7 +62,7 @@ pub fn event(turn: &Turn<'_>, fate: &Fate) -> feed::New {
     }
 }
 
-fn done_data(turn: &Turn<'_>) -> Value {
+fn done_data(turn: &Turn<'_>, files: &NewFiles<'_>) -> Value {
     let answered = turn.called.result.as_ref().ok();
     let (usage, rounds) = (turn.called.usage(), &turn.called.rounds);
     let continued = answered.and_then(|outcome| outcome.conversation.as_deref());
@@ -77,6 +77,9 @@ fn done_data(turn: &Turn<'_>) -> Value {
     });
     if let Some(value) = turn.structured.value() {
         data["result_json"] = value.clone();
+    }
+    if files.n_files() > 0 {
+        data["files"] = files.n_files().into();
     }
     data
 }

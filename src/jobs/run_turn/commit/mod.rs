@@ -11,6 +11,7 @@ pub mod fate;
 pub mod feed_event;
 pub mod ledger;
 pub mod measure;
+pub mod output_files;
 pub mod provider_session;
 pub mod spans;
 pub mod structured_result;

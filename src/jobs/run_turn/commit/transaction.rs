@@ -18,6 +18,7 @@ use crate::{
         mentions::{self, AgentAnswer, HandedOn},
         messages,
         sessions::State,
+        task_files::{self, NewFiles},
         tasks::{self, RunTurn},
         text,
         turn_phases::{self, AnsweredTurn, Failure, ProviderState, Record, TurnEnd},
@@ -31,7 +32,7 @@ use crate::{
             entries, failover,
             fate::Fate,
             feed_event::{self, INTERRUPTED_BY_CANCEL, INTERRUPTED_BY_DRAIN},
-            ledger, provider_session,
+            ledger, output_files, provider_session,
             structured_result::MISMATCH,
             turn::Turn,
         },
@@ -59,10 +60,12 @@ impl Turn<'_> {
         let new = entries::entries(self, fate);
         let learnt = calibration::learn(self);
         let contexts = Contexts::of(self, fate, &new).map_err(Error::undone)?;
+        let files = output_files::of_call(self.called, &self.services.output_files);
+        self.log_problems(&files);
         self.store_texts(&contexts).await;
         let (mut n_tries, mut wait) = (1, FIRST_WAIT);
         loop {
-            match self.try_end(fate, (&new, &contexts), &learnt).await {
+            match self.try_end(fate, (&new, &contexts, &files), &learnt).await {
                 Err(error) if error.can_retry_write(self.run, n_tries < N_TRIES) => {
                     tracing::warn!(
                         error = causes(&error),
@@ -96,10 +99,16 @@ impl Turn<'_> {
         );
     }
 
+    fn log_problems(&self, files: &NewFiles<'_>) {
+        for (file, reason) in files.problems() {
+            tracing::warn!(task.id = %self.assignment.task.id, file, reason, "cannot store an output file of a turn");
+        }
+    }
+
     async fn try_end(
         &self,
         fate: &Fate,
-        stored: (&[messages::New], &Contexts),
+        stored: (&[messages::New], &Contexts, &NewFiles<'_>),
         learnt: &Lesson,
     ) -> Result<Option<End>, Error> {
         let mut tx = self.run.pool().begin().await.map_err(Error::undone)?;
@@ -149,7 +158,7 @@ impl Turn<'_> {
         &self,
         conn: &mut PgConnection,
         fate: &Fate,
-        (new, contexts): (&[messages::New], &Contexts),
+        (new, contexts, files): (&[messages::New], &Contexts, &NewFiles<'_>),
         learnt: &Lesson,
     ) -> Result<HoldUntil, Error> {
         let now = self.services.clock.now();
@@ -158,7 +167,8 @@ impl Turn<'_> {
         let last = contexts.last.as_ref();
         let manifest = last.map(|record| ledger::manifest(self.opened, self.called, record));
         let record =
-            Record { manifest: manifest.as_ref(), events: &[feed_event::event(self, fate)] };
+            Record { manifest: manifest.as_ref(), events: &[feed_event::event(self, fate, files)] };
+        task_files::store_contents(&mut *conn, files, now).await?;
         if let Some(paused) = self.paused_credential(fate, now) {
             credentials::pause(&mut *conn, &self.assignment.route.provider_name, &paused).await?;
         }
@@ -167,6 +177,10 @@ impl Turn<'_> {
         let ending =
             TurnEnd { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
         self.end_turn(&mut *conn, &ending, fate, (learnt, handed_on.as_ref())).await?;
+        if !files.is_empty() {
+            let written = (self.opened.begun.task_id, self.opened.begun.turn);
+            task_files::record(&mut *conn, written, files, now).await?;
+        }
         self.note_wait(&mut *conn, fate, now).await?;
         self.record_rounds(&mut *conn, contexts, now).await?;
         self.prepare_ahead(&mut *conn, fate, learnt).await?;

@@ -15,7 +15,7 @@ use super::lock::{self, Claim};
 use crate::providers::{
     Grants,
     claude::{
-        Kind,
+        Kind, output,
         transcript::{project_dir, write_private},
     },
 };
@@ -66,6 +66,8 @@ pub(in crate::providers::claude) struct Plan<'a> {
     /// True if the folder stays after the call has ended.
     pub is_kept: bool,
     pub system: &'a str,
+    /// Name of the turn whose output files are kept, if any are. Another attempt at it finds what it has written.
+    pub output_of: Option<&'a str>,
     pub grants: &'a Grants,
 }
 
@@ -101,6 +103,9 @@ impl CallFolder {
         ground.remove_others()?;
         for folder in [ground.config(), ground.cwd.clone(), ground.run(), ground.temporary()] {
             make_private(&folder)?;
+        }
+        if let Some(turn) = plan.output_of {
+            output::begin(&ground.folder, &ground.output(), turn)?;
         }
         let files = ground.files();
         write_private(&files.system_prompt, plan.system.as_bytes())?;
@@ -188,6 +193,11 @@ impl CallFolder {
 
     pub(in crate::providers::claude) fn cwd(&self) -> &Path {
         &self.cwd
+    }
+
+    /// Returns the folder of files for the readers of the task.
+    pub(in crate::providers::claude) fn output(&self) -> PathBuf {
+        self.cwd.join(output::FOLDER)
     }
 
     pub(super) fn config(&self) -> PathBuf {

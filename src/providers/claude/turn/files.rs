@@ -9,12 +9,12 @@ use super::{
         Error,
         drive::TurnOutput,
         launch::Start,
-        neutralise,
+        neutralise, output,
         transcript::{self, LocalState},
     },
     Turn,
 };
-use crate::providers::{Conversation, FileGrowth, Flag, TranscriptFile, TurnStart};
+use crate::providers::{Conversation, FileGrowth, Flag, OutputFiles, TranscriptFile, TurnStart};
 
 /// Parts of a turn that are kept.
 pub(super) struct TurnState {
@@ -105,5 +105,24 @@ impl Turn<'_> {
         let collected = self.blocking("read the transcript", collect).await?;
         let (grown, not_stored) = collected.ok_or(Error::NotPersisted)?;
         Ok(Some(TurnState { head, grown, not_stored }))
+    }
+
+    /// Reads the files that the agent has written for the readers of its task. A failure is logged, because the answer counts without them.
+    pub(super) async fn collect_output(&self) -> OutputFiles {
+        let Some(limits) = self.conversation.grants.output else { return OutputFiles::default() };
+        let (folder, claim) = (self.ground.output(), self.ground.claim());
+        let read = move || {
+            let files = output::read(&folder, limits)?;
+            // Another call would have begun its own files.
+            claim.check().map(|()| files)
+        };
+        match self.blocking("read the output files", read).await {
+            Ok(files) => files,
+            Err(error) => {
+                let session = self.conversation.external_id;
+                tracing::warn!(session.external_id = %session, %error, "cannot read the output files of a turn");
+                OutputFiles::default()
+            }
+        }
     }
 }

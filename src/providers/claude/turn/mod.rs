@@ -74,8 +74,10 @@ impl<'a> Turn<'a> {
         };
         let (sessions, system) = (surroundings.sessions.clone(), request.system.clone());
         let grants = conversation.grants.clone();
+        let output_of = grants.output.map(|_| request.turn.clone());
         let prepare = move || {
-            let plan = Plan { session, call, is_kept, system: &system, grants: &grants };
+            let output_of = output_of.as_deref();
+            let plan = Plan { session, call, is_kept, system: &system, output_of, grants: &grants };
             let ground = CallFolder::prepare(&sessions, &plan)?;
             space::require(&sessions).map(|()| ground)
         };
@@ -122,18 +124,20 @@ impl<'a> Turn<'a> {
             Ok(result) => self.collect_kept(&heard).await.map(|kept| (result, kept)),
             Err(error) => Err(error),
         };
+        let files = self.collect_output().await;
         let outcome = match kept {
             Ok((result, kept)) => {
-                let outcome = self.outcome(&heard, ended, result, kept, spent, meter);
+                let outcome = self.outcome(&heard, ended, (result, kept, files), spent, meter);
                 self.start_ahead(&outcome);
                 Ok(outcome)
             }
-            Err(error) => Err((error, spent)),
+            Err(error) => Err((error, spent, files)),
         };
         self.ground.clear().await;
-        outcome.map_err(|(error, spent)| {
+        outcome.map_err(|(error, spent, files)| {
             let error = prefer_no_space(error, sessions).with_cost(spent);
-            error.with_has_acted(heard.answer.has_acted()).with_said(heard.answer.messages())
+            let error = error.with_has_acted(heard.answer.has_acted());
+            error.with_said(heard.answer.messages()).with_files(files)
         })
     }
 

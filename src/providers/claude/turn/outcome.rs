@@ -13,8 +13,8 @@ use super::{
 };
 use crate::{
     providers::{
-        ConversationUpdate, Durations, Flag, Grants, Meter, ModelSpend, Outcome, StopReason,
-        TurnStart, stream_json::TurnResult,
+        ConversationUpdate, Durations, Flag, Grants, Meter, ModelSpend, Outcome, OutputFiles,
+        StopReason, TurnStart, stream_json::TurnResult,
     },
     transcript::{Message, Role},
 };
@@ -49,8 +49,7 @@ impl Turn<'_> {
         &self,
         heard: &TurnOutput,
         ended: EndReason,
-        result: &TurnResult,
-        kept: Option<TurnState>,
+        (result, kept, files): (&TurnResult, Option<TurnState>, OutputFiles),
         spent: Vec<ModelSpend>,
         meter: Meter,
     ) -> Outcome {
@@ -89,6 +88,7 @@ impl Turn<'_> {
                     flags,
                 })
             }),
+            files,
         }
     }
 }

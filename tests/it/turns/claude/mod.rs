@@ -12,6 +12,7 @@ mod interrupts;
 mod limits;
 mod memory;
 mod nodes;
+mod output_files;
 mod prices;
 mod reruns;
 mod structured_results;

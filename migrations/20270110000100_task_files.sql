@@ -1,0 +1,169 @@
+-- Files of tasks: those that agents write to out/ in their working directory. Contents are stored once, so that other files, too, can refer
+-- to them.
+
+create table dalsegno.file_contents (
+  n_bytes bigint not null,
+  stored_at timestamptz not null,
+  sha256 bytea not null constraint file_contents_sha256_length check (octet_length(sha256) = 32),
+  media_type text not null constraint file_contents_media_type_not_empty check (media_type <> ''),
+  content bytea not null,
+  constraint file_contents_pkey primary key (sha256),
+  constraint file_contents_length check (octet_length(content) = n_bytes)
+);
+comment on table dalsegno.file_contents is 'Contents of files, each stored once. Removed with its last use.';
+comment on column dalsegno.file_contents.media_type is 'By the first bytes of the content.';
+comment on column dalsegno.file_contents.stored_at is 'The last time that it was stored. Its update holds a lock against a removal.';
+
+create table dalsegno.task_files (
+  stored_at timestamptz not null,
+  turn integer not null,
+  task_id uuid not null constraint task_files_task references dalsegno.tasks (id) on delete cascade,
+  sha256 bytea constraint task_files_content references dalsegno.file_contents (sha256),
+  name text collate "C" not null constraint task_files_name_length check (char_length(name) between 1 and 255),
+  problem text,
+  constraint task_files_pkey primary key (task_id, name),
+  constraint task_files_content_or_problem check ((sha256 is null) = (problem is not null))
+);
+comment on table dalsegno.task_files is 'Files that the agents of tasks have written, and those that could not be stored.';
+comment on column dalsegno.task_files.turn is 'The turn that has written it last.';
+comment on column dalsegno.task_files.problem is 'The reason why it is not stored.';
+
+create index task_files_by_content on dalsegno.task_files (sha256) where sha256 is not null;
+
+-- Locked first, and looked at again: a turn that begins to use a content meanwhile is seen, or finds the row gone and stores it again.
+-- Contents whose lock another transaction holds are skipped; the nightly cleanup and the end of an erasure remove what was left.
+create function dalsegno.remove_unused_file_contents(candidates bytea[]) returns bigint
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $body$
+declare
+  unused bytea[];
+  n_removed bigint;
+begin
+  select array_agg(c.sha256) into unused from (
+    select c.sha256 from dalsegno.file_contents as c
+     where c.sha256 = any(candidates)
+       and not exists (select from dalsegno.task_files as f where f.sha256 = c.sha256)
+       for update skip locked) as c;
+  delete from dalsegno.file_contents as c
+   where c.sha256 = any(unused) and not exists (select from dalsegno.task_files as f where f.sha256 = c.sha256);
+  get diagnostics n_removed = row_count;
+  return n_removed;
+end
+$body$;
+comment on function dalsegno.remove_unused_file_contents(bytea[]) is 'Removes those of the contents that no file has.';
+revoke execute on function dalsegno.remove_unused_file_contents(bytea[]) from public;
+
+create function dalsegno.follow_task_files() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $body$
+declare
+  candidates bytea[];
+begin
+  select array_agg(distinct sha256) into candidates from gone where sha256 is not null;
+  if candidates is not null then
+    perform dalsegno.remove_unused_file_contents(candidates);
+  end if;
+  return null;
+end
+$body$;
+comment on function dalsegno.follow_task_files() is 'Removes the contents of files with their last use.';
+
+create trigger task_files_removed after delete on dalsegno.task_files
+  referencing old table as gone for each statement execute function dalsegno.follow_task_files();
+
+-- An erasure counts the files of tasks, and ends when there are none.
+
+create or replace function dalsegno.contents_of_campaign(of_campaign uuid) returns jsonb language sql stable as $body$
+  with texts as (
+    select 'campaign' as kind, '' as place, jsonb_build_array(c.name, c.brief, c.client_context) as row
+      from dalsegno.campaigns as c where c.id = of_campaign
+    union all
+    select 'tasks', t.id::text, jsonb_build_array(t.id, t.agent, t.instance, t.prompt, t.result, t.error)
+      from dalsegno.tasks as t where t.campaign_id = of_campaign
+    union all
+    -- Only where there are some: a campaign from before there were tags has the digests that it had.
+    select 'campaign_labels', '', jsonb_build_array(c.tags, c.metadata)
+      from dalsegno.campaigns as c where c.id = of_campaign and (c.tags <> '{}' or c.metadata <> '{}')
+    union all
+    -- Only of campaigns that were edited: one from before there were versions has the digests that it had.
+    select 'campaign_versions', to_char(v.version, 'FM0000000000000000000'), jsonb_build_array(v.version, v.brief, v.client_context)
+           || case when v.parameters = '{}' then '[]' else jsonb_build_array(v.parameters) end
+      from dalsegno.campaign_versions as v join dalsegno.campaigns as c on c.id = v.campaign_id
+     where v.campaign_id = of_campaign and c.version > 1
+    union all
+    select 'campaign_parameters', '', jsonb_build_array(c.parameters)
+      from dalsegno.campaigns as c where c.id = of_campaign and c.parameters <> '{}'
+    union all
+    select 'task_parameters', p.task_id::text, jsonb_build_array(p.task_id, p.parameters)
+      from dalsegno.task_parameters as p join dalsegno.tasks as t on t.id = p.task_id where t.campaign_id = of_campaign
+    union all
+    -- Only of tasks with a schema or a structured result: others have the digests that they had.
+    select 'task_results', t.id::text, jsonb_build_array(t.id, t.result_schema, t.result_json, t.result_fault)
+      from dalsegno.tasks as t
+     where t.campaign_id = of_campaign and coalesce(t.result_schema::text, t.result_json::text, t.result_fault) is not null
+    union all
+    select 'task_files', f.task_id::text || f.name, jsonb_build_array(f.task_id, f.turn, f.name, encode(f.sha256, 'hex'), f.problem)
+      from dalsegno.task_files as f join dalsegno.tasks as t on t.id = f.task_id where t.campaign_id = of_campaign
+    union all
+    select 'task_labels', l.task_id::text, jsonb_build_array(l.task_id, l.tags, l.metadata)
+      from dalsegno.task_labels as l join dalsegno.tasks as t on t.id = l.task_id where t.campaign_id = of_campaign
+    union all
+    select 'messages', m.session_id::text || to_char(m.seq, 'FM0000000000000000000'),
+           jsonb_build_array(m.session_id, m.seq, m.turn, m.role, m.text, m.tool_call_id, m.tool_name, m.tool_calls)
+      from dalsegno.messages as m join dalsegno.sessions as s on s.id = m.session_id where s.campaign_id = of_campaign
+    union all
+    select 'compactions', c.session_id::text || to_char(c.id, 'FM0000000000000000000'),
+           jsonb_build_array(c.session_id, c.generation, c.summary, c.pins)
+      from dalsegno.compactions as c join dalsegno.sessions as s on s.id = c.session_id where s.campaign_id = of_campaign
+    union all
+    select 'posts', to_char(p.seq, 'FM0000000000000000000'), jsonb_build_array(p.seq, p.id, p.sender, p.audience, p.text)
+      from dalsegno.posts as p where p.campaign_id = of_campaign
+    union all
+    select 'feed', to_char(f.id, 'FM0000000000000000000'), jsonb_build_array(f.id, f.kind, f.data)
+      from dalsegno.feed as f where f.campaign_id = of_campaign
+    union all
+    select 'blackboard_changes', to_char(b.version, 'FM0000000000000000000'), jsonb_build_array(b.version, b.actor, b.agent, b.patch, b.document)
+      from dalsegno.blackboard_changes as b where b.campaign_id = of_campaign
+    union all
+    select 'memory_items', i.id::text, jsonb_build_array(i.id, i.kind, i.owner, i.name, i.version, i.title, i.body)
+      from dalsegno.memory_items as i where i.campaign_id = of_campaign
+    union all
+    select 'memory_versions', v.item_id::text || to_char(v.version, 'FM0000000000000000000'), jsonb_build_array(v.item_id, v.version, v.title, v.body)
+      from dalsegno.memory_versions as v where v.campaign_id = of_campaign
+    union all
+    select 'reruns', r.session_id::text || to_char(r.turn, 'FM0000000000') || to_char(r.number, 'FM0000000000'),
+           jsonb_build_array(r.session_id, r.turn, r.number, r.agent_file, r.answer, r.tool_calls, r.error)
+      from dalsegno.reruns as r join dalsegno.sessions as s on s.id = r.session_id where s.campaign_id = of_campaign
+    union all
+    select 'facts', f.id::text, jsonb_build_array(f.id, f.user_name, f.attribute, f.text)
+      from dalsegno.facts as f where f.campaign_id = of_campaign
+  ), kinds as (
+    select kind, count(*) as n,
+           sha256(string_agg(sha256(convert_to(row::text, 'UTF8')), ''::bytea order by place collate "C")) as digest
+      from texts group by kind
+  )
+  select coalesce(jsonb_object_agg(kind, jsonb_build_object('rows', n, 'sha256', encode(digest, 'hex'))), '{}') from kinds
+$body$;
+
+create or replace function dalsegno.left_of_campaign(of_campaign uuid) returns text[] language sql stable as $body$
+  select array(
+    select l.kind from (values
+      ('sessions', exists (select from dalsegno.sessions as s where s.campaign_id = of_campaign)),
+      ('posts', exists (select from dalsegno.posts as p where p.campaign_id = of_campaign)),
+      ('feed', exists (select from dalsegno.feed as f where f.campaign_id = of_campaign)),
+      ('tasks', exists (select from dalsegno.tasks as t
+                         where t.campaign_id = of_campaign
+                           and (t.prompt <> '(erased)' or t.result <> '(erased)' or t.error <> '(erased)' or t.cancelled_because is not null))),
+      ('task_results', exists (select from dalsegno.tasks as t
+                                where t.campaign_id = of_campaign
+                                  and coalesce(t.result_schema::text, t.result_json::text, t.result_fault, t.step_fields::text) is not null)),
+      ('task_labels', exists (select from dalsegno.task_labels as l join dalsegno.tasks as t on t.id = l.task_id
+                               where t.campaign_id = of_campaign)),
+      ('task_files', exists (select from dalsegno.task_files as f join dalsegno.tasks as t on t.id = f.task_id
+                              where t.campaign_id = of_campaign)),
+      ('task_parameters', exists (select from dalsegno.task_parameters as p join dalsegno.tasks as t on t.id = p.task_id
+                                   where t.campaign_id = of_campaign)),
+      ('blackboard_changes', exists (select from dalsegno.blackboard_changes as b where b.campaign_id = of_campaign)),
+      ('memory_items', exists (select from dalsegno.memory_items as i where i.campaign_id = of_campaign)),
+      ('memory_versions', exists (select from dalsegno.memory_versions as v where v.campaign_id = of_campaign)),
+      ('facts', exists (select from dalsegno.facts as f where f.campaign_id = of_campaign))
+    ) as l (kind, is_left) where l.is_left)
+$body$;
