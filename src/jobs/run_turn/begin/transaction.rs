@@ -157,7 +157,7 @@ async fn open(
         team,
         before,
     };
-    Ok(BeginResult::Opened(Box::new(opened), request))
+    Ok(BeginResult::Opened(Box::new(opened), Box::new(request)))
 }
 
 fn started(session: &SessionRow, assignment: &Assignment<'_>) -> feed::New {
