@@ -171,7 +171,7 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         }
         let began_at = services.clock.now();
         let (mut opened, request) = match begin(run, services, assignment, before).await? {
-            BeginResult::Opened(opened, request) => (opened, request),
+            BeginResult::Opened(opened, request) => (opened, *request),
             BeginResult::NoRoom(no_room) => {
                 if before.is_only_estimated()
                     && let Some(counted) = exact_count::count(run, assignment, &no_room).await

@@ -54,7 +54,7 @@ pub struct CallRecord {
 
 /// The result of a begin.
 pub enum BeginResult {
-    Opened(Box<OpenTurn>, Request),
+    Opened(Box<OpenTurn>, Box<Request>),
     /// The conversation has to shrink first. Only its session is committed.
     NoRoom(Box<NoRoom>),
 }

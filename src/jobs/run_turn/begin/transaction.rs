@@ -159,7 +159,7 @@ async fn open(
         permit,
         before,
     };
-    Ok(BeginResult::Opened(Box::new(opened), request))
+    Ok(BeginResult::Opened(Box::new(opened), Box::new(request)))
 }
 
 fn started(session: &SessionRow, assignment: &Assignment<'_>) -> feed::New {
