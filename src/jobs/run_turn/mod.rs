@@ -154,7 +154,7 @@ async fn answer_within_limits(
             ended => return ended,
         }
     }
-    answer(run, services, assignment).await
+    Box::pin(answer(run, services, assignment)).await
 }
 
 /// Begins, calls and commits. Begins again if the estimate does not fit, and calls again if the provider refuses the
