@@ -156,7 +156,7 @@ async fn answer_within_limits(
             ended => return ended,
         }
     }
-    answer(run, services, assignment).await
+    Box::pin(answer(run, services, assignment)).await
 }
 
 /// Begins, calls and commits. Begins again if the estimate does not fit, first with an exact count and then after a
