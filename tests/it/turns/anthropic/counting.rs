@@ -28,7 +28,7 @@ async fn opaque_prompt(server: &ScriptedServer, first: &str) -> Fixture {
 #[tokio::test]
 async fn a_call_that_seems_too_long_is_counted_before_anything_is_folded() {
     let server = ScriptedServer::playing(&Anthropic, []).await;
-    let fixture = opaque_prompt(&server, "Write part one.").await;
+    let fixture = opaque_prompt(&server, &PART.repeat(100)).await;
     assert_eq!(n_counted(&server), 1);
     assert_eq!((turns(&server).len(), server.calls().len()), (2, 2), "no call for a summary");
     assert_eq!(fixture.count(COMPACTIONS).await, 0);
@@ -45,6 +45,8 @@ async fn a_call_that_is_too_long_by_its_count_is_compacted() {
     let server = ScriptedServer::playing(&Anthropic, []).await;
     let fixture = opaque_prompt(&server, &PART.repeat(620)).await;
     assert_eq!(n_counted(&server), 1);
+    let second = server.calls()[1]["system"].to_string();
+    assert!(!second.contains("You write."), "the summary comes before the turn: {second}");
     assert_eq!(fixture.count(COMPACTIONS).await, 1);
 }
 
