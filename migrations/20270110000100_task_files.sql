@@ -69,6 +69,17 @@ comment on function dalsegno.follow_task_files() is 'Removes the contents of fil
 create trigger task_files_removed after delete on dalsegno.task_files
   referencing old table as gone for each statement execute function dalsegno.follow_task_files();
 
+create function dalsegno.remove_task_files(of_campaign uuid, most bigint) returns bigint language sql volatile as $body$
+  with removed as (
+    delete from dalsegno.task_files
+     where (task_id, name) in (select f.task_id, f.name
+                                 from dalsegno.task_files as f join dalsegno.tasks as t on t.id = f.task_id
+                                where t.campaign_id = of_campaign limit most)
+    returning 1)
+  select count(*) from removed
+$body$;
+comment on function dalsegno.remove_task_files(uuid, bigint) is 'Removes some files of the tasks of a campaign. Returns their number.';
+
 -- An erasure counts the files of tasks, and ends when there are none.
 
 create or replace function dalsegno.contents_of_campaign(of_campaign uuid) returns jsonb language sql stable as $body$

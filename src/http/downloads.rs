@@ -54,7 +54,7 @@ mod tests {
         );
         assert_eq!(
             disposition("ü\"; x=\r\n.sh"),
-            "attachment; filename=\"____ x___.sh\"; filename*=UTF-8''%C3%BC%22%3B%20x%3D%0D%0A.sh"
+            "attachment; filename=\"___ x___.sh\"; filename*=UTF-8''%C3%BC%22%3B%20x%3D%0D%0A.sh"
         );
     }
 }

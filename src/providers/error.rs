@@ -21,9 +21,9 @@ pub struct Error {
     /// True if tools were used before it failed: they may have had effects.
     pub has_acted: bool,
     /// Messages of the model and its tools before it failed, if the provider makes several calls of its own.
-    pub said: Vec<Message>,
+    pub said: Box<[Message]>,
     /// Files that the agent had written before it failed.
-    pub files: OutputFiles,
+    pub files: Box<OutputFiles>,
     cause: Box<dyn StdError + Send + Sync>,
 }
 
@@ -102,8 +102,8 @@ impl Error {
             spent: Vec::new(),
             is_unasked: false,
             has_acted: false,
-            said: Vec::new(),
-            files: OutputFiles::default(),
+            said: Box::default(),
+            files: Box::default(),
             cause: cause.into(),
         }
     }
@@ -130,12 +130,12 @@ impl Error {
     }
 
     pub fn with_said(mut self, said: Vec<Message>) -> Self {
-        self.said = said;
+        self.said = said.into_boxed_slice();
         self
     }
 
     pub fn with_files(mut self, files: OutputFiles) -> Self {
-        self.files = files;
+        self.files = Box::new(files);
         self
     }
 

@@ -103,18 +103,10 @@ pub async fn remove_some(
     campaign_id: Uuid,
     limit: i64,
 ) -> Result<i64, StatementError> {
-    let removed = sqlx::query!(
-        "delete from dalsegno.task_files
-          where (task_id, name) in (select f.task_id, f.name
-                                      from dalsegno.task_files as f join dalsegno.tasks as t on t.id = f.task_id
-                                     where t.campaign_id = $1 limit $2)",
-        campaign_id,
-        limit,
-    )
-    .execute(executor)
-    .await
-    .map_err(StatementError::to("remove the files of a campaign"))?;
-    Ok(removed.rows_affected().cast_signed())
+    sqlx::query_scalar!(r#"select dalsegno.remove_task_files($1, $2) as "n!""#, campaign_id, limit)
+        .fetch_one(executor)
+        .await
+        .map_err(StatementError::to("remove the files of a campaign"))
 }
 
 /// Removes up to `limit` contents that no file has: of files that a later turn has replaced, and those that two removals at once have left.

@@ -121,17 +121,19 @@ impl Reader {
         let opened = opened.map_err(|error| match error {
             Errno::LOOP => not_regular("a symbolic link"),
             Errno::NXIO => not_regular("a socket"),
-            error => unreadable(error.into()),
+            error => unreadable(&error.into()),
         })?;
-        let stat = fstat(&opened).map_err(|error| unreadable(error.into()))?;
+        let stat = fstat(&opened).map_err(|error| unreadable(&error.into()))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => self.read_file(opened).map(|content| {
                 self.found.files.push(OutputFile { name: path.to_owned(), content });
             }),
             FileType::Directory if path.len() > MAX_PATH_BYTES => {
-                Err(unreadable(io::ErrorKind::InvalidFilename.into()))
+                Err(unreadable(&io::ErrorKind::InvalidFilename.into()))
             }
-            FileType::Directory => self.read_folder(&opened, path).map_err(unreadable),
+            FileType::Directory => {
+                self.read_folder(&opened, path).map_err(|error| unreadable(&error))
+            }
             FileType::Fifo => Err(not_regular("a pipe")),
             _ => Err(not_regular("a device")),
         }
@@ -139,11 +141,11 @@ impl Reader {
 
     fn read_file(&mut self, opened: OwnedFd) -> Result<Vec<u8>, SkipReason> {
         let file = File::from(opened);
-        let n_bytes = file.metadata().map_err(unreadable)?.len();
+        let n_bytes = file.metadata().map_err(|error| unreadable(&error))?.len();
         self.space.check(n_bytes)?;
         let mut content = Vec::with_capacity(usize::try_from(n_bytes).unwrap_or_default());
         let most = self.space.max_file_bytes().saturating_add(1);
-        file.take(most).read_to_end(&mut content).map_err(unreadable)?;
+        file.take(most).read_to_end(&mut content).map_err(|error| unreadable(&error))?;
         // It may have grown since.
         let n_bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
         self.space.check(n_bytes)?;
@@ -160,7 +162,7 @@ fn not_regular(kind: &'static str) -> SkipReason {
     SkipReason::NotRegular { kind }
 }
 
-fn unreadable(error: io::Error) -> SkipReason {
+fn unreadable(error: &io::Error) -> SkipReason {
     SkipReason::Unreadable(error.to_string())
 }
 

@@ -13,7 +13,7 @@ use crate::{
 pub fn of_call<'a>(called: &'a CallReport, config: &Config) -> NewFiles<'a> {
     let found = match &called.result {
         Ok(outcome) => &outcome.files,
-        Err(error) => &error.files,
+        Err(error) => &*error.files,
     };
     check(found, config)
 }
