@@ -74,6 +74,8 @@ import type {
   Findings,
   Flow,
   FlowDetail,
+  FlowEstimate,
+  FlowQuestion,
   FlowRetry,
   ForkSession,
   FoundId,
@@ -165,6 +167,7 @@ import type {
   Task,
   TaskDetail,
   TaskExplanation,
+  TaskFiles,
   TaskLimitChange,
   TaskPriority,
   TextHit,
@@ -350,6 +353,16 @@ export abstract class Operations {
   }
 
   /**
+   * Returns an output file of a task.
+   *
+   * Its type follows from its content; texts of all kinds are `text/plain`. A `/` in the name is written as
+   * `%2F` in the path.
+   */
+  downloadTaskFile(taskId: string, fileName: string, options: CallOptions = {}): Promise<string> {
+    return this.call({ method: 'GET', path: `/v1/tasks/${segment(taskId)}/files/${segment(fileName)}`, options });
+  }
+
+  /**
    * Changes the brief, the client context or parameters of a campaign, from the next call on. No session is
    * rebuilt.
    *
@@ -381,6 +394,16 @@ export abstract class Operations {
    */
   eraseCampaign(campaignId: string, body?: EraseCampaign, options: KeyedOptions = {}): Promise<Erasure> {
     return this.call({ method: 'POST', path: `/v1/campaigns/${segment(campaignId)}/erasure`, body, takesKey: true, options });
+  }
+
+  /**
+   * Estimates tokens and cost of a flow that is not started: the sums of its steps.
+   *
+   * Calls no model and changes nothing. Results of earlier steps are unknown, so the input of later steps is
+   * larger than estimated. Of the tasks of a step for each item, the first one is estimated and multiplied.
+   */
+  estimateFlow(campaignId: string, body: FlowQuestion, options: CallOptions = {}): Promise<FlowEstimate> {
+    return this.call({ method: 'POST', path: `/v1/campaigns/${segment(campaignId)}/flows/estimate`, body, options });
   }
 
   /**
@@ -806,6 +829,14 @@ export abstract class Operations {
   }
 
   /**
+   * Lists the output files of a task, by name: those that its agent has written, and those that could not be
+   * stored.
+   */
+  listTaskFiles(taskId: string, options: CallOptions = {}): Promise<TaskFiles> {
+    return this.call({ method: 'GET', path: `/v1/tasks/${segment(taskId)}/files`, options });
+  }
+
+  /**
    * Lists tasks, the newest first.
    *
    * Filters by agent, time, text and the state `done` check each task. A page checks at most 2,000 tasks that
@@ -946,9 +977,9 @@ export abstract class Operations {
     return this.call({ method: 'POST', path: '/v1/bulk-actions/preview', body, options });
   }
 
-  /** Shows what a cleanup would remove now. Reads all expired rows, which can take some time. */
-  previewCleanup(options: CallOptions = {}): Promise<CleanupPreview> {
-    return this.call({ method: 'GET', path: '/v1/cleanup/preview', options });
+  /** Shows what a cleanup would remove. Reads all expired rows, which can take some time. */
+  previewCleanup(query: { at?: string | undefined } = {}, options: CallOptions = {}): Promise<CleanupPreview> {
+    return this.call({ method: 'GET', path: '/v1/cleanup/preview', query, options });
   }
 
   /**

@@ -165,6 +165,7 @@ export type ErrorCode =
   | 'unknown_sign_in'
   | 'unknown_step'
   | 'unknown_task'
+  | 'unknown_task_file'
   | 'unknown_template'
   | 'unknown_turn'
   | 'unknown_version'
@@ -514,6 +515,7 @@ export type AttentionKind =
   | 'broken_agent_files'
   | 'disabled_webhook'
   | 'failing_webhook'
+  | 'failed_deliveries'
   | 'paused_cleanup'
   | 'overdue_cleanup'
   | 'old_transaction';
@@ -1650,6 +1652,21 @@ export interface FlowDetail extends Flow {
   steps: FlowStepTask[];
 }
 
+/** The tokens and the cost that a flow would have. */
+export interface FlowEstimate {
+  /**
+   * The sum of the steps. Its lows and highs are those of all steps at once, so the range is wider than that of
+   * a turn.
+   */
+  charge: ChargeRange;
+  /** The label of all costs. */
+  currency: string;
+  /** The steps in the order of the template. */
+  steps: StepEstimate[];
+  tasks: number;
+  template: string;
+}
+
 export interface FlowImprovement {
   /** The agent that combines the results of the roles, in a fresh session. */
   agent: string;
@@ -1666,6 +1683,11 @@ export interface FlowInput {
   /** True: the input is a list, and a step is repeated for each of its items. */
   is_list: boolean;
   name: string;
+}
+
+export interface FlowQuestion {
+  inputs?: BTreeMap;
+  template: string;
 }
 
 export interface FlowRetry {
@@ -2309,6 +2331,9 @@ export interface PartDiff {
   kind: string;
   /** The reason why the part is sent or left out, after the change; before it for a removed part. */
   reason: string;
+  span_after?: { count?: number | null; from_seq: number; to_seq: number; } | null;
+  /** The messages or posts that it had before and has after, if it is made of those. */
+  span_before?: { count?: number | null; from_seq: number; to_seq: number; } | null;
   tokens_after: number;
   /** Estimated tokens before and after; 0 if it was not sent. */
   tokens_before: number;
@@ -2503,6 +2528,8 @@ export type Provider = string;
 /** A request to a provider. For Claude it is what the CLI is given. */
 export interface ProviderRequest {
   body: string;
+  /** Further headers that the server requires. */
+  headers?: string[];
   /** Header with the key, in which `$KEY` stands for the key; null if the request has none. */
   key_header?: string | null;
   /** SHA-256 of the body. */
@@ -2994,6 +3021,15 @@ export interface SourceText extends SourceFile {
   text?: string | null;
 }
 
+export interface StepEstimate {
+  agent: string;
+  charge?: ChargeRange | null;
+  model: string;
+  provider: string;
+  step: string;
+  tasks: number;
+}
+
 /** One row of a transcript. */
 export interface StoredMessage extends Message {
   created_at: string;
@@ -3081,6 +3117,8 @@ export interface TaskDetail extends Task {
   children?: WaitedFor[];
   /** The task that this one continues. */
   continues_id?: string | null;
+  /** The output files: those that its agent has written, and those that could not be stored. */
+  files?: TaskFile[];
   /** The flow that it is a part of. */
   flow_id?: string | null;
   /** The flow templates that the agent may start in the task. Null: those of the agent's file. */
@@ -3114,6 +3152,26 @@ export interface TaskExplanation {
   next: string;
   state: TaskState;
   task_id: string;
+}
+
+/** A file of a task, or one that could not be stored. */
+export interface TaskFile {
+  /** By its content. Null: it is not stored. */
+  media_type?: string | null;
+  n_bytes?: number | null;
+  /** A relative path, with `/` between its parts. */
+  name: string;
+  /** The reason why it is not stored. */
+  problem?: string | null;
+  /** In hexadecimal. */
+  sha256?: string | null;
+  stored_at: string;
+  /** The turn that has written it last. */
+  turn: number;
+}
+
+export interface TaskFiles {
+  items: TaskFile[];
 }
 
 /** A filter for tasks. Absent keys match everything. */
@@ -3220,6 +3278,11 @@ export interface ToolCall {
   arguments: unknown;
   id: string;
   name: string;
+  /**
+   * Thinking before the call, in the form of the provider that made it. Only that provider reads it, and sends
+   * it back unchanged.
+   */
+  thinking?: unknown;
 }
 
 /** A tool that the service ran for a turn, as the progress of the turn tells. */

@@ -280,6 +280,15 @@ class AsyncOperations:
         answer: models.Webhook = await self._call(Request("POST", f"/v1/webhooks/{segment(webhook_id)}/disable", body=body or None, takes_key=True, key=idempotency_key), models.Webhook)
         return answer
 
+    async def download_task_file(self, task_id: str | UUID, file_name: str, /) -> str:
+        """Returns an output file of a task.
+
+        Its type follows from its content; texts of all kinds are `text/plain`. A `/` in the name is written
+        as `%2F` in the path.
+        """
+        answer: str = await self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/files/{segment(file_name)}"), str)
+        return answer
+
     async def edit_campaign(
         self,
         campaign_id: str | UUID,
@@ -338,6 +347,21 @@ class AsyncOperations:
         A worker erases them. A repeated request returns the same receipt.
         """
         answer: models.Erasure = await self._call(Request("POST", f"/v1/campaigns/{segment(campaign_id)}/erasure", body=body or None, takes_key=True, key=idempotency_key), models.Erasure)
+        return answer
+
+    async def estimate_flow(
+        self,
+        campaign_id: str | UUID,
+        /,
+        **body: Unpack[params.FlowQuestion],
+    ) -> models.FlowEstimate:
+        """Estimates tokens and cost of a flow that is not started: the sums of its steps.
+
+        Calls no model and changes nothing. Results of earlier steps are unknown, so the input of later steps
+        is larger than estimated. Of the tasks of a step for each item, the first one is estimated and
+        multiplied.
+        """
+        answer: models.FlowEstimate = await self._call(Request("POST", f"/v1/campaigns/{segment(campaign_id)}/flows/estimate", body=body), models.FlowEstimate)
         return answer
 
     async def estimate_session(
@@ -998,6 +1022,13 @@ class AsyncOperations:
         answer: Page[models.SignIn] = await self._call(Request("GET", "/v1/sign-ins", query={"cursor": cursor, "limit": limit}), Page[models.SignIn])
         return answer
 
+    async def list_task_files(self, task_id: str | UUID, /) -> models.TaskFiles:
+        """Lists the output files of a task, by name: those that its agent has written, and those that could not
+        be stored.
+        """
+        answer: models.TaskFiles = await self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/files"), models.TaskFiles)
+        return answer
+
     async def list_tasks(
         self,
         *,
@@ -1197,9 +1228,12 @@ class AsyncOperations:
         answer: models.BulkActionPreview = await self._call(Request("POST", "/v1/bulk-actions/preview", body=body), models.BulkActionPreview)
         return answer
 
-    async def preview_cleanup(self) -> models.CleanupPreview:
-        """Shows what a cleanup would remove now. Reads all expired rows, which can take some time."""
-        answer: models.CleanupPreview = await self._call(Request("GET", "/v1/cleanup/preview"), models.CleanupPreview)
+    async def preview_cleanup(self, *, at: datetime | str | None = None) -> models.CleanupPreview:
+        """Shows what a cleanup would remove. Reads all expired rows, which can take some time.
+
+        - `at`: Time of the cleanup. Default: now.
+        """
+        answer: models.CleanupPreview = await self._call(Request("GET", "/v1/cleanup/preview", query={"at": at}), models.CleanupPreview)
         return answer
 
     async def preview_task_context(self, task_id: str | UUID, /) -> models.ContextPreview:

@@ -161,6 +161,7 @@ ErrorCode = Literal[
     "unknown_sign_in",
     "unknown_step",
     "unknown_task",
+    "unknown_task_file",
     "unknown_template",
     "unknown_turn",
     "unknown_version",

@@ -28,6 +28,7 @@ AttentionKind = Literal[
     "broken_agent_files",
     "disabled_webhook",
     "failing_webhook",
+    "failed_deliveries",
     "paused_cleanup",
     "overdue_cleanup",
     "old_transaction",

@@ -1462,6 +1462,22 @@ class FlowDetail(Flow):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FlowEstimate:
+    """The tokens and the cost that a flow would have."""
+
+    charge: ChargeRange
+    """The sum of the steps. Its lows and highs are those of all steps at once, so the range is wider than that
+    of a turn.
+    """
+    currency: str
+    """The label of all costs."""
+    steps: list[StepEstimate]
+    """The steps in the order of the template."""
+    tasks: int
+    template: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class FlowImprovement:
     agent: str
     """The agent that combines the results of the roles, in a fresh session."""
@@ -1945,6 +1961,9 @@ class PartDiff:
     kind: str
     reason: str
     """The reason why the part is sent or left out, after the change; before it for a removed part."""
+    span_after: dict[str, Any] | None = None
+    span_before: dict[str, Any] | None = None
+    """The messages or posts that it had before and has after, if it is made of those."""
     tokens_after: int
     tokens_before: int
     """Estimated tokens before and after; 0 if it was not sent."""
@@ -2092,6 +2111,8 @@ class ProviderRequest:
     """A request to a provider. For Claude it is what the CLI is given."""
 
     body: str
+    headers: list[str] = field(default_factory=list)
+    """Further headers that the server requires."""
     key_header: str | None = None
     """Header with the key, in which `$KEY` stands for the key; null if the request has none."""
     sha256: str
@@ -2532,6 +2553,16 @@ class SourceText(SourceFile):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StepEstimate:
+    agent: str
+    charge: ChargeRange | None = None
+    model: str
+    provider: str
+    step: str
+    tasks: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class StoredMessage(Message):
     """One row of a transcript."""
 
@@ -2586,6 +2617,8 @@ class TaskDetail(Task):
     """The tasks that it has added as children, in order, at most 200."""
     continues_id: str | None = None
     """The task that this one continues."""
+    files: list[TaskFile] = field(default_factory=list)
+    """The output files: those that its agent has written, and those that could not be stored."""
     flow_id: str | None = None
     """The flow that it is a part of."""
     flow_templates: list[str] | None = None
@@ -2621,6 +2654,29 @@ class TaskExplanation:
     """The next step, and who has to take it."""
     state: enums.TaskState
     task_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFile:
+    """A file of a task, or one that could not be stored."""
+
+    media_type: str | None = None
+    """By its content. Null: it is not stored."""
+    n_bytes: int | None = None
+    name: str
+    """A relative path, with `/` between its parts."""
+    problem: str | None = None
+    """The reason why it is not stored."""
+    sha256: str | None = None
+    """In hexadecimal."""
+    stored_at: datetime
+    turn: int
+    """The turn that has written it last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFiles:
+    items: list[TaskFile]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2721,6 +2777,10 @@ class ToolCall:
     arguments: Any = None
     id: str
     name: str
+    thinking: Any = None
+    """Thinking before the call, in the form of the provider that made it. Only that provider reads it, and sends
+    it back unchanged.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

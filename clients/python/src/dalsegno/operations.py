@@ -269,6 +269,15 @@ class Operations:
         answer: models.Webhook = self._call(Request("POST", f"/v1/webhooks/{segment(webhook_id)}/disable", body=body or None, takes_key=True, key=idempotency_key), models.Webhook)
         return answer
 
+    def download_task_file(self, task_id: str | UUID, file_name: str, /) -> str:
+        """Returns an output file of a task.
+
+        Its type follows from its content; texts of all kinds are `text/plain`. A `/` in the name is written
+        as `%2F` in the path.
+        """
+        answer: str = self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/files/{segment(file_name)}"), str)
+        return answer
+
     def edit_campaign(
         self,
         campaign_id: str | UUID,
@@ -321,6 +330,21 @@ class Operations:
         A worker erases them. A repeated request returns the same receipt.
         """
         answer: models.Erasure = self._call(Request("POST", f"/v1/campaigns/{segment(campaign_id)}/erasure", body=body or None, takes_key=True, key=idempotency_key), models.Erasure)
+        return answer
+
+    def estimate_flow(
+        self,
+        campaign_id: str | UUID,
+        /,
+        **body: Unpack[params.FlowQuestion],
+    ) -> models.FlowEstimate:
+        """Estimates tokens and cost of a flow that is not started: the sums of its steps.
+
+        Calls no model and changes nothing. Results of earlier steps are unknown, so the input of later steps
+        is larger than estimated. Of the tasks of a step for each item, the first one is estimated and
+        multiplied.
+        """
+        answer: models.FlowEstimate = self._call(Request("POST", f"/v1/campaigns/{segment(campaign_id)}/flows/estimate", body=body), models.FlowEstimate)
         return answer
 
     def estimate_session(
@@ -961,6 +985,13 @@ class Operations:
         answer: Page[models.SignIn] = self._call(Request("GET", "/v1/sign-ins", query={"cursor": cursor, "limit": limit}), Page[models.SignIn])
         return answer
 
+    def list_task_files(self, task_id: str | UUID, /) -> models.TaskFiles:
+        """Lists the output files of a task, by name: those that its agent has written, and those that could not
+        be stored.
+        """
+        answer: models.TaskFiles = self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/files"), models.TaskFiles)
+        return answer
+
     def list_tasks(
         self,
         *,
@@ -1155,9 +1186,12 @@ class Operations:
         answer: models.BulkActionPreview = self._call(Request("POST", "/v1/bulk-actions/preview", body=body), models.BulkActionPreview)
         return answer
 
-    def preview_cleanup(self) -> models.CleanupPreview:
-        """Shows what a cleanup would remove now. Reads all expired rows, which can take some time."""
-        answer: models.CleanupPreview = self._call(Request("GET", "/v1/cleanup/preview"), models.CleanupPreview)
+    def preview_cleanup(self, *, at: datetime | str | None = None) -> models.CleanupPreview:
+        """Shows what a cleanup would remove. Reads all expired rows, which can take some time.
+
+        - `at`: Time of the cleanup. Default: now.
+        """
+        answer: models.CleanupPreview = self._call(Request("GET", "/v1/cleanup/preview", query={"at": at}), models.CleanupPreview)
         return answer
 
     def preview_task_context(self, task_id: str | UUID, /) -> models.ContextPreview:

@@ -165,6 +165,11 @@ class EstimateTask(TypedDict, total=False):
     session: enums.SessionMode | None
 
 
+class FlowQuestion(TypedDict, total=False):
+    inputs: Mapping[str, str | Sequence[str]]
+    template: Required[str]
+
+
 FlowRetry = TypedDict("FlowRetry", {"from": 'Required[str]'}, total=False)
 
 
