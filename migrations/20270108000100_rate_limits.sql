@@ -109,7 +109,7 @@ declare
 begin
   perform dalsegno.refill_rate_limit(of_key, moment);
   for wait in
-    select w.*, w.amounts[array_position(w.keys, of_key)] as amount
+    select w.*, w.xmin as version, w.amounts[array_position(w.keys, of_key)] as amount
       from dalsegno.rate_limit_waits as w where w.key = of_key and w.granted_at is null order by w.place, w.since, w.task_id
   loop
     perform dalsegno.refill_rate_limit(k.key, moment) from unnest(wait.keys) as k (key) where k.key <> of_key;
@@ -128,8 +128,8 @@ begin
     state := dalsegno.end_snooze(wait.job_id);
     continue when state = 'busy';
     if state = 'over' then
-      -- It was cancelled, or woken for another reason.
-      delete from dalsegno.rate_limit_waits as w where w.task_id = wait.task_id;
+      -- It was cancelled, or woken for another reason. It may wait again by now: then its row has changed, and stays.
+      delete from dalsegno.rate_limit_waits as w where w.task_id = wait.task_id and w.xmin = wait.version;
       continue;
     end if;
     update dalsegno.rate_limits as l set available = l.available - wait.amounts[array_position(wait.keys, l.key)]
@@ -156,7 +156,9 @@ begin
   -- Leases run one after the other. A lease takes about a millisecond.
   perform pg_advisory_xact_lock(hashtextextended('dalsegno.rate_limits', 0));
   -- Workers now count the calls of these turns themselves. A grant that no turn has taken is over after two minutes.
-  delete from dalsegno.rate_limit_waits as w where w.task_id = any (begun) or w.granted_at < moment - interval '2 minutes';
+  -- A task that waits again has no grant: its row stays.
+  delete from dalsegno.rate_limit_waits as w
+   where (w.task_id = any (begun) and w.granted_at is not null) or w.granted_at < moment - interval '2 minutes';
   delete from dalsegno.rate_limit_calls as c where c.until <= moment;
   for one in
     select w.task_id, w.key, w.campaign_id from dalsegno.rate_limit_waits as w where w.place is null order by w.since, w.task_id
@@ -214,13 +216,13 @@ declare
   n_woken integer := 0;
 begin
   for wait in
-    select w.task_id, w.job_id from dalsegno.rate_limit_waits as w
+    select w.task_id, w.job_id, w.xmin as version from dalsegno.rate_limit_waits as w
      where w.granted_at is null and w.since < moment - interval '1 minute'
        and not exists (select from dalsegno.rate_limits as l where l.key = w.key and l.refilled_at > moment - interval '1 minute')
      limit 1000
   loop
     continue when dalsegno.end_snooze(wait.job_id) = 'busy';
-    delete from dalsegno.rate_limit_waits as w where w.task_id = wait.task_id;
+    delete from dalsegno.rate_limit_waits as w where w.task_id = wait.task_id and w.xmin = wait.version;
     n_woken := n_woken + 1;
   end loop;
   if n_woken > 0 then

@@ -34,7 +34,7 @@ class Operation:
     takes_key: bool
     body: Schema | None
     body_required: bool
-    # "json", "text", "events" or "none".
+    # "json", "text", "bytes", "events" or "none".
     answer: str
     answer_schema: Schema | None
 
@@ -212,6 +212,8 @@ def answer_of(item: Schema) -> tuple[str, Schema | None]:
             return "json", schemas[0]
         case "text/event-stream":
             return "events", None
+        case "application/octet-stream":
+            return "bytes", None
         case _:
             return "text", None
 

@@ -315,7 +315,7 @@ def method(inputs: Types, outputs: Types, operation: Operation, define: str, wai
     answer = (
         outputs.of(operation.answer_schema)
         if operation.answer_schema
-        else {"text": "str", "none": "None"}.get(operation.answer, "Any")
+        else {"text": "str", "bytes": "bytes", "none": "None"}.get(operation.answer, "Any")
     )
     built = f"Request({', '.join(request)})"
     match operation.answer:

@@ -157,6 +157,8 @@ def method(api: Api, operation: Operation) -> str:
     if operation.takes_key:
         request.append("takesKey: true")
     options = "StreamOptions" if operation.answer == "events" else "KeyedOptions" if operation.takes_key else "CallOptions"
+    if operation.answer == "bytes":
+        request.append("isBinary: true")
     arguments.append(f"options: {options} = {{}}")
     request.append("options")
     if operation.answer == "events":
@@ -165,7 +167,7 @@ def method(api: Api, operation: Operation) -> str:
         of = (
             type_of(api, operation.answer_schema)
             if operation.answer_schema
-            else {"text": "string", "none": "void"}.get(operation.answer)
+            else {"text": "string", "bytes": "Uint8Array<ArrayBuffer>", "none": "void"}.get(operation.answer)
         )
         answer, call = f"Promise<{of}>", "call"
     code = "\n" + comment(f"{operation.summary}\n\n{operation.description}", "  ")

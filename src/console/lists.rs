@@ -238,7 +238,7 @@ pub(super) async fn task_table(
                         }
                         @if let Some(names) = names { td.campaign { (names.campaign(task.campaign_id)) } }
                         td { (agent(&task.agent, &task.instance)) }
-                        td { (page.view.time(task.created_at)) @if let (State::Failed, Some(at)) = (task.state, task.ended_at) { div."tiny soft" { "failed " (page.view.time(at)) } } }
+                        td { (page.view.time(task.created_at)) @if let (State::Failed, Some(at)) = (task.state, task.ended_at) { div."tiny soft nowrap" { "failed " (page.view.time(at)) } } }
                         td.num { (page.view.money(task.spent_micros)) }
                     }
                 }

@@ -37,7 +37,8 @@ pub struct FlowEstimate {
     pub tasks: i64,
     /// The label of all costs.
     pub currency: String,
-    /// The sum of the steps. Its lows and highs are those of all steps at once, so the range is wider than that of a turn.
+    /// The sum of the steps. Its lows and highs are those of all steps at once, so the range is wider than that of a turn. With a step that
+    /// has no charge, the costs are null.
     pub charge: ChargeRange,
     /// The steps in the order of the template.
     pub steps: Vec<StepEstimate>,
@@ -118,7 +119,7 @@ impl FlowEstimate {
         let next = first.ways.iter().find(|way| way.is_next);
         let charge = next.and_then(|way| way.charge).map(|charge| charge.times(n_tasks));
         self.tasks += n_tasks;
-        self.charge = self.charge.plus(charge.unwrap_or(ChargeRange::ZERO));
+        self.charge = self.charge.plus(charge.unwrap_or(ChargeRange::UNKNOWN));
         self.currency = first.currency;
         let Estimate { agent, provider, model, .. } = first;
         self.steps.push(StepEstimate { step, agent, tasks: n_tasks, provider, model, charge });

@@ -375,7 +375,7 @@ fn each_endpoint_is_a_section_with_the_defaults_of_the_template() {
     let names: Vec<_> = config.endpoints.iter().map(|it| it.name.as_str()).collect();
     assert_eq!(names, ["far", "local", "other"]);
     let [far, local, other] = config.endpoints.as_slice() else { panic!("{names:?}") };
-    assert_eq!((local.window_tokens, other.window_tokens), (32_768, 8192));
+    assert_eq!((local.window_tokens(), other.window_tokens()), (32_768, 8192));
     assert_eq!(local.window_tokens_of("m"), Some(4096));
     assert_ne!(local.dialect, other.dialect);
     assert_eq!((far.ttl_days, config.sessions.ttl_days["far"]), (3, 3));

@@ -14,6 +14,14 @@ def test_run_returns_the_result(client: Client, campaign: str) -> None:
     assert task.turns[0].state == "done" and task.spent_tokens > 0
 
 
+def test_an_output_file_is_bytes(client: Client, campaign: str) -> None:
+    prompt = "[[sim: file report.txt Die Möwe.]]"
+    task = client.run(campaign=campaign, agent="copywriter", instance="files", prompt=prompt)
+    files = client.list_task_files(task.id).items
+    assert [file.name for file in files] == ["report.txt"]
+    assert client.download_task_file(task.id, "report.txt") == "Die Möwe.".encode()
+
+
 async def test_run_returns_the_result_with_asyncio(async_client: AsyncClient, campaign: str) -> None:
     task = await async_client.run(campaign=campaign, agent="copywriter", prompt="[[sim: say The quay is quiet.]]")
     assert (task.state, task.result) == ("done", "The quay is quiet.")

@@ -114,7 +114,7 @@ export class Client extends Operations {
     for (let retries = 0; ; retries += 1) {
       try {
         const response = await this.send(request, AbortSignal.timeout(silenceMs));
-        return (await this.guarded(request, () => answerOf(response))) as T;
+        return (await this.guarded(request, () => answerOf(request, response))) as T;
       } catch (error) {
         await this.retry.waitOrThrow(error, request, retries);
       }
@@ -216,8 +216,9 @@ class Silence {
   }
 }
 
-async function answerOf(response: Response): Promise<unknown> {
+async function answerOf(request: Request, response: Response): Promise<unknown> {
   if (response.status === 204) return undefined;
+  if (request.isBinary) return new Uint8Array(await response.arrayBuffer());
   const isJson = response.headers.get('content-type')?.includes('json');
   return isJson ? response.json() : response.text();
 }

@@ -358,8 +358,8 @@ export abstract class Operations {
    * Its type follows from its content; texts of all kinds are `text/plain`. A `/` in the name is written as
    * `%2F` in the path.
    */
-  downloadTaskFile(taskId: string, fileName: string, options: CallOptions = {}): Promise<string> {
-    return this.call({ method: 'GET', path: `/v1/tasks/${segment(taskId)}/files/${segment(fileName)}`, options });
+  downloadTaskFile(taskId: string, fileName: string, options: CallOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
+    return this.call({ method: 'GET', path: `/v1/tasks/${segment(taskId)}/files/${segment(fileName)}`, isBinary: true, options });
   }
 
   /**

@@ -20,6 +20,8 @@ export interface Request {
   query?: Record<string, string | number | boolean | null | undefined>;
   body?: unknown;
   takesKey?: boolean;
+  /** The answer is a file. */
+  isBinary?: boolean;
   options: KeyedOptions & StreamOptions;
 }
 

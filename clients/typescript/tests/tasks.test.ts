@@ -24,6 +24,13 @@ test('run returns the result', async () => {
   assert.equal(task.turns[0]?.state, 'done');
 });
 
+test('an output file is bytes', async () => {
+  const prompt = '[[sim: file report.txt Die Möwe.]]';
+  const task = await client.run({ campaign, agent: 'copywriter', instance: 'files', prompt });
+  const content = await client.downloadTaskFile(task.id, 'report.txt');
+  assert.deepEqual(content, new TextEncoder().encode('Die Möwe.'));
+});
+
 test('a failed task throws with the task', async () => {
   await assert.rejects(client.run({ campaign, agent: 'reviewer', instance: 'failing', prompt: '[[sim: error 400]]' }), (error) => {
     assert(error instanceof TaskFailed);

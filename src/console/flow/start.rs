@@ -201,7 +201,7 @@ fn steps(template: &Template) -> Markup {
         .map(|step| Node {
             name: step.name.clone(),
             sub: match &step.each {
-                Some(each) => format!("{} · for each of {each}", step.agent),
+                Some(each) => format!("{} × {each}", step.agent),
                 None => step.agent.clone(),
             },
             tone: None,

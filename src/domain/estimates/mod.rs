@@ -156,6 +156,10 @@ pub struct Charge {
 impl ChargeRange {
     pub const ZERO: Self = Self { low: Charge::ZERO, likely: Charge::ZERO, high: Charge::ZERO };
 
+    /// The charge of something that cannot be estimated: a sum with it has no known cost.
+    pub const UNKNOWN: Self =
+        Self { low: Charge::UNKNOWN, likely: Charge::UNKNOWN, high: Charge::UNKNOWN };
+
     pub fn plus(self, other: Self) -> Self {
         Self {
             low: self.low.plus(other.low),
@@ -178,6 +182,8 @@ impl Charge {
         output_tokens: 0,
         cost_micros: Some(0),
     };
+
+    const UNKNOWN: Self = Self { cost_micros: None, ..Self::ZERO };
 
     /// Adds two charges. With one unknown cost, the sum is unknown.
     fn plus(self, other: Self) -> Self {

@@ -70,9 +70,18 @@ impl Config {
         if rules.is_empty() {
             return None;
         }
-        rules.sort_by_key(|rule| rule.campaign.is_none());
-        let mut limits: Vec<RateLimit> =
-            rules.into_iter().flat_map(|rule| rule.limits(call)).collect();
+        rules.sort_by_key(|rule| match rule.campaign.as_deref() {
+            Some(EACH) => 1,
+            Some(_) => 0,
+            None => 2,
+        });
+        let mut limits: Vec<RateLimit> = Vec::new();
+        for limit in rules.into_iter().flat_map(|rule| rule.limits(call)) {
+            // The rule of a campaign takes the place of the one for each campaign.
+            if limits.iter().all(|known| known.key != limit.key) {
+                limits.push(limit);
+            }
+        }
         limits.extend(told.iter().map(|&of| RateLimit::told(call, of)));
         Some(limits)
     }
@@ -161,6 +170,18 @@ mod tests {
         assert_eq!(keys(&config, call("openai", "gpt-5")), expected);
         let other = CallScope { credential: None, ..call("local", "m") };
         assert_eq!(keys(&config, other), expected[..1]);
+    }
+
+    #[test]
+    fn the_rule_of_a_campaign_replaces_the_one_for_each_campaign() {
+        let own = "00000000-0000-0000-0000-000000000007";
+        let config = config(json!([
+            { "campaign": "*", "requests_per_minute": 60, "concurrent_calls": 9 },
+            { "campaign": own, "requests_per_minute": 5 },
+        ]));
+        let limits = config.limits_of(call("openai", "gpt-5"), &[]).unwrap();
+        let limits: Vec<_> = limits.iter().map(|limit| (limit.measure, limit.amount)).collect();
+        assert_eq!(limits, [(Measure::Requests, 5.0), (Measure::ConcurrentCalls, 9.0)]);
     }
 
     #[test]

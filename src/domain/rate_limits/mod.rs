@@ -37,9 +37,9 @@ pub struct RateLimit {
     pub measure: Measure,
     /// Per minute; of concurrent calls, at once.
     pub amount: f64,
-    /// True for a limit of a campaign, which a provider knows nothing about.
+    /// True for a limit of one provider or one credential over all campaigns: the provider may know it, and pause it.
     #[serde(skip)]
-    pub is_of_campaign: bool,
+    pub is_of_provider: bool,
 }
 
 /// The properties of a call that decide its limits.
@@ -90,7 +90,8 @@ impl RateLimit {
             (None, None) => "all calls".to_owned(),
         };
         let key = format!("{key} {}", measure.as_str());
-        Self { key, subject, measure, amount, is_of_campaign: campaign.is_some() }
+        let is_of_provider = campaign.is_none() && (provider.is_some() || credential.is_some());
+        Self { key, subject, measure, amount, is_of_provider }
     }
 
     /// Formats the reason of a wait.

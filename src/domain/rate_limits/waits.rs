@@ -75,7 +75,8 @@ pub async fn wait_of(
                   greatest(0, (1 - l.available) * 60 / l.amount - extract(epoch from now() - l.refilled_at)::float8) as "next_secs!",
                   (select count(*) from dalsegno.rate_limit_waits as a
                     where a.key = w.key and a.granted_at is null
-                      and (a.place, a.since, a.task_id) < (coalesce(w.place, 9223372036854775807), w.since, w.task_id)) as "n_ahead!"
+                      and (coalesce(a.place, 9223372036854775807), a.since, a.task_id)
+                          < (coalesce(w.place, 9223372036854775807), w.since, w.task_id)) as "n_ahead!"
              from dalsegno.rate_limit_waits as w join dalsegno.rate_limits as l on l.key = w.key
             where w.task_id = $1"#,
         task_id,

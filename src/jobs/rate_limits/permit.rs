@@ -107,7 +107,7 @@ impl Permit {
     pub(in crate::jobs) fn pause(&self, after: Duration) {
         let Some(admission) = &self.0 else { return };
         let mut state = admission.limits.state();
-        for (limit, _) in admission.charges.iter().filter(|(limit, _)| !limit.is_of_campaign) {
+        for (limit, _) in admission.charges.iter().filter(|(limit, _)| limit.is_of_provider) {
             state.share(limit).pause(after);
         }
     }

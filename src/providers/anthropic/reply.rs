@@ -37,6 +37,7 @@ struct BlockDraft {
     /// Bytes of the answer's text before it.
     text_bytes: usize,
     content: Content,
+    has_ended: bool,
 }
 
 #[derive(Debug)]
@@ -157,7 +158,9 @@ impl Reply {
             _ => ReplyEnd::Finished,
         };
         let has_half_a_call = self.blocks.iter().any(|block| {
-            matches!(&block.content, Content::Call { input, .. } if arguments(input).is_string())
+            let Content::Call { input, .. } = &block.content else { return false };
+            // Arguments that are cut before their first character look like none.
+            arguments(input).is_string() || (input.is_empty() && !block.has_ended)
         });
         let counts = self.usage.counts();
         let calls = calls(self.blocks, request, prefix);
@@ -172,6 +175,11 @@ impl Reply {
         match kind.as_str() {
             "content_block_start" => self.begin(index, content_block.unwrap_or_default()),
             "content_block_delta" => self.extend(index, delta.unwrap_or_default()),
+            "content_block_stop" => {
+                if let Some(block) = self.blocks.iter_mut().rfind(|block| block.index == index) {
+                    block.has_ended = true;
+                }
+            }
             "message_delta" => {
                 if let Some(reason) = delta.and_then(|delta| delta.stop_reason) {
                     self.stop_reason = Some(reason);
@@ -182,7 +190,7 @@ impl Reply {
                 self.is_done = true;
                 self.add_held();
             }
-            // Signs of life, ends of blocks, and events of later versions.
+            // Signs of life, and events of later versions.
             _ => {}
         }
     }
@@ -210,7 +218,7 @@ impl Reply {
             _ => return,
         };
         let text_bytes = self.text.len();
-        self.blocks.push(BlockDraft { index, text_bytes, content });
+        self.blocks.push(BlockDraft { index, text_bytes, content, has_ended: false });
     }
 
     fn extend(&mut self, index: u64, delta: BlockDelta) {
@@ -379,6 +387,21 @@ mod tests {
         let sent = Prompt::of("m", &CallTexts::of(&request));
         let sent = serde_json::to_value(&sent.messages[1]).unwrap();
         assert_eq!(sent["content"], json!(blocks));
+    }
+
+    #[test]
+    fn a_call_that_is_cut_before_its_arguments_is_half_a_call() {
+        let call = json!({ "type": "tool_use", "id": "c1", "name": "look", "input": {} });
+        let start = json!({ "type": "content_block_start", "index": 0, "content_block": call });
+        let stop = json!({ "type": "content_block_stop", "index": 0 });
+        let is_half = |events: &[&Value]| {
+            let mut reply = Reply::default();
+            events.iter().for_each(|it| reply.add(serde_json::from_value((*it).clone()).unwrap()));
+            let request = request(vec![Message::new(Role::User, "Go.")]);
+            reply.into_whole(&request, String::new).has_half_a_call
+        };
+        assert!(is_half(&[&start]));
+        assert!(!is_half(&[&start, &stop]), "a call without arguments");
     }
 
     #[test]

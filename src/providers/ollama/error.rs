@@ -200,6 +200,8 @@ impl Error {
 impl From<Error> for providers::Error {
     fn from(error: Error) -> Self {
         let (code, class, usage) = (error.code(), error.class(), error.usage());
-        Self::new(code, class, error).with_usage(usage)
+        let is_before_call = matches!(error, Error::BreakerOpen { .. });
+        let error = Self::new(code, class, error).with_usage(usage);
+        if is_before_call { error.before_call() } else { error }
     }
 }

@@ -57,9 +57,10 @@ impl CallDrafts {
         }
     }
 
-    /// Returns true if the arguments of a call break off.
+    /// Returns true if the arguments of a call break off, for an answer that was cut. Those of the last call may be missing as a whole.
     pub(super) fn has_half_a_call(&self) -> bool {
-        self.0.iter().any(|draft| matches!(draft.arguments(), Value::String(_)))
+        let is_missing = self.0.last().is_some_and(|draft| draft.arguments.is_empty());
+        is_missing || self.0.iter().any(|draft| matches!(draft.arguments(), Value::String(_)))
     }
 
     /// Returns the calls. Each gets an id that no other call of the request has.
@@ -115,6 +116,25 @@ mod tests {
         }
         let parts = drafts.0.iter().map(|it| (it.id.clone(), it.name.clone(), it.arguments()));
         parts.collect()
+    }
+
+    #[test]
+    fn the_last_call_of_a_cut_answer_has_arguments_or_is_half_a_call() {
+        let is_half = |deltas: Value| {
+            let mut drafts = CallDrafts::default();
+            for delta in deltas.as_array().unwrap() {
+                drafts.add(serde_json::from_value(delta.clone()).unwrap());
+            }
+            drafts.has_half_a_call()
+        };
+        let call = |index: u64, arguments: &str| {
+            let id = format!("c{index}");
+            let function = json!({ "name": "look", "arguments": arguments });
+            json!({ "index": index, "id": id, "function": function })
+        };
+        assert!(is_half(json!([call(0, "{}"), call(1, "")])));
+        assert!(is_half(json!([call(0, "{\"n\":")])));
+        assert!(!is_half(json!([call(0, ""), call(1, "{}")])));
     }
 
     fn call(id: &str, name: &str, arguments: Value) -> (String, String, Value) {

@@ -415,6 +415,11 @@ fn own_routes(scenery: &Scenery, webhook: Uuid, key: &str) -> Vec<OwnRoute> {
             200,
             &[("agent", "copywriter"), ("prompt", "Part 16.")],
         ),
+        fixed(
+            "/flows/start",
+            200,
+            &[("template", "reviewed-text"), ("id", &campaign), ("inputs.task", "Write.")],
+        ),
         route("/tasks/{id}/children", format!("/tasks/{}/children", scenery.done), 303, &children),
         fixed(
             "/tasks/selected",
@@ -457,7 +462,7 @@ async fn forms_with_a_route_of_their_own_run_with_their_scope_alone() {
             let reply = scenery.post_form(cookie, &path, &sent).await;
             // An estimate is a read. The selection names what was refused, one by one.
             let refused = match route {
-                "/campaigns/{id}/tasks/new" => reply.status == 200,
+                "/campaigns/{id}/tasks/new" | "/flows/start" => reply.status == 200,
                 "/tasks/selected" => reply.body.contains("missing_scope"),
                 _ => reply.status == 403 && reply.body.contains("missing_scope"),
             };

@@ -34,7 +34,7 @@ async fn the_search_leads_to_the_exact_place_of_a_text() {
     browser.press(&[CONTROL, "k"]).await;
     browser.wait_until("document.activeElement.id === 'q'").await;
     browser.write("#q", "albatros").await;
-    let first = "document.querySelector('#found a')?.textContent.includes('Search for “albatros” everywhere')";
+    let first = "document.querySelector('#found a')?.textContent.includes('Search for “albatros” in texts')";
     browser.wait_until(first).await;
     browser.save_picture("find-everywhere").await;
     browser.press(&[DOWN]).await;

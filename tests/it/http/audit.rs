@@ -383,6 +383,7 @@ async fn every_changing_route_writes_an_audit_line() {
         ("POST", "/v1/bulk-actions/preview".to_owned()),
         ("POST", "/v1/campaigns/{id}/context/preview".to_owned()),
         ("POST", "/v1/campaigns/{id}/estimate".to_owned()),
+        ("POST", "/v1/campaigns/{id}/flows/estimate".to_owned()),
         ("POST", "/v1/sessions/{id}/estimate".to_owned()),
     ]);
     for (method, template, path, body, action) in steps {

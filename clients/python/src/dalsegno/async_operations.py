@@ -280,13 +280,13 @@ class AsyncOperations:
         answer: models.Webhook = await self._call(Request("POST", f"/v1/webhooks/{segment(webhook_id)}/disable", body=body or None, takes_key=True, key=idempotency_key), models.Webhook)
         return answer
 
-    async def download_task_file(self, task_id: str | UUID, file_name: str, /) -> str:
+    async def download_task_file(self, task_id: str | UUID, file_name: str, /) -> bytes:
         """Returns an output file of a task.
 
         Its type follows from its content; texts of all kinds are `text/plain`. A `/` in the name is written
         as `%2F` in the path.
         """
-        answer: str = await self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/files/{segment(file_name)}"), str)
+        answer: bytes = await self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/files/{segment(file_name)}"), bytes)
         return answer
 
     async def edit_campaign(

@@ -48,6 +48,8 @@ def answer_of(response: httpx.Response, kind: Any) -> Any:
         raise refusal(response)
     if kind is None:
         return None
+    if kind is bytes:
+        return response.content
     return response.text if kind is str else decode(kind, response.json())
 
 

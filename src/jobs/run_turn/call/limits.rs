@@ -24,6 +24,7 @@ pub fn charge(opened: &mut OpenTurn, assignment: &Assignment<'_>, called: &CallR
     if let Err(error) = &called.result
         && let Class::Snooze { after, scope: Scope::Host } = error.class
         && error.origin == Origin::Provider
+        && !error.is_unasked
     {
         permit.pause(after);
     }

@@ -16,6 +16,7 @@ const PARTS_WITH_TASK: &[(&str, &str)] = &[
     ("add_task", "body depends_on[]"),
     ("add_task", "body depends_on[].key"),
     ("add_task", "header Idempotency-Key"),
+    ("download_task_file", "path id"),
     ("explain_task", "path id"),
     ("follow_task", "path id"),
     ("hand_out", "body children[].depends_on[]"),
@@ -23,6 +24,7 @@ const PARTS_WITH_TASK: &[(&str, &str)] = &[
     ("hand_out", "body children[].idempotency_key"),
     ("hand_out", "header Idempotency-Key"),
     ("hand_out", "path id"),
+    ("list_task_files", "path id"),
     ("show_task", "path id"),
 ];
 /// Fields of a task that name no other task.
@@ -48,11 +50,13 @@ const TASK_FIELDS: &[&str] = &[
 const PARTS_WITHOUT_TASK: &[(&str, &[&str])] = &[
     ("add_many_tasks", &["path id", "body "]),
     ("add_task", &["path id"]),
+    ("download_task_file", &["path name"]),
     ("explain_task", &[]),
     // Of its texts only names of campaigns are looked up.
     ("find_id", &["query newest", "query noun", "query text"]),
     ("follow_task", &["header Last-Event-ID"]),
     ("hand_out", &["body continuation.prompt"]),
+    ("list_task_files", &[]),
     ("show_task", &["query wait"]),
     (
         "start_flow",
@@ -130,6 +134,10 @@ impl Probe<'_> {
         let get = async |path: String| self.setup.get(self.key, &path).await;
         match (operation, part) {
             ("show_task", "path id") => get(format!("/v1/tasks/{task}")).await,
+            ("list_task_files", "path id") => get(format!("/v1/tasks/{task}/files")).await,
+            ("download_task_file", "path id") => {
+                get(format!("/v1/tasks/{task}/files/report.txt")).await
+            }
             ("explain_task", "path id") => get(format!("/v1/tasks/{task}/explain")).await,
             ("follow_task", "path id") => get(format!("/v1/tasks/{task}/events")).await,
             ("hand_out", "path id") => {
@@ -183,6 +191,12 @@ async fn an_enqueue_key_finds_no_task_of_another_key_through_any_request() {
     let (_, stock) = setup.create_key("stock", &["enqueue"]).await;
     let theirs = setup.add_done_task(&shop, "order-17", "The secret of the harbour.").await;
     let mine = setup.add_done_task(&stock, "delivery-5", "Count the boxes.").await;
+    let files = "with content as (
+           insert into dalsegno.file_contents (n_bytes, stored_at, sha256, media_type, content)
+           values (4, now(), sha256('text'), 'text/plain', 'text') returning sha256)
+         insert into dalsegno.task_files (stored_at, turn, task_id, sha256, name)
+         select now(), 1, t.id, c.sha256, 'report.txt' from dalsegno.tasks as t, content as c";
+    sqlx::query(files).execute(&setup.fixture.app.pool).await.unwrap();
     let unknown = "019aa2f4-0000-7000-8000-00000000dead";
     let names = [theirs.as_str(), unknown, "order-17", "order-404"];
     let probe = Probe { setup: &setup, key: &stock, parent: &mine };
