@@ -1656,7 +1656,7 @@ export interface FlowDetail extends Flow {
 export interface FlowEstimate {
   /**
    * The sum of the steps. Its lows and highs are those of all steps at once, so the range is wider than that of
-   * a turn.
+   * a turn. With a step that has no charge, the costs are null.
    */
   charge: ChargeRange;
   /** The label of all costs. */

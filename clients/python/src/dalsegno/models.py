@@ -1467,7 +1467,7 @@ class FlowEstimate:
 
     charge: ChargeRange
     """The sum of the steps. Its lows and highs are those of all steps at once, so the range is wider than that
-    of a turn.
+    of a turn. With a step that has no charge, the costs are null.
     """
     currency: str
     """The label of all costs."""
