@@ -106,30 +106,31 @@ impl Share {
             .then(|| Duration::from_secs_f64(debt_secs))
     }
 
-    /// Returns what the next lease reports and asks for.
+    /// Returns what the next lease reports and asks for. Until its answer there is nothing left: another worker may be granted what it
+    /// takes back.
     pub(super) fn take_wanted(&mut self, is_last: bool) -> WantedShare {
         let (used, asked) = (std::mem::take(&mut self.used), std::mem::take(&mut self.asked));
         self.n_idle = if used + asked > 0.0 { 0 } else { self.n_idle.saturating_add(1) };
         let expected = (2.0 * used).max(asked).max(1.0);
         WantedShare {
             limit: self.limit.clone(),
-            returned: self.left,
+            returned: std::mem::take(&mut self.left),
             in_use: self.in_use,
             wanted: if is_last || self.n_idle >= MAX_IDLE { 0.0 } else { expected },
             at_most: self.at_most.take(),
         }
     }
 
-    /// Takes a lease, which has begun when `returned` was left.
-    pub(super) fn apply(&mut self, returned: f64, lease: &Lease) {
-        self.left += lease.granted - returned;
+    /// Takes what a lease has granted.
+    pub(super) fn apply(&mut self, lease: &Lease) {
+        self.left += lease.granted;
         self.is_bounded = self.at_most.is_some_and(|bound| bound < 1.0);
         (self.available, self.is_awaited) = (lease.available, lease.is_awaited);
     }
 
-    /// Gives the share up, because a lease failed.
+    /// Gives the share up, because a lease failed. A debt stays.
     pub(super) fn lose(&mut self, wanted: &WantedShare) {
-        self.left -= wanted.returned.max(0.0);
+        self.left += wanted.returned.min(0.0);
         if let Some(at_most) = wanted.at_most {
             self.bound(at_most);
         }
