@@ -70,7 +70,7 @@ async fn examine_loaded(
     findings.extend(endpoints::examine(config).await);
     findings.push(prices::examine(config));
     findings.push(rights::key(config));
-    findings.extend(database::examine(config, clock, stop).await);
+    findings.extend(Box::pin(database::examine(config, clock, stop)).await);
     findings
 }
 

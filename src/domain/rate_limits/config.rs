@@ -138,7 +138,7 @@ mod tests {
 
     use super::*;
 
-    fn config(rules: serde_json::Value) -> Config {
+    fn config(rules: &serde_json::Value) -> Config {
         serde_json::from_value(json!({ "rules": rules })).unwrap()
     }
 
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_call_has_the_limits_of_all_rules_that_hold_for_it() {
-        let config = config(json!([
+        let config = config(&json!([
             { "provider": "openai", "requests_per_minute": 600 },
             { "provider": "openai", "model": "gpt-5", "input_tokens_per_minute": 20000, "concurrent_calls": 4 },
             { "credential": "KEY", "output_tokens_per_minute": 9 },
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn the_rule_of_a_campaign_replaces_the_one_for_each_campaign() {
         let own = "00000000-0000-0000-0000-000000000007";
-        let config = config(json!([
+        let config = config(&json!([
             { "campaign": "*", "requests_per_minute": 60, "concurrent_calls": 9 },
             { "campaign": own, "requests_per_minute": 5 },
         ]));
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn told_limits_count_only_where_a_rule_holds() {
-        let config = config(json!([{ "provider": "openai" }]));
+        let config = config(&json!([{ "provider": "openai" }]));
         let told = [(Measure::Requests, 500.0)];
         let limits = config.limits_of(call("openai", "gpt-5"), &told).unwrap();
         assert_eq!(limits[0].key, "openai gpt-5 KEY * requests told");

@@ -348,7 +348,7 @@ mod tests {
         CallScope { provider: "p", model: "m", credential: None, campaign_id: Uuid::nil() };
     const SIZE: CallSize = CallSize { input_tokens: 100, output_tokens: 1000 };
 
-    fn limits(rule: serde_json::Value) -> Arc<RateLimits> {
+    fn limits(rule: &serde_json::Value) -> Arc<RateLimits> {
         let config = serde_json::from_value(json!({ "rules": [rule] })).unwrap();
         Arc::new(RateLimits::new(config))
     }
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_call_takes_its_share_or_is_refused_and_asked_for() {
-        let limits = limits(json!({ "provider": "p", "requests_per_minute": 60 }));
+        let limits = limits(&json!({ "provider": "p", "requests_per_minute": 60 }));
         let refusal = limits.admit(CALL, SIZE, None).unwrap_err();
         assert_eq!(refusal.describe(), "waiting for the provider `p`: 60 requests per minute");
         assert!(limits.admit(CALL, SIZE, None).is_err());
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn a_call_is_charged_what_it_used_and_the_next_is_estimated_by_it() {
-        let limits = limits(json!({ "model": "m", "input_tokens_per_minute": 600 }));
+        let limits = limits(&json!({ "model": "m", "input_tokens_per_minute": 600 }));
         assert!(limits.admit(CALL, SIZE, None).is_err());
         grant(&limits, 30.0);
         let mut permit = limits.admit(CALL, SIZE, None).unwrap();
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_grant_is_charged_once_and_counts_as_a_running_call() {
-        let limits = limits(json!({ "campaign": "*", "concurrent_calls": 4 }));
+        let limits = limits(&json!({ "campaign": "*", "concurrent_calls": 4 }));
         let refusal = limits.admit(CALL, SIZE, None).unwrap_err();
         let granted = Grant {
             keys: refusal.limits.iter().map(|limit| limit.key.clone()).collect(),
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_share_is_not_used_while_a_lease_takes_it_back() {
-        let limits = limits(json!({ "provider": "p", "requests_per_minute": 600 }));
+        let limits = limits(&json!({ "provider": "p", "requests_per_minute": 600 }));
         assert!(limits.admit(CALL, SIZE, None).is_err());
         grant(&limits, 3.0);
         assert_eq!(wanted(&limits).returned, 3.0);
@@ -432,7 +432,7 @@ mod tests {
 
     #[test]
     fn told_limits_and_pauses_hold_until_the_next_lease_and_after_it() {
-        let limits = limits(json!({ "provider": "p", "requests_per_minute": 60 }));
+        let limits = limits(&json!({ "provider": "p", "requests_per_minute": 60 }));
         assert!(limits.admit(CALL, SIZE, None).is_err());
         grant(&limits, 3.0);
         let permit = limits.admit(CALL, SIZE, None).unwrap();
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn a_call_beside_turns_waits_for_a_large_debt_only() {
-        let limits = limits(json!({ "provider": "p", "requests_per_minute": 60 }));
+        let limits = limits(&json!({ "provider": "p", "requests_per_minute": 60 }));
         let call = |must_run| limits.charge_unadmitted(CALL, SIZE, must_run);
         let mut permits: Vec<Permit> = (0..4).map(|_| call(false).unwrap()).collect();
         for permit in &mut permits {

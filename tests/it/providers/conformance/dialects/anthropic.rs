@@ -41,15 +41,15 @@ pub fn event(data: &Value) -> Vec<u8> {
     format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap()).into_bytes()
 }
 
-fn delta(index: usize, delta: Value) -> Vec<u8> {
+fn delta(index: usize, delta: &Value) -> Vec<u8> {
     event(&json!({ "type": "content_block_delta", "index": index, "delta": delta }))
 }
 
 /// Returns the events of a block.
-fn block(index: usize, start: Value, deltas: impl IntoIterator<Item = Value>) -> Vec<Vec<u8>> {
+fn block(index: usize, start: &Value, deltas: impl IntoIterator<Item = Value>) -> Vec<Vec<u8>> {
     let start = json!({ "type": "content_block_start", "index": index, "content_block": start });
     let stop = json!({ "type": "content_block_stop", "index": index });
-    let deltas = deltas.into_iter().map(|it| delta(index, it));
+    let deltas = deltas.into_iter().map(|it| delta(index, &it));
     [event(&start)].into_iter().chain(deltas).chain([event(&stop)]).collect()
 }
 
@@ -188,13 +188,13 @@ impl Dialect for Anthropic {
             let pieces = pieces.map(|piece| json!({ "type": "thinking_delta", "thinking": piece }));
             let signed = json!({ "type": "signature_delta", "signature": "c2lnbmVk" });
             let start = json!({ "type": "thinking", "thinking": "", "signature": "" });
-            events.extend(block(index, start, pieces.chain([signed])));
+            events.extend(block(index, &start, pieces.chain([signed])));
             index += 1;
         }
         if !answer.pieces.is_empty() {
             let pieces = answer.pieces.iter();
             let pieces = pieces.map(|piece| json!({ "type": "text_delta", "text": piece }));
-            events.extend(block(index, json!({ "type": "text", "text": "" }), pieces));
+            events.extend(block(index, &json!({ "type": "text", "text": "" }), pieces));
             index += 1;
         }
         for call in &answer.calls {
@@ -205,7 +205,7 @@ impl Dialect for Anthropic {
             });
             let start =
                 json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": {} });
-            events.extend(block(index, start, fragments));
+            events.extend(block(index, &start, fragments));
             index += 1;
         }
         let reason = match (answer.is_cut, answer.calls.is_empty()) {
