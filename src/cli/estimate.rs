@@ -297,7 +297,7 @@ mod tests {
             "resume * 2 2.0M 1.0M 200k 8.0000 4.0000 36.00",
             "compact first: not possible now: there is nothing to compact",
             "The next turn (resume):",
-            "further calls 0 1.0M 4.0M 0.1234",
+            "further calls 0 1.0M 4.0M 0.1235",
             "turn 1.1M 2.2M 9.9M 8.0000",
         ] {
             assert!(flat.contains(words), "{words}: {text}");
