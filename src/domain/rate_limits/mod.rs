@@ -1,7 +1,7 @@
 //! Rate limits: requests and tokens per minute, and concurrent calls, shared by all workers.
 //!
 //! The migration that creates `dalsegno.rate_limits` describes buckets, leases and waits. Workers call models within the shares that they
-//! have leased ([`lease`]); tasks that find no share wait ([`wait`]), and the leases of all workers serve them.
+//! have leased ([`lease()`]); tasks that find no share wait ([`wait()`]), and the leases of all workers serve them.
 
 mod config;
 mod lease;
