@@ -61,7 +61,15 @@ pub const STEPS: &[Step] = &[
     Step::Own(CLAIM),
     Step::Of {
         words: "from dalsegno.tasks as t",
-        parameters: &[":job_id", "'{}'::text[]", "now()", "65536", "'{}'::text[]", "65536"],
+        parameters: &[
+            ":job_id",
+            "'{}'::text[]",
+            "now()",
+            "65536",
+            "'{}'::text[]",
+            "65536",
+            "false",
+        ],
         keep: Some("task_"),
     },
     Step::Of {
