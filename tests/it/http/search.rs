@@ -153,11 +153,14 @@ async fn summaries_briefs_blackboards_and_facts_are_found_as_they_are_now() {
     assert_eq!(marked(of("summary")), "Part one is about the [quay].");
     let fact = of("fact");
     assert_eq!((&fact["author"], &fact["campaign_id"]), (&json!("ann@example.org"), &json!(null)));
-    assert_eq!(kinds(&fixture.search("q=quay&agent=planner").await), ["summary"]);
+    assert_eq!(kinds(&fixture.search("q=quay&agent=copywriter").await), ["summary"]);
 
     // Earlier versions are not found, and neither are ended facts.
     let campaign = format!("/v1/campaigns/{}", fixture.world.campaign.id);
-    fixture.patch(&campaign, &json!({ "client_context": "The client has moved." })).await.expect(200);
+    fixture
+        .patch(&campaign, &json!({ "client_context": "The client has moved." }))
+        .await
+        .expect(200);
     let board = json!({ "patch": { "places": null } });
     fixture.patch(&format!("{campaign}/blackboard"), &board).await.expect(200);
     let one = format!("/v1/users/ann@example.org/facts/{}/revoke", fact["id"].as_str().unwrap());
