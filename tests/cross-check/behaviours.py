@@ -200,15 +200,18 @@ def wait_for(condition, what, seconds=30):
 def a_task_survives_a_crash_of_its_server(column):
     task = column.add("[[babble]]")
     first_piece(column, task)
-    column.server.crash()
+    # Behind a proxy, the server that answers crashes.
+    server = column.server.mock or column.server
+    server.crash()
     try:
-        told = wait_for(lambda: waiting(column, task, "backoff"), "the turn did not end")
+        told = wait_for(lambda: waiting(column, task, "backoff"), "the turn did not fail")
     finally:
-        column.server.start()
+        server.start()
     detail = column.service.ended(task)
-    expect(
-        detail["state"] == "done" and detail["result"].startswith("la la"), f"the task is {detail['state']}: {detail['error']}"
-    )
+    expect(detail["state"] == "done", f"the task is {detail['state']}: {detail['error']}")
+    n_words = len(detail["result"].split())
+    # The mock server says 400 words, the model as many as its limit allows.
+    expect(n_words == 400 if column.server.mock else n_words > 400, f"the answer has {n_words} words")
     errors = [turn["error"] for turn in detail["turns"] if turn["error"]]
     return f"{len(detail['turns'])} turns; {errors}; {told}"
 

@@ -44,7 +44,7 @@ class Server:
             self.process = subprocess.Popen(
                 self.command, cwd=self.work, env=self.environment, stdout=output, stderr=subprocess.STDOUT
             )
-        for _ in range(600):
+        for _ in range(1800):
             try:
                 if self.ask(probe)[0] == 200:
                     return self
