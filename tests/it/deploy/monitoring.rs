@@ -193,6 +193,27 @@ fn rules() -> Vec<Value> {
     alerts["groups"][0]["rules"].as_array().unwrap().clone()
 }
 
+#[test]
+fn every_alert_links_its_section_of_the_incidents() {
+    let page = text("docs/how-to/incidents.md");
+    let rules = rules();
+    for rule in &rules {
+        let alert = rule["alert"].as_str().unwrap();
+        let link = format!("docs/how-to/incidents.md#{}", alert.to_lowercase());
+        assert_eq!(rule["annotations"]["runbook"], link.as_str(), "{alert}");
+        let section =
+            page.split("\n## ").find(|section| section.starts_with(&format!("{alert}\n")));
+        let section = section.unwrap_or_else(|| panic!("{alert} has no section"));
+        for part in ["**Meaning.**", "**Check.**", "**Action.**"] {
+            assert!(section.contains(part), "{alert} has no {part}");
+        }
+        let severity = rule["labels"]["severity"].as_str().unwrap();
+        let row = format!("| [{alert}](#{}) | {severity} |", alert.to_lowercase());
+        assert!(page.contains(&row), "{alert} is not in the table, or with another severity");
+    }
+    assert_eq!(page.matches("\n## Dalsegno").count(), rules.len(), "sections of old alerts");
+}
+
 /// A condition that has to hold for hours is lost when processes or Prometheus restart.
 #[test]
 fn no_alert_needs_a_long_running_process() {

@@ -1,5 +1,7 @@
 //! The documents: their links, the tests that they name, and their length.
 
+mod commands;
+
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
