@@ -272,6 +272,13 @@ impl Table {
         Self { may_skip: true, ..self }
     }
 
+    /// Lists the columns that have other values after an import, or no part in it.
+    pub fn changed_columns(&self) -> Vec<&'static str> {
+        let values = self.values.iter().map(|(column, _)| *column);
+        let numbers = self.numbers.iter().map(|(column, _)| *column);
+        self.without.iter().copied().chain(values).chain(numbers).collect()
+    }
+
     /// Returns true if the columns are another table's.
     pub fn is_second_pass(&self) -> bool {
         !self.second_pass.is_empty()
