@@ -39,6 +39,8 @@ async fn sample() -> (TestDatabase, PgPool) {
         delete from dalsegno.erased_sessions; delete from dalsegno.erasure_hosts; delete from dalsegno.erasures;
         update dalsegno.reruns set state = 'failed', ended_at = now(), error = 'x', answer = null, reserved_micros = null
          where state = 'queued';
+        insert into dalsegno.fact_showings (session_id, fact_id, campaign_id, shown_at)
+        select '00000000-0000-7000-8000-000000000020', id, campaign_id, now() from dalsegno.facts where campaign_id is not null;
         update dalsegno.campaigns set status = 'paused', closed_at = null";
     execute(&database.options, idle).await;
     (database, pool)
