@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use boon::{Compiler, Schemas};
 use dalsegno::domain::{
     audit::Actor,
     campaign_files::{self, Error, Import, Imported, LEFT_OUT, Table, tables},
@@ -48,14 +49,15 @@ async fn sample() -> (TestDatabase, PgPool) {
 
 async fn export(pool: &PgPool) -> Vec<u8> {
     let (actor, mut file) = (Actor::cli("ann", "host"), Vec::new());
-    campaign_files::export(pool, CAMPAIGN, &actor, noon(), &mut file).await.unwrap();
+    let exported = campaign_files::export(pool, CAMPAIGN, &actor, noon(), &mut file);
+    Box::pin(exported).await.unwrap();
     file
 }
 
 async fn import(pool: &PgPool, file: &[u8], is_dry_run: bool) -> Result<Imported, Error> {
     let actor = Actor::cli("ann", "host");
     let import = Import { actor: &actor, now: noon(), is_dry_run, makes_embeddings: false };
-    campaign_files::import(pool, &mut &file[..], import).await
+    Box::pin(campaign_files::import(pool, &mut &file[..], import)).await
 }
 
 async fn count(pool: &PgPool, table: &str) -> i64 {
@@ -142,6 +144,16 @@ async fn a_campaign_arrives_with_all_of_its_rows_and_paused() {
     let missing: Vec<&str> =
         tables().iter().map(|it| it.name).filter(|name| !before.contains_key(*name)).collect();
     assert_eq!(missing, [""; 0], "each of {n_tables} tables has a sample row of the campaign");
+    let (mut compiler, mut schemas) = (Compiler::new(), Schemas::new());
+    compiler.add_resource("schema://file/", campaign_files::schema()).unwrap();
+    let schema = compiler.compile("schema://file/", &mut schemas).unwrap();
+    for line in std::str::from_utf8(&file).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let valid = schemas.validate(&line, schema).map_err(|error| error.to_string());
+        assert_eq!(valid, Ok(()), "{line}");
+    }
+    let other = schemas.validate(&json!({ "table": "api_keys", "row": {} }), schema);
+    assert!(other.is_err());
 
     let target_database = TestDatabase::migrated().await;
     // As the role of a service, which owns nothing.

@@ -81,7 +81,8 @@ async fn write(
     })?;
     let mut out = BufWriter::with_capacity(BUFFER_BYTES, File::from_std(out));
     let (now, actor) = (SystemClock.now(), context.actor());
-    let exported = campaign_files::export(&database.pool, id, &actor, now, &mut out).await;
+    let exported =
+        Box::pin(campaign_files::export(&database.pool, id, &actor, now, &mut out)).await;
     if let (Err(_), Some(path)) = (&exported, &export.output) {
         // An import refuses a part of a file, too.
         let _ = tokio::fs::remove_file(path).await;
@@ -120,7 +121,7 @@ async fn read(
         is_dry_run: flags.dry_run,
         makes_embeddings: context.load()?.memory.embeddings_model().is_some(),
     };
-    Ok(campaign_files::import(&database.pool, &mut source, import).await?)
+    Ok(Box::pin(campaign_files::import(&database.pool, &mut source, import)).await?)
 }
 
 fn counts(rows: &Counts) -> String {

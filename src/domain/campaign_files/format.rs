@@ -65,7 +65,13 @@ pub fn schema() -> Value {
     let object = |title: &str, properties: Value| {
         let required: Vec<&String> =
             properties.as_object().into_iter().flatten().map(|(name, _)| name).collect();
-        json!({ "title": title, "type": "object", "required": required, "properties": properties })
+        json!({
+            "title": title,
+            "type": "object",
+            "required": required,
+            "properties": properties,
+            "additionalProperties": false,
+        })
     };
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",

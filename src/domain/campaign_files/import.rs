@@ -67,7 +67,7 @@ pub async fn import(
     let mut lines = Lines { source, line: Vec::new(), n_lines: 0, sha256: Sha256::new() };
     let header = lines.header(here).await?;
     let mut transaction = transaction::begin(pool).await?;
-    let added = write(&mut transaction, &mut lines, &header).await?;
+    let added = Box::pin(write(&mut transaction, &mut lines, &header)).await?;
     let id = header.campaign_id;
     let status = campaigns::get(&mut *transaction, id).await?.status;
     let waiting_tasks = retry_waiting(&mut transaction, id, import.now).await?;
@@ -305,7 +305,7 @@ async fn retry_waiting(
             return Ok(n_tasks);
         }
         for id in waiting {
-            tasks::retry(&mut *conn, id, now).await.map_err(Error::Task)?;
+            Box::pin(tasks::retry(&mut *conn, id, now)).await.map_err(Error::Task)?;
             n_tasks += 1;
         }
     }
