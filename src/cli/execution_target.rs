@@ -67,7 +67,6 @@ impl Command {
             | Self::Blackboard(_)
             | Self::Board(_)
             | Self::Bulk(_)
-            | Self::Campaign(_)
             | Self::Cleanup(_)
             | Self::Feed(_)
             | Self::Job(_)
@@ -90,6 +89,7 @@ impl Command {
             | Self::Fidelity(_)
             | Self::Context(_)
             | Self::Webhook(_) => ExecutionTarget::AnyServer,
+            Self::Campaign(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Agent(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Flow(command) if command.is_remote() => ExecutionTarget::AnyServer,
             Self::Worker(command) if command.is_remote() => ExecutionTarget::AnyServer,

@@ -16,6 +16,7 @@ pub mod budgets;
 pub mod bulk_actions;
 pub mod busy_models;
 pub mod campaign_control;
+pub mod campaign_files;
 pub mod campaign_overview;
 pub mod campaigns;
 pub mod class;

@@ -48,6 +48,15 @@ pub async fn begin_search(
     pool.begin_with(AssertSqlSafe(begin)).await.map_err(StatementError::to("begin a transaction"))
 }
 
+/// Begins a transaction that reads one snapshot of the database, and whose statements are planned for their values.
+pub async fn begin_snapshot(
+    pool: &PgPool,
+) -> Result<Transaction<'static, Postgres>, StatementError> {
+    // The form of binary values is a setting of the server.
+    let begin = "begin isolation level repeatable read, read only; set local plan_cache_mode = force_custom_plan; set local bytea_output = hex";
+    pool.begin_with(begin).await.map_err(StatementError::to("begin a transaction"))
+}
+
 /// Begins a transaction as [`begin_with_limit`] does, with a limit on waiting for locks.
 pub async fn begin_with_limits(
     pool: &PgPool,

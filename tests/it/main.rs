@@ -9,6 +9,7 @@
 
 mod app;
 mod board;
+mod campaign_files;
 mod cancelled_batches;
 mod cleanup;
 mod cli;

@@ -1,5 +1,7 @@
-//! `dalsegno campaign`: creates and edits campaigns, pauses, closes and erases them, and sets their budgets.
+//! `dalsegno campaign`: creates and edits campaigns, pauses, closes and erases them, sets their budgets, and moves them to another
+//! installation.
 
+mod file;
 pub(super) mod show;
 mod versions;
 
@@ -50,6 +52,19 @@ pub(super) enum CampaignCommand {
     ///
     /// Without --yes it changes nothing, and shows the receipt of an earlier request.
     Erase(Erase),
+    /// Writes a campaign with its conversations as JSON Lines, for `campaign import` on another installation.
+    ///
+    /// The file has all texts of the campaign, and no API keys, credentials and webhooks. Pause the campaign first: it must be idle.
+    Export(file::Export),
+    /// Adds the campaign of a file that `campaign export` has written. It arrives paused.
+    Import(file::ImportFlags),
+}
+
+impl CampaignCommand {
+    /// Returns true for commands that run as operations.
+    pub(super) fn is_remote(&self) -> bool {
+        !matches!(self, Self::Export(_) | Self::Import(_))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -116,7 +131,13 @@ pub(super) struct SetBudget {
 }
 
 pub(super) async fn run(command: &CampaignCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| run_on_server(command, context, server).await).await
+    match command {
+        CampaignCommand::Export(export) => Box::pin(file::export(export, context)).await,
+        CampaignCommand::Import(import) => Box::pin(file::import(import, context)).await,
+        command => {
+            with_server(context, async |server| run_on_server(command, context, server).await).await
+        }
+    }
 }
 
 async fn run_on_server(
@@ -179,6 +200,8 @@ async fn run_on_server(
             let receipt = self::erase(erase, server).await?;
             output.print_data(&receipt, || show::format_receipt(&receipt));
         }
+        // They ran on the database.
+        CampaignCommand::Export(_) | CampaignCommand::Import(_) => {}
     }
     Ok(Exit::Ok)
 }

@@ -1,5 +1,6 @@
 //! `dalsegno reference`: the documents of `docs/reference` that are generated from the code.
 
+mod campaign_file;
 mod commands;
 mod errors;
 mod files;
@@ -12,7 +13,7 @@ use clap::Args;
 
 use super::{Context, Exit, Failure};
 use crate::{
-    domain::{agents, flows},
+    domain::{agents, campaign_files, flows},
     http, metric_catalogue, tools,
 };
 
@@ -52,7 +53,10 @@ pub(super) fn run(reference: &Reference, context: &Context) -> Result<Exit, Fail
 ///
 /// A documented example or schema is invalid, or a document cannot be written as JSON.
 pub fn documents() -> anyhow::Result<Vec<Document>> {
+    let campaign_file = serde_json::to_string_pretty(&campaign_files::schema())? + "\n";
     let mut documents = vec![
+        Document { name: "campaign-file.md", text: campaign_file::markdown() },
+        Document { name: "campaign-file.schema.json", text: campaign_file },
         Document { name: "commands.md", text: commands::markdown() },
         Document { name: "errors.md", text: errors::markdown()? },
         Document { name: "mcp-tools.md", text: tools::markdown() },

@@ -10,6 +10,10 @@ pub enum Action {
     CampaignClose,
     CampaignErase,
     CampaignLimit,
+    /// A campaign was written to a file.
+    CampaignExport,
+    /// A campaign was added from a file.
+    CampaignImport,
     /// The budget of an agent, a user or a day was set or removed.
     BudgetSet,
     AgentPause,
@@ -94,6 +98,8 @@ impl Action {
             Self::CampaignClose => "campaign.close",
             Self::CampaignErase => "campaign.erase",
             Self::CampaignLimit => "campaign.limit",
+            Self::CampaignExport => "campaign.export",
+            Self::CampaignImport => "campaign.import",
             Self::BudgetSet => "budget.set",
             Self::AgentPause => "agent.pause",
             Self::AgentResume => "agent.resume",

@@ -87,7 +87,7 @@ pub use self::{
     step_fields::{StepField, StepResult, fill_fields, step_results},
     store::{add, add_together},
     task::{State, Task},
-    texts::{find_ended_texts, find_fresh_texts, has_search_backlog, index_words},
+    texts::{await_index, find_ended_texts, find_fresh_texts, has_search_backlog, index_words},
     waits::{
         Predecessor, TaskWaits, WaitRange, WaitedFor, end_wait, find_lost_signals, predecessors,
         wait_for_flow, waits_of,

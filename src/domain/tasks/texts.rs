@@ -1,6 +1,7 @@
 //! Full-text search in the prompts and results of tasks.
 
 use sqlx::PgExecutor;
+use uuid::Uuid;
 
 use crate::domain::{
     StatementError,
@@ -101,6 +102,22 @@ pub async fn index_words(executor: impl PgExecutor<'_>, limit: i64) -> Result<i6
         .fetch_one(executor)
         .await
         .map_err(StatementError::to("compute the words of ended tasks"))
+}
+
+/// Lets the words of a campaign's ended tasks be computed, which were written with their end.
+pub async fn await_index(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<(), StatementError> {
+    sqlx::query!(
+        "insert into dalsegno.search_backlog (task_id)
+         select id from dalsegno.tasks where campaign_id = $1 and ended_at is not null on conflict do nothing",
+        campaign_id,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(StatementError::to("let the words of a campaign be computed"))
 }
 
 /// Returns true if the words of some ended tasks are not computed yet.

@@ -247,6 +247,29 @@ impl Fixture {
         command.output().await.unwrap()
     }
 
+    /// Moves the campaign to a new installation on another host, and resumes it there.
+    pub async fn moved(mut self) -> Self {
+        let id = self.campaign.id.to_string();
+        let file = self.folder.path().join("campaign.jsonl").display().to_string();
+        self.succeed(&["campaign", "export", &id, "--output", &file]).await;
+        self.pool.close().await;
+        self.database = TestDatabase::migrated().await;
+        self.pool = self.database.pool().await;
+        let data = self.folder.path().join("moved").display().to_string();
+        self.settings.insert("service.data_dir".to_owned(), data);
+        self.succeed(&["campaign", "import", &file]).await;
+        self.succeed(&["campaign", "resume", &id]).await;
+        self
+    }
+
+    /// Runs `dalsegno` with these arguments, and returns its output.
+    pub async fn succeed(&self, arguments: &[&str]) -> String {
+        let output = self.run_command(arguments).await;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Runs `dalsegno` with these arguments and the settings of the test.
     pub async fn run_configured(&self, arguments: &[&str]) -> std::process::Output {
         let mut command = crate::service::dalsegno(self.folder.path());

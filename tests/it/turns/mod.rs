@@ -3,6 +3,7 @@
 mod anthropic;
 mod budgets;
 mod busy;
+mod campaign_files;
 mod campaign_versions;
 pub mod claude;
 pub mod contexts;
