@@ -65,7 +65,8 @@ pub(super) fn read(fields: &mut Fields<'_>, known: &[Provider]) -> Vec<ChainEntr
         Value::Array(models) => !models.is_empty(),
         _ => false,
     });
-    let fallback = read_fallback(fields, known);
+    let is_list = model.as_ref().is_some_and(|model| model.value.is_array());
+    let fallback = read_fallback(fields, known, is_list);
     let Some(Value::Array(models)) = model.as_ref().map(|model| &model.value) else {
         let model = model.and_then(|model| Some(model.value.as_str()?.trim().to_owned()));
         let first = ChainEntry { provider: named, model, ..ChainEntry::default() };
@@ -165,10 +166,11 @@ fn read_name(
 }
 
 /// Reads the second model of files that were written before there were lists.
-fn read_fallback(fields: &mut Fields<'_>, known: &[Provider]) -> Option<ChainEntry> {
+fn read_fallback(fields: &mut Fields<'_>, known: &[Provider], is_list: bool) -> Option<ChainEntry> {
     let provider = fields.without_key(|fields| provider::read(fields, FALLBACK_PROVIDER, known));
     let model = fields.without_key(|fields| fields.text(FALLBACK_MODEL));
-    if provider.is_none() && model.is_some() && fields.line(FALLBACK_PROVIDER).is_none() {
+    let is_lone = model.is_some() && fields.line(FALLBACK_PROVIDER).is_none();
+    if is_lone && !is_list {
         let fix = "model: [PROVIDER/MODEL, PROVIDER/MODEL]";
         fields.fail(FALLBACK_MODEL, "is set without a provider", fix);
     }

@@ -70,7 +70,8 @@ async fn failures_are_counted_across_tasks_and_workers_and_an_answer_resets_the_
     // Two of the failures on one worker, the third on another.
     let worker = fixture.start_worker().await;
     let second = fixture.add("Part two. [[sim: say Two.]]").await;
-    let twice = "select coalesce(max(failures), 0)::bigint from dalsegno.failovers";
+    let twice =
+        "select coalesce(max((entries -> 0 ->> 'failures')::bigint), 0) from dalsegno.failovers";
     eventually("it has failed", async || (fixture.count(twice).await >= 1).then_some(())).await;
     worker.stop().await;
     let worker = fixture.start_worker().await;
@@ -117,8 +118,7 @@ async fn two_failing_providers_end_the_task_and_do_not_alternate_forever() {
     assert_eq!(task.state, State::Failed);
     let turns = fixture.turns(&task).await;
     assert!(turns.len() <= 6, "{turns:?}");
-    let moves = fixture.moves().await;
-    assert_eq!(moves[..3], ["sim/sim-1", "ollama/qwen3:8b", "sim/sim-1"], "{moves:?}");
+    assert_eq!(fixture.moves().await, ["sim/sim-1", "ollama/qwen3:8b"]);
     fixture.settled().await;
     worker.stop().await;
 }
