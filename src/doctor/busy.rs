@@ -32,7 +32,7 @@ pub(super) async fn examine(config: &Config, pool: &PgPool, now: DateTime<Utc>) 
         let end = end.map_or_else(String::new, |end| format!(" and fails at {end}"));
         found.push(format!("the longest wait of a task began at {}{end}", format_moment(since)));
     }
-    let fix = "raise the limits at the provider, lower worker.turns_slots, or name a fallback_provider in the agents' files; \
+    let fix = "raise the limits at the provider, lower worker.turns_slots, or list further models in the agents' files; \
                 `dalsegno task explain ID` says until when a task waits";
     match found.is_empty() {
         true => Finding::ok(CHECK, "no provider refuses calls", WHY),

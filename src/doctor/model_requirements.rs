@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     config::Config,
-    domain::agents::{Agent, Catalogue, Provider},
+    domain::agents::{Agent, Catalogue},
     tools,
 };
 
@@ -20,27 +20,21 @@ pub(super) struct ModelRequirements<'a> {
     pub(super) window: Option<(i64, &'a str)>,
 }
 
-/// Collects the models of a provider: those of its agents, of fallbacks to it, and of their summaries.
+/// Collects the models of a provider: those of the chains of agents, and of their summaries.
 pub(super) fn required_models<'a>(
     config: &'a Config,
     catalogue: &'a Catalogue,
     provider: &str,
 ) -> BTreeMap<&'a str, ModelRequirements<'a>> {
-    let is_meant = |named: &Provider| named.as_str() == provider;
     let mut models: BTreeMap<&str, ModelRequirements<'_>> = BTreeMap::new();
-    let usual = is_meant(&config.agents.provider).then_some(&*config.agents.model);
     for agent in catalogue.agents() {
-        if is_meant(agent.provider.as_ref().unwrap_or(&config.agents.provider)) {
-            if let Some(model) = agent.model.as_deref().or(usual) {
-                models.entry(model).or_default().add(agent);
-            }
-            if let Some(model) = agent.summariser.as_deref() {
-                models.entry(model).or_default().users.insert(&agent.name);
-            }
-        }
-        let fallback = agent.fallback.as_ref().filter(|it| is_meant(&it.provider));
-        if let Some(model) = fallback.and_then(|it| it.model.as_deref().or(usual)) {
+        let of_provider = agent.models(&config.agents).filter(|(it, _)| it.as_str() == provider);
+        for model in of_provider.filter_map(|(_, model)| model) {
             models.entry(model).or_default().add(agent);
+        }
+        let is_first = agent.first_provider(&config.agents).as_str() == provider;
+        if let Some(model) = agent.summariser.as_deref().filter(|_| is_first) {
+            models.entry(model).or_default().users.insert(&agent.name);
         }
     }
     models

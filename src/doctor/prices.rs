@@ -42,14 +42,10 @@ pub(super) fn examine(config: &Config) -> Finding {
 
 /// Lists the models that the agent may call, without defaults of providers.
 fn models(config: &Config, agent: &Agent) -> Vec<(Provider, String)> {
-    let named = |provider: &Provider, model: Option<&String>| {
-        let usual = (*provider == config.agents.provider).then_some(&config.agents.model);
-        Some((provider.clone(), model.or(usual)?.clone()))
-    };
-    let own = agent.provider.as_ref().unwrap_or(&config.agents.provider);
-    let fallback = agent.fallback.as_ref().and_then(|it| named(&it.provider, it.model.as_ref()));
-    let summariser = agent.summariser.clone().map(|model| (own.clone(), model));
-    [named(own, agent.model.as_ref()), fallback, summariser].into_iter().flatten().collect()
+    let first = agent.first_provider(&config.agents);
+    let summariser = agent.summariser.as_deref().map(|model| (first, Some(model)));
+    let named = agent.models(&config.agents).chain(summariser);
+    named.filter_map(|(provider, model)| Some((provider.clone(), model?.to_owned()))).collect()
 }
 
 fn is_priced(config: &Config, provider: &Provider, model: &str) -> bool {

@@ -6,24 +6,14 @@ use crate::{
     tools,
 };
 
-/// Returns the abilities of the agent's own provider and of its fallback.
-fn abilities<'a>(
-    agent: &'a Agent,
-    own: &'a agents::Provider,
-    capabilities: &CapabilityLookup<'_>,
-) -> impl Iterator<Item = Capabilities> {
-    let fallback = agent.fallback.as_ref().map(|fallback| &fallback.provider);
-    let found = [Some(own), fallback].map(|name| capabilities(name?.as_str()));
-    found.into_iter().flatten()
-}
-
-/// Lists the reasons why keys of an agent's file have no effect on its provider.
+/// Lists the reasons why keys of an agent's file have no effect on any of its providers.
 pub fn ignored_key_reasons(
     agent: &Agent,
-    own: &agents::Provider,
+    config: &agents::Config,
     capabilities: &CapabilityLookup<'_>,
 ) -> Vec<String> {
-    let abilities: Vec<Capabilities> = abilities(agent, own, capabilities).collect();
+    let providers = agent.models(config).map(|(provider, _)| capabilities(provider.as_str()));
+    let abilities: Vec<Capabilities> = providers.flatten().collect();
     let works_in_folder = abilities.iter().any(|it| it.works_in_folder);
     let mut reasons = Vec::from_iter(ignored_warm_reason(agent, &abilities));
     if agent.grants.workspace && !works_in_folder {
@@ -35,7 +25,8 @@ pub fn ignored_key_reasons(
         reasons.push(reason.to_owned());
     }
     // A file without a provider may be meant for any.
-    if agent.provider.is_some() && !abilities.iter().any(|it| it.takes_sampling) {
+    let names_provider = agent.chain.iter().any(|entry| entry.provider.is_some());
+    if names_provider && !abilities.iter().any(|it| it.takes_sampling) {
         reasons.extend(ignored_option_reasons(&agent.options));
     }
     reasons

@@ -7,7 +7,6 @@ use crate::{
     context::{Budget, Thresholds},
     domain::{
         agents::{self, Agent},
-        failovers::ProviderSide,
         prices::Price,
     },
     providers::{Options, Provider, Think},
@@ -32,21 +31,21 @@ pub(super) struct Route<'a> {
 }
 
 impl<'a> Route<'a> {
-    /// Builds the route from the agent's file as it is now. An error is addressed to the author of that file.
+    /// Builds the route of an entry of the agent's chain, from its file as it is now. An error is addressed to the author of that file.
     pub(super) async fn of_agent(
         services: &'a Services,
         agent: &Agent,
-        side: ProviderSide,
+        at: usize,
         cancel: &CancellationToken,
     ) -> Result<Self, String> {
-        let (provider, model) = match (side, &agent.fallback) {
-            (ProviderSide::Fallback, Some(fallback)) => services.fallback_route(fallback),
-            _ => services.route(agent),
-        };
+        let (provider, model) = agent
+            .chain
+            .get(at)
+            .map_or_else(|| services.route(agent), |entry| services.entry_route(entry));
         let provider = provider.as_str();
         let model = model.ok_or_else(|| {
             format!(
-                "the file of agent `{}` names the provider {provider} without a model: add `model:`, or `fallback_model:` for its fallback",
+                "the file of agent `{}` names the provider {provider} without a model: add `model:`, or write `{provider}/MODEL` in its list of models",
                 agent.name
             )
         })?;

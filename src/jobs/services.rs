@@ -197,42 +197,25 @@ impl Services {
         self.rate_limits.run(pool, &*self.clock, stop).await;
     }
 
-    /// Returns the provider and the model of an agent.
+    /// Returns the provider and the model of the first entry of an agent's chain.
     pub fn route(&self, agent: &agents::Agent) -> (agents::Provider, Option<String>) {
-        let provider = agent.provider.as_ref().unwrap_or(&self.agents.provider);
-        self.with_model(provider.clone(), agent.model.clone())
+        self.entry_route(agent.chain.first().unwrap_or(&agents::ChainEntry::default()))
     }
 
-    /// Returns the provider and the model of an agent's fallback.
-    pub fn fallback_route(
-        &self,
-        fallback: &agents::Fallback,
-    ) -> (agents::Provider, Option<String>) {
-        self.with_model(fallback.provider.clone(), fallback.model.clone())
+    /// Returns the provider and the model of an entry of a chain.
+    pub fn entry_route(&self, entry: &agents::ChainEntry) -> (agents::Provider, Option<String>) {
+        let (provider, model) = entry.resolve(&self.agents);
+        let usual = || self.providers.find(provider.as_str())?.default_model();
+        let model = model.or_else(usual).map(str::to_owned);
+        (provider.clone(), model)
     }
 
     /// Lists the models that agents' files name, each with its provider.
     fn models(&self) -> Vec<(agents::Provider, String)> {
         let catalogue = self.library.current();
-        let routes = catalogue.agents().flat_map(|agent| {
-            let fallback = agent.fallback.as_ref().map(|fallback| self.fallback_route(fallback));
-            [Some(self.route(agent)), fallback]
-        });
-        let named = routes.flatten();
+        let entries = catalogue.agents().flat_map(|agent| &agent.chain);
+        let named = entries.map(|entry| self.entry_route(entry));
         named.filter_map(|(provider, model)| Some((provider, model?))).collect()
-    }
-
-    fn with_model(
-        &self,
-        provider: agents::Provider,
-        model: Option<String>,
-    ) -> (agents::Provider, Option<String>) {
-        let default = || match provider == self.agents.provider {
-            true => Some(self.agents.model.clone()),
-            false => self.providers.find(provider.as_str())?.default_model().map(str::to_owned),
-        };
-        let model = model.or_else(default);
-        (provider, model)
     }
 
     /// Finds the configured price of a model, by the requested name or by another name of the same model.
@@ -260,23 +243,26 @@ impl Services {
         let (mut simulated, mut unpriced) = (Vec::new(), Vec::new());
         let capabilities = |name: &str| self.providers.find(name).map(Provider::capabilities);
         for agent in catalogue.agents() {
-            let own = self.route(agent);
-            if self.providers.find(own.0.as_str()).is_some_and(Provider::is_simulation) {
+            let routes: Vec<_> = agent.chain.iter().map(|entry| self.entry_route(entry)).collect();
+            let first = routes.first().map(|(provider, _)| provider.as_str());
+            if first.and_then(|name| self.providers.find(name)).is_some_and(Provider::is_simulation)
+            {
                 simulated.push(agent.name.as_str());
             }
-            for why in ignored_key_reasons(agent, &own.0, &capabilities) {
+            for why in ignored_key_reasons(agent, &self.agents, &capabilities) {
                 tracing::warn!(agent = agent.name, "{why}");
             }
-            if let Some(why) = self.unusable_reason(agent, &own) {
-                tracing::warn!(agent = agent.name, "tasks of this agent will fail: {why}");
+            for (entry, route) in agent.chain.iter().zip(&routes) {
+                if let Some(why) = self.unusable_reason(agent, route) {
+                    let model = entry.name(&self.agents);
+                    tracing::warn!(
+                        agent = agent.name,
+                        model,
+                        "tasks of this agent fail on this model: {why}"
+                    );
+                }
             }
-            let other = agent.fallback.as_ref().map(|fallback| self.fallback_route(fallback));
-            if let Some(why) = other.as_ref().and_then(|route| self.unusable_reason(agent, route)) {
-                let provider = "its fallback_provider cannot be used";
-                tracing::warn!(agent = agent.name, "{provider}: {why}");
-            }
-            let routes = [Some(&own), other.as_ref()].into_iter().flatten();
-            if routes.into_iter().any(|route| self.is_unpriced(route)) {
+            if routes.iter().any(|route| self.is_unpriced(route)) {
                 unpriced.push(agent.name.as_str());
             }
         }

@@ -31,6 +31,12 @@ pub fn agent_problems(catalogue: &Catalogue, config: &agents::Config) -> Vec<age
         for RuleProblem { key, message, fix } in rule_problems(file) {
             report(key, message, fix);
         }
+        for key in agents::REPLACED_KEYS.iter().filter(|key| file.line(key).is_some()) {
+            let names = file.agent.chain.iter().map(|entry| entry.name(config));
+            let models = names.collect::<Vec<_>>().join(", ");
+            let message = "is replaced by a list of models, and still read".to_owned();
+            report(key, message, format!("model: [{models}]; remove provider and {key}"));
+        }
         let narrow = narrow_window(catalogue, &file.agent, config);
         let narrow = narrow.filter(|_| !file.has_problem("reserve_tokens"));
         if let Some((message, least_tokens)) = narrow {
@@ -93,10 +99,8 @@ fn system_tokens(catalogue: &Catalogue, agent: &Agent, config: &agents::Config) 
 
 /// Lists the tools that the service sends with each call. A provider that holds the session gets them in another way.
 fn sent_tools(agent: &Agent, config: &agents::Config) -> Vec<Arc<ToolSpec>> {
-    let own = agent.provider.as_ref().unwrap_or(&config.provider);
-    let fallback = agent.fallback.as_ref().map(|fallback| &fallback.provider);
     let is_sent =
-        [Some(own), fallback].into_iter().flatten().any(|it| !config.session_holders.contains(it));
+        agent.models(config).any(|(provider, _)| !config.session_holders.contains(provider));
     let max_rounds = agent.grants.max_turns.unwrap_or(config.max_rounds);
     match is_sent && max_rounds > 1 {
         true => list_offered_to_agent(agent, agents::MAIN),

@@ -158,7 +158,7 @@ impl DoctorSetup {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("agents")).unwrap();
         let setup = Self { database: TestDatabase::migrated().await, folder, settings: Vec::new() };
-        let writer = "---\nname: writer\ndescription: Writes\nprovider: sim\nfallback_provider: claude\nfallback_model: claude-sonnet-5\n---\nYou write.\n";
+        let writer = "---\nname: writer\ndescription: Writes\nmodel: [sim, claude/claude-sonnet-5]\n---\nYou write.\n";
         std::fs::write(setup.folder.path().join("agents/writer.md"), writer).unwrap();
         let path = |name: &str| setup.folder.path().join(name).display().to_string();
         let (agents, data) = (path("agents"), path("data"));
@@ -313,14 +313,9 @@ async fn paused_or_readable_credentials_and_missing_prices_are_warnings() {
     assert_eq!(about("claude pause").await.unwrap().0, Status::Ok);
 
     let writer = setup.folder.path().join("agents/writer.md");
-    let with_tools = std::fs::read_to_string(&writer)
-        .unwrap()
-        .replace("provider: sim", "provider: claude\ntools: Bash");
-    std::fs::write(
-        &writer,
-        with_tools.replace("fallback_provider: claude\nfallback_model:", "model:"),
-    )
-    .unwrap();
+    let with_tools =
+        std::fs::read_to_string(&writer).unwrap().replace("model: [sim, ", "tools: Bash\nmodel: [");
+    std::fs::write(&writer, with_tools).unwrap();
     let limit = Limit { micros: Some(1), tokens: None };
     let new = campaigns::New { name: "Harbour", brief: "", client_context: None, limit };
     campaigns::create(&mut pool.acquire().await.unwrap(), &new, noon()).await.unwrap();

@@ -215,9 +215,10 @@ export interface Agent extends AgentGrants {
   apply_percent?: number | null;
   /** Budget of one task. */
   budget: Limit;
+  /** The models that may answer, in the order of preference: at least one. */
+  chain: AgentModel[];
   /** The agent's purpose in one line, which other agents read in their roster. */
   description: string;
-  fallback?: AgentFallback | null;
   /** Maximum number of posts of the board that a turn shows at once; 0 for none. */
   history_window: number;
   /** The lead answers posts without an addressee. */
@@ -226,7 +227,6 @@ export interface Agent extends AgentGrants {
   learns_facts: boolean;
   /** True: `@name` in its answers on the board creates tasks for others. Default: true for the lead only. */
   mentions: boolean;
-  model?: string | null;
   name: string;
   /** Effect of that budget on a task that reaches it. */
   on_limit: OnLimit;
@@ -237,7 +237,6 @@ export interface Agent extends AgentGrants {
    * roster changes.
    */
   prompt_hash: string;
-  provider?: Provider | null;
   /** Tokens of the window that are left for the answer. */
   reserve_tokens?: number | null;
   /** The JSON Schema that answers to its tasks have to match. A task or a step of a flow may have another one. */
@@ -257,11 +256,6 @@ export interface Agent extends AgentGrants {
   window_tokens?: number | null;
   /** True: the agent may write such facts, with the tool `facts_write`. */
   writes_facts: boolean;
-}
-
-export interface AgentFallback {
-  model?: string | null;
-  provider: Provider;
 }
 
 export interface AgentFileProblem {
@@ -290,6 +284,21 @@ export interface AgentGrants {
   tools: string[];
   /** True: the agent works in a folder that it shares with the campaign's other agents of this setting. */
   workspace: boolean;
+}
+
+/** A model that may answer, with the conditions under which a turn moves on to the next one. */
+export interface AgentModel {
+  /** Consecutive failures. Null: `agents.fallback_after`. */
+  errors?: number | null;
+  /** Highest median time to the first token of recent calls. Null: no limit. */
+  latency_secs?: number | null;
+  /** Longest wait for a rate limit, a paused credential or a busy model. Null: `agents.fallback_secs`. */
+  limit_secs?: number | null;
+  /** Highest charge of the first call of a turn, in millionths of the currency. Null: no limit. */
+  max_charge_micros?: number | null;
+  /** Null: the default model of the provider. */
+  model?: string | null;
+  provider?: Provider | null;
 }
 
 export interface AgentOptions {
@@ -859,6 +868,13 @@ export interface CancelledJob {
 /** Result of the cancellation of a task, with its id. */
 export interface CancelledTask extends TaskCancellation {
   task_id: string;
+}
+
+/** The entry of its chain that a turn was given to, and the earlier ones that it has skipped. */
+export interface ChainChoice {
+  /** `provider/model`. */
+  entry: string;
+  skipped: SkippedEntry[];
 }
 
 export interface ChangedJob {
@@ -2996,6 +3012,15 @@ export interface Skill {
   name: string;
 }
 
+/** An entry that a turn has skipped. */
+export interface SkippedEntry {
+  because: string;
+  /** `provider/model`. */
+  entry: string;
+  /** Null: unknown, or only this turn skips it. */
+  usable_at?: string | null;
+}
+
 /** A part of a snippet. */
 export interface SnippetPart {
   is_match: boolean;
@@ -3315,6 +3340,7 @@ export interface Turn {
   cache_creation_tokens: number;
   cache_read_tokens: number;
   calls: number;
+  chain?: ChainChoice | null;
   cost_micros: number;
   ended_at?: string | null;
   error?: string | null;

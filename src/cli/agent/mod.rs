@@ -132,8 +132,7 @@ fn check(
                 catalogue.agents().for_each(|agent| note_refused_mode(agent, context));
             }
             for agent in catalogue.agents() {
-                let own = agent.provider.as_ref().unwrap_or(&config.provider);
-                for why in jobs::ignored_key_reasons(agent, own, &capabilities) {
+                for why in jobs::ignored_key_reasons(agent, config, &capabilities) {
                     context.output.print_note(&format!("{}: {why}", agent.name));
                 }
             }
@@ -207,14 +206,19 @@ fn format_agents(agents: &Agents) -> String {
     let default = agents.default_provider.as_str();
     let row = |agent: &Value| {
         let text = |key: &str, default: &str| agent[key].as_str().unwrap_or(default).to_owned();
+        let chain = agent["chain"].as_array().into_iter().flatten();
+        let models = chain.map(|entry| {
+            let named =
+                |key: &str, default: &str| entry[key].as_str().unwrap_or(default).to_owned();
+            format!("{}/{}", named("provider", default), named("model", "(default)"))
+        });
         let skills = agent["skills"].as_array().into_iter().flatten();
         [
             text("name", ""),
-            text("provider", default),
-            text("model", "(default)"),
+            models.collect::<Vec<_>>().join(", "),
             skills.filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
             first_line(&text("description", ""), 80),
         ]
     };
-    format_table(&["AGENT", "PROVIDER", "MODEL", "SKILLS", "FOR"], agents.items.iter().map(row))
+    format_table(&["AGENT", "MODELS", "SKILLS", "FOR"], agents.items.iter().map(row))
 }

@@ -95,6 +95,7 @@ fn fields(detail: &Detail, catalogue: &Catalogue) -> Vec<(&'static str, String)>
         ),
         ("cost", format_money(turn.cost_micros)),
     ];
+    fields.extend(turn.chain.as_ref().map(|choice| ("chain", choice.describe())));
     fields.extend(turn.history_check.map(|check| ("history", history(check).to_owned())));
     fields.extend(turn.flags.iter().map(|flag| ("note", flag.clone())));
     fields.extend(turn.error.iter().map(|error| ("error", error.clone())));

@@ -17,7 +17,10 @@ use super::{
     problem,
 };
 use crate::{
-    domain::files::{Problem, SourceFile, SourceKind},
+    domain::{
+        amount::format_money,
+        files::{Problem, SourceFile, SourceKind},
+    },
     operations::{Agents, ListAgents, ListFiles, ListFlowTemplates, ShowFile},
 };
 
@@ -208,17 +211,57 @@ fn list_of(agent: Option<&Value>, key: &str) -> Vec<String> {
     items.filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }
 
+/// The first model of an agent, and the number of further ones.
 fn model(agents: &Agents, name: &str) -> Markup {
+    let chain = chain_of(agents, name);
+    html! {
+        @if let Some(first) = chain.first() {
+            (entry_name(agents, first))
+            @if chain.len() > 1 { span.faint { " and " (chain.len() - 1) " more" } }
+        }
+    }
+}
+
+fn chain_of<'a>(agents: &'a Agents, name: &str) -> &'a [Value] {
     let agent = agent_of(agents, name);
-    let (model, provider) = (text_of(agent, "model"), text_of(agent, "provider"));
+    agent.and_then(|agent| agent["chain"].as_array()).map_or(&[], Vec::as_slice)
+}
+
+fn entry_name(agents: &Agents, entry: &Value) -> Markup {
+    let (model, provider) = (text_of(Some(entry), "model"), text_of(Some(entry), "provider"));
     let is_default = provider.is_empty() || provider == agents.default_provider.as_str();
     let usual = match is_default && !agents.default_model.is_empty() {
         true => agents.default_model.as_str(),
         false => "default model",
     };
     html! {
-        @if agent.is_some() {
-            bdi { @if model.is_empty() { (usual) } @else { (model) } } span.faint { " on " @if provider.is_empty() { (agents.default_provider.as_str()) } @else { (provider) } }
+        bdi { @if model.is_empty() { (usual) } @else { (model) } } span.faint { " on " @if provider.is_empty() { (agents.default_provider.as_str()) } @else { (provider) } }
+    }
+}
+
+/// The models of a chain with the conditions under which turns move on.
+fn chain_list(agents: &Agents, name: &str) -> Markup {
+    let conditions = |entry: &Value| {
+        let amount = |key: &str, words: &dyn Fn(&Value) -> String| {
+            Some(&entry[key]).filter(|value| !value.is_null()).map(words)
+        };
+        let all = [
+            amount("errors", &|n| format!("{n} errors")),
+            amount("limit_secs", &|secs| format!("a wait of {secs} s")),
+            amount("max_charge_micros", &|micros| {
+                format!("a charge of {}", format_money(micros.as_i64().unwrap_or_default()))
+            }),
+            amount("latency_secs", &|secs| format!("a first token after {secs} s")),
+        ];
+        all.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    };
+    html! {
+        @for entry in chain_of(agents, name) {
+            div {
+                (entry_name(agents, entry))
+                @let conditions = conditions(entry);
+                @if !conditions.is_empty() { span."small soft" { ", up to " (conditions) } }
+            }
         }
     }
 }
@@ -296,11 +339,7 @@ fn agent_facts(agents: &Agents, name: &str) -> Markup {
     let text = |key: &str| html! { @match &agent[key] { Value::Null => "", Value::String(text) => bdi { (text) }, other => (other) } };
     let flag = |key: &str| html! { @if agent[key] == true { "yes" } };
     facts(&[
-        ("Model", model(agents, name)),
-        (
-            "Fallback",
-            html! { @if let Some(provider) = agent["fallback"]["provider"].as_str() { (provider) " " bdi { (agent["fallback"]["model"].as_str().unwrap_or_default()) } } },
-        ),
+        ("Models", chain_list(agents, name)),
         (
             "Window",
             html! { @if let Some(n) = agent["window_tokens"].as_i64() { (super::parts::tokens(n)) " tokens" } },

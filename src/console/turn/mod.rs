@@ -149,6 +149,7 @@ fn lede(page: &Page, turn: &Turn) -> Markup {
     };
     html! {
         p.lede #explain tabindex="-1" { (words) @if let Some(error) = &turn.error { " " span.soft { bdi { (sentence(&page.view, error)) } } } }
+        @if let Some(choice) = &turn.chain { p."small soft" { "Model: " bdi { (choice.describe()) } "." } }
         @for flag in &turn.flags { p."small soft" { bdi { (flag) } } }
     }
 }

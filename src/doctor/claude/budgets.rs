@@ -2,14 +2,10 @@
 
 use sqlx::PgPool;
 
-use super::{Finding, uses};
+use super::{Finding, models, uses};
 use crate::{
     config::Config,
-    domain::{
-        agents::{Agent, Catalogue, Provider},
-        campaigns,
-        text::count,
-    },
+    domain::{agents::Catalogue, campaigns, text::count},
     providers::claude::{self, is_same_model},
 };
 
@@ -28,7 +24,7 @@ pub(in crate::doctor) async fn budgets(config: &Config, pool: &PgPool) -> Option
     let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
     let agents = catalogue.agents().map(AsRef::as_ref).filter(|agent| uses(config, agent));
     let unpriced: Vec<&str> = agents
-        .filter(|agent| models(config, agent).iter().any(|model| !is_priced(config, model)))
+        .filter(|agent| models(config, agent).any(|model| !is_priced(config, model)))
         .map(|agent| agent.name.as_str())
         .collect();
     let fix = "add the models to prices.models; `dalsegno config template` shows how";
@@ -41,17 +37,6 @@ pub(in crate::doctor) async fn budgets(config: &Config, pool: &PgPool) -> Option
             Finding::warn(CHECK, what, WHY, fix)
         }
     })
-}
-
-/// Lists the models of Claude that the agent may call.
-fn models(config: &Config, agent: &Agent) -> Vec<String> {
-    let is_claude = |provider: &Provider| provider.as_str() == claude::NAME;
-    let usual = || is_claude(&config.agents.provider).then(|| config.agents.model.clone());
-    let own = is_claude(agent.provider.as_ref().unwrap_or(&config.agents.provider))
-        .then(|| agent.model.clone().or_else(usual));
-    let fallback = agent.fallback.as_ref().filter(|other| is_claude(&other.provider));
-    let fallback = fallback.map(|other| other.model.clone().or_else(usual));
-    own.into_iter().chain(fallback).flatten().collect()
 }
 
 fn is_priced(config: &Config, model: &str) -> bool {

@@ -49,11 +49,15 @@ pub(super) async fn examine(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Returns true if the agent runs on Claude, or falls back to it.
+/// Returns true if Claude is in the agent's chain.
 fn uses(config: &Config, agent: &Agent) -> bool {
-    let own = agent.provider.as_ref().unwrap_or(&config.agents.provider);
-    let fallback = agent.fallback.as_ref().map(|fallback| &fallback.provider);
-    [Some(own), fallback].into_iter().flatten().any(|it| it.as_str() == claude::NAME)
+    agent.models(&config.agents).any(|(provider, _)| provider.as_str() == claude::NAME)
+}
+
+/// Lists the models of Claude that the agent may call.
+fn models<'a>(config: &'a Config, agent: &'a Agent) -> impl Iterator<Item = &'a str> {
+    let models = agent.models(&config.agents);
+    models.filter(|(provider, _)| provider.as_str() == claude::NAME).filter_map(|(_, model)| model)
 }
 
 async fn program(config: &claude::Config) -> Vec<Finding> {

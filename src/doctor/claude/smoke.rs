@@ -4,14 +4,14 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Finding, uses};
+use super::{Finding, models};
 use crate::{
     clock::Clock,
     config::Config,
     domain::agents::Catalogue,
     providers::{
         EventSink, Options, Provider as _, Purpose, Request, Timeouts,
-        claude::{self, Claude, Credential, HostEnvironment},
+        claude::{Claude, Credential, HostEnvironment},
     },
     transcript::{Message, Role},
 };
@@ -58,15 +58,8 @@ pub async fn smoke(
 /// Returns the model of the first agent on Claude.
 fn model(config: &Config) -> String {
     let catalogue = Catalogue::load(&config.agents).unwrap_or_default();
-    let users = catalogue.agents().filter(|agent| uses(config, agent));
-    let mut models = users.filter_map(|agent| match &agent.provider {
-        Some(provider) if provider.as_str() == claude::NAME => agent.model.clone(),
-        None if config.agents.provider.as_str() == claude::NAME => {
-            agent.model.clone().or_else(|| Some(config.agents.model.clone()))
-        }
-        _ => agent.fallback.as_ref()?.model.clone(),
-    });
-    models.next().unwrap_or_else(|| MODEL.to_owned())
+    let first = catalogue.agents().find_map(|agent| models(config, agent).next());
+    first.unwrap_or(MODEL).to_owned()
 }
 
 async fn call(

@@ -7,8 +7,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    Grants, MAIN, Provider, SessionMode as Mode, grants, provider, reserved::RESERVED_NAMES,
-    servers::ParseContext,
+    ChainEntry, Config, Grants, MAIN, Provider, SessionMode as Mode, grants, model_chain,
+    reserved::RESERVED_NAMES, servers::ParseContext,
 };
 use crate::domain::{
     amount::{Limit, OnLimit},
@@ -26,11 +26,8 @@ pub struct Agent {
     pub name: String,
     /// The agent's purpose in one line, which other agents read in their roster.
     pub description: String,
-    /// Null: the provider of the configuration.
-    pub provider: Option<Provider>,
-    pub model: Option<String>,
-    /// Provider and model that take over when the agent's own provider keeps failing.
-    pub fallback: Option<Fallback>,
+    /// The models that may answer, in the order of preference: at least one.
+    pub chain: Vec<ChainEntry>,
     /// The model to ask for a summary when its own has failed twice.
     pub summariser: Option<String>,
     pub window_tokens: Option<i64>,
@@ -80,13 +77,20 @@ impl Agent {
     pub fn leads(&self, instance: &str) -> bool {
         self.lead && instance == MAIN
     }
-}
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = AgentFallback)]
-pub struct Fallback {
-    pub provider: Provider,
-    pub model: Option<String>,
+    /// Lists the models that may answer with their providers, as far as the configuration has them.
+    pub fn models<'a>(
+        &'a self,
+        config: &'a Config,
+    ) -> impl Iterator<Item = (&'a Provider, Option<&'a str>)> {
+        self.chain.iter().map(|entry| entry.resolve(config))
+    }
+
+    /// Returns the provider of the first model.
+    pub fn first_provider<'a>(&'a self, config: &'a Config) -> &'a Provider {
+        let first = self.chain.first().and_then(|entry| entry.provider.as_ref());
+        first.unwrap_or(&config.provider)
+    }
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, utoipa::ToSchema)]
@@ -144,9 +148,7 @@ pub(super) fn read(
     Agent {
         name: fields.name(file_name),
         description: fields.required("description", "one line that describes the agent"),
-        provider: provider::read(fields, "provider", around.providers),
-        model: fields.text("model"),
-        fallback: fallback(fields, around.providers),
+        chain: model_chain::read(fields, around.providers),
         summariser: fields.text("summariser"),
         window_tokens: fields.number("window_tokens", 1024..=10_000_000),
         reserve_tokens: fields.number("reserve_tokens", 64..=1_000_000),
@@ -183,21 +185,6 @@ pub(super) fn read(
         result_schema: fields.result_schema(),
         prompt_hash: hash(prompt.as_bytes()),
         prompt,
-    }
-}
-
-fn fallback(fields: &mut Fields<'_>, known: &[Provider]) -> Option<Fallback> {
-    let provider = provider::read(fields, "fallback_provider", known);
-    let model = fields.text("fallback_model");
-    match provider {
-        Some(provider) => Some(Fallback { provider, model }),
-        None => {
-            if model.is_some() {
-                let fix = "fallback_provider: the provider of this model";
-                fields.fail("fallback_model", "is set without a provider", fix);
-            }
-            None
-        }
     }
 }
 

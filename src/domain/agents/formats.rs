@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Provider, agent, node, servers::ParseContext, skill};
+use super::{Provider, agent, model_chain, node, servers::ParseContext, skill};
 use crate::domain::files::{Fields, FileFormat, KeyText};
 
 /// Returns the format of `<agents.folder>/<name>.md`.
@@ -47,7 +47,7 @@ pub fn node_format() -> FileFormat {
     FileFormat { title: "Node file", keys: fields.into_keys(), texts: &NODE_KEYS, example_text: "" }
 }
 
-const AGENT_KEYS: [KeyText; 38] = [
+const AGENT_KEYS: [KeyText; 36] = [
     KeyText::new("name", "", "copywriter", "Name of the agent, equal to the name of the file without `.md`."),
     KeyText::new(
         "description",
@@ -61,19 +61,13 @@ const AGENT_KEYS: [KeyText; 38] = [
         "ollama",
         "Provider of the model: `claude`, `ollama`, the name of an endpoint (`[providers.NAME]` in the configuration), or `sim`, a simulation inside the service.",
     ),
-    KeyText::new("model", "`agents.model`", "\"qwen3:8b\"", "Model, as the provider names it."),
     KeyText::new(
-        "fallback_provider",
-        "none",
-        "sim",
-        "Provider that takes over after `agents.fallback_after` consecutive failures of the agent's own provider.",
-    ),
-    KeyText::new(
-        "fallback_model",
-        "the default model of that provider",
-        "sim-1",
-        "Model of the fallback. Needs `fallback_provider`.",
-    ),
+        "model",
+        "`agents.model`",
+        "\"qwen3:8b\"",
+        "Model, as the provider names it. Or a chain: a list of `provider/model` in the order of preference, in place of `provider`. A conversation continues with the next model while the first one fails, has no space in a rate limit, costs too much or is too slow, and returns later. An item may be a map with `model` and the conditions `errors`, `limit_secs`, `max_charge` and `latency_secs`: see [model chains](../how-to/model-chains.md).",
+    )
+    .with_schema(model_chain::SCHEMA),
     KeyText::new(
         "summariser",
         "none",

@@ -14,6 +14,7 @@ mod grants;
 mod instances;
 mod library;
 mod lookup_error;
+mod model_chain;
 mod node;
 mod problems;
 mod provider;
@@ -26,7 +27,7 @@ mod skill;
 use serde::Deserialize;
 
 pub use self::{
-    agent::{Agent, Fallback, Options, Think},
+    agent::{Agent, Options, Think},
     blackboard_grants::Grants as BlackboardGrants,
     blackboard_path::{NoPath, Path as BlackboardPath},
     catalogue::{AgentFile, Catalogue},
@@ -36,6 +37,7 @@ pub use self::{
     instances::{AgentInstance, MAIN},
     library::Library,
     lookup_error::{FileKind, LookupError},
+    model_chain::{ChainEntry, REPLACED_KEYS},
     node::Node,
     problems::Problems,
     provider::{NoProviderName, Provider},
@@ -66,9 +68,9 @@ pub struct Config {
     pub model: String,
     /// Variables of the service that files may name below `mcpServers`.
     pub variables: Vec<String>,
-    /// Failures in a row after which the fallback of an agent takes a conversation over.
+    /// Failures in a row after which a conversation moves on to the next model of its agent's chain.
     pub fallback_after: i32,
-    /// Seconds after which the agent's own provider is tried again.
+    /// Seconds after which a model that has failed is tried again.
     pub fallback_secs: u64,
     /// Default limit of model calls in one turn, for providers whose tools the service runs. `maxTurns` in an agent's file replaces it.
     pub max_rounds: u32,

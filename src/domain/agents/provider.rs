@@ -60,15 +60,24 @@ pub(super) fn read(
     known: &[Provider],
 ) -> Option<Provider> {
     let text = fields.text(key)?;
-    if let Some(provider) = known.iter().find(|provider| provider.as_str() == text) {
-        return Some(provider.clone());
+    match find_known(&text, known) {
+        Ok(provider) => Some(provider),
+        Err(names) => {
+            fields.fail(key, format!("is `{text}`"), format!("{key}: {names}"));
+            None
+        }
     }
-    let fix = match nearest(&text, known.iter().map(Provider::as_str)) {
-        Some(near) => format!("{key}: {near} (the closest match)"),
-        None => format!("{key}: {}", list(known)),
-    };
-    fields.fail(key, format!("is `{text}`"), fix);
-    None
+}
+
+/// Finds a configured provider. The error names the closest match, or all of them.
+pub(super) fn find_known(name: &str, known: &[Provider]) -> Result<Provider, String> {
+    if let Some(provider) = known.iter().find(|provider| provider.as_str() == name) {
+        return Ok(provider.clone());
+    }
+    Err(match nearest(name, known.iter().map(Provider::as_str)) {
+        Some(near) => format!("{near} (the closest match)"),
+        None => list(known),
+    })
 }
 
 /// Lists names with commas between them.

@@ -24,6 +24,7 @@ use crate::{
         amount::{Owner, Refusal},
         budgets::{self, OwnerKind},
         campaigns::{self, Campaign},
+        failovers::{self, ConversationKey},
         flows,
         rate_limits::{self, RateLimitWait},
         sessions::{self, Session},
@@ -64,6 +65,8 @@ struct TaskFacts {
     /// The open session of its conversation, or else its own.
     session: Option<Session>,
     last_turn: Option<Turn>,
+    /// The models of its agent's chain that the next turn skips.
+    rests: Vec<String>,
     /// The turn of its conversation that runs, while its own job waits for that one's.
     turn_ahead: Option<TurnAhead>,
     /// The task of the job for which its own waits.
@@ -120,6 +123,7 @@ async fn load_facts(
         None => None,
     };
     Ok(TaskFacts {
+        rests: rests(&mut *conn, &task).await?,
         flow,
         paused_flow,
         spent: spent(&mut *conn, &task, session.as_ref()).await?,
@@ -191,6 +195,16 @@ async fn pauses(conn: &mut PgConnection, task: &Task) -> Result<Vec<Pause>, Erro
     let mut open = agent_pauses::list_open(conn, task.campaign_id).await?;
     open.retain(|pause| pause.agent == task.agent);
     Ok(open)
+}
+
+/// Describes the models of its conversation that rest, while the task is open.
+async fn rests(conn: &mut PgConnection, task: &Task) -> Result<Vec<String>, Error> {
+    if task.state.has_ended() {
+        return Ok(Vec::new());
+    }
+    let Task { campaign_id, agent, instance, .. } = task;
+    let of = ConversationKey { campaign_id: *campaign_id, agent, instance };
+    Ok(failovers::find(conn, of).await?.describe_rests())
 }
 
 /// Finds the rate limit for which a task waits.

@@ -123,12 +123,15 @@ async fn waiting(
 }
 
 /// Compares a session with its agent's file, as the next task will. Provider and model that the file leaves to the
-/// configuration, or to a fallback, are not compared.
+/// configuration, or to a chain, are not compared.
 fn compare_file(catalogue: &Catalogue, live: &SessionRow) -> AgentFile {
     let Ok(agent) = catalogue.agent(&live.agent) else { return AgentFile::Unusable };
-    let has_fallback = agent.fallback.is_some();
-    let provider = agent.provider.as_ref().map(Provider::as_str).filter(|_| !has_fallback);
-    let model = agent.model.as_deref().filter(|_| !has_fallback);
+    let only = match agent.chain.as_slice() {
+        [only] => Some(only),
+        _ => None,
+    };
+    let provider = only.and_then(|only| only.provider.as_ref()).map(Provider::as_str);
+    let model = only.and_then(|only| only.model.as_deref());
     if provider.is_some_and(|provider| provider != live.provider) {
         AgentFile::Differs(Reason::ProviderChanged)
     } else if model.is_some_and(|model| model != live.model) {

@@ -283,6 +283,7 @@ mod tests {
             flags: Vec::new(),
             error: error.map(str::to_owned),
             history_check: None,
+            chain: None,
         }
     }
 

@@ -27,11 +27,28 @@ impl TaskFacts {
                 _ => self.go_on(),
             },
         };
+        because.extend(self.chain().map(|words| format!(" {words}")));
         if let Some((flow, step)) = &self.flow {
             because.push_str(&format!(" It is the step `{step}` of flow {flow}."));
         }
         let obstacles = self.obstacles();
         Explanation { task_id: self.task.id, state: self.task.state, because, next, obstacles }
+    }
+
+    /// Names the model that the last turn was given to, with the reason; before a turn, the models that it would skip.
+    fn chain(&self) -> Option<String> {
+        let turn = self.last_turn.as_ref();
+        let turn =
+            turn.filter(|turn| matches!(turn.state, turns::State::Running | turns::State::Done));
+        match (turn.map(|turn| turn.chain.as_ref()), self.task.state) {
+            (Some(Some(choice)), State::Done | State::Failed | State::Running) => {
+                Some(sentence(&format!("Its model was {}", choice.describe())))
+            }
+            (_, State::Queued | State::Running) if !self.rests.is_empty() => {
+                Some(sentence(&format!("Of its models, {}", self.rests.join("; "))))
+            }
+            _ => None,
+        }
     }
 
     fn done(&self) -> Reason {
@@ -305,6 +322,7 @@ mod tests {
             amount::{OnLimit, Owner, Unit},
             campaigns::Campaign,
             explanations::Obstacle,
+            failovers::{ChainChoice, SkippedEntry},
             tasks::Task,
             turns::Turn,
         },
@@ -334,6 +352,7 @@ mod tests {
             campaign_pause: None,
             spent: None,
             session: None,
+            rests: Vec::new(),
             last_turn: None,
             turn_ahead: None,
             task_ahead: None,
@@ -375,6 +394,7 @@ mod tests {
             flags: Vec::new(),
             error: Some(error.to_owned()),
             history_check: None,
+            chain: None,
         }
     }
 
@@ -383,6 +403,29 @@ mod tests {
         let told = facts(State::Queued, "ready").explain();
         assert_eq!(told.because, "It is next in the queue.");
         assert_eq!(told.next, "One of 2 workers takes it.");
+    }
+
+    #[test]
+    fn the_answering_model_of_a_chain_is_named_with_the_reason() {
+        let mut facts = facts(State::Done, "ended");
+        let skipped = SkippedEntry {
+            entry: "anthropic/x".to_owned(),
+            because: "waiting for `x`: 60 requests per minute, next slot in 40 s".to_owned(),
+            usable_at: Some(at()),
+        };
+        let choice = ChainChoice { entry: "local/y".to_owned(), skipped: vec![skipped] };
+        facts.last_turn = Some(Turn { chain: Some(Json(choice)), ..turn(turns::State::Done, "") });
+        assert_eq!(
+            facts.explain().because,
+            "It was answered. Its model was `local/y`, because `anthropic/x` is skipped until 1970-01-01 00:00:00 UTC: waiting for `x`: 60 requests per minute, next slot in 40 s."
+        );
+        facts.task.state = State::Queued;
+        facts.last_turn = None;
+        facts.rests = vec!["`anthropic/x` is not used before noon: boom".to_owned()];
+        assert_eq!(
+            facts.explain().because,
+            "It is next in the queue. Of its models, `anthropic/x` is not used before noon: boom."
+        );
     }
 
     #[test]

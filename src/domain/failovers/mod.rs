@@ -1,17 +1,20 @@
-//! Failovers: conversations whose provider fails, and the choice between their two providers.
+//! Failovers: conversations whose models fail, and the choice between the models of their agents' chains.
 //!
-//! The standing of a conversation is a row of its own, so that all workers agree. Most conversations have none: a failure creates it, and
-//! an answer of the first provider deletes it.
+//! The failures of a conversation are a row of its own, so that all workers agree. Most conversations have none: a failure creates it, and
+//! an answer of the model that failed deletes it.
 //!
 //! Races: none. The row is read before a turn and written with the turn's end, and a conversation has one turn at a time.
 
 mod rule;
 
 use chrono::{DateTime, Utc};
-use sqlx::PgExecutor;
+use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
-pub use self::rule::{Change, FailoverState, ProviderSide, Rules};
+pub use self::rule::{
+    Candidate, ChainChoice, Choice, Conditions, FailoverState, FailureRecord, Rules, SkippedEntry,
+    choose, describe_last_resort, describe_skipped,
+};
 use super::StatementError;
 
 /// The key of a conversation.
@@ -22,40 +25,40 @@ pub struct ConversationKey<'a> {
     pub instance: &'a str,
 }
 
-/// Finds the standing of a conversation. `None`: its first provider has answered the last time.
+/// Reads the failures of a conversation.
 pub async fn find(
     executor: impl PgExecutor<'_>,
     of: ConversationKey<'_>,
-) -> Result<Option<FailoverState>, StatementError> {
-    sqlx::query_as!(
-        FailoverState,
-        "select failures, since from dalsegno.failovers where campaign_id = $1 and agent = $2 and instance = $3",
+) -> Result<FailoverState, StatementError> {
+    let row = sqlx::query_scalar!(
+        r#"select entries as "entries: Json<FailoverState>" from dalsegno.failovers where campaign_id = $1 and agent = $2 and instance = $3"#,
         of.campaign_id,
         of.agent,
         of.instance,
     )
     .fetch_optional(executor)
     .await
-    .map_err(StatementError::to("count the failures of a provider"))
+    .map_err(StatementError::to("count the failures of a provider"))?;
+    // A row without entries is of an older version, which tries the first model again.
+    Ok(row.flatten().map(|entries| entries.0).unwrap_or_default())
 }
 
-/// Stores the standing of a conversation.
+/// Stores the failures of a conversation.
 pub async fn put(
     executor: impl PgExecutor<'_>,
     of: ConversationKey<'_>,
-    standing: FailoverState,
+    state: &FailoverState,
     now: DateTime<Utc>,
 ) -> Result<(), StatementError> {
     sqlx::query!(
-        "insert into dalsegno.failovers as f (campaign_id, agent, instance, failures, since, failed_at)
-         values ($1, $2, $3, $4, $5, $6)
+        "insert into dalsegno.failovers as f (campaign_id, agent, instance, entries, failures, failed_at)
+         values ($1, $2, $3, $4, 0, $5)
          on conflict (campaign_id, agent, instance)
-         do update set failures = excluded.failures, since = excluded.since, failed_at = excluded.failed_at",
+         do update set entries = excluded.entries, failures = 0, since = null, failed_at = excluded.failed_at",
         of.campaign_id,
         of.agent,
         of.instance,
-        standing.failures,
-        standing.since,
+        Json(state) as _,
         now,
     )
     .execute(executor)
@@ -64,7 +67,7 @@ pub async fn put(
     .map_err(StatementError::to("record a failure of a provider"))
 }
 
-/// Deletes the standing of a conversation, if there is one: the first provider has answered.
+/// Deletes the failures of a conversation, if there are any.
 pub async fn delete(
     executor: impl PgExecutor<'_>,
     of: ConversationKey<'_>,
@@ -81,7 +84,7 @@ pub async fn delete(
     .map_err(StatementError::to("reset the failures of a provider"))
 }
 
-/// Deletes the standings of conversations that have nothing left to continue. The slices are parallel.
+/// Deletes the failures of conversations that have nothing left to continue. The slices are parallel.
 pub async fn remove_all(
     executor: impl PgExecutor<'_>,
     campaigns: &[Uuid],
@@ -101,7 +104,7 @@ pub async fn remove_all(
     .map_err(StatementError::to("reset the failures of providers"))
 }
 
-/// Deletes the standings of a whole campaign.
+/// Deletes the failures of a whole campaign.
 pub async fn remove_of_campaign(
     executor: impl PgExecutor<'_>,
     campaign_id: Uuid,

@@ -64,7 +64,7 @@ pub enum Kind {
     TaskWaiting,
     /// A task that ended without a turn of its own.
     TaskFailed,
-    /// Another provider has taken over, or has given back.
+    /// Another model of the agent's chain has taken over, or has given back.
     ConversationMoved,
     SessionOpened,
     /// A conversation has begun as another one was after a turn.

@@ -47,6 +47,14 @@ impl<'a> Fields<'a> {
         })
     }
 
+    /// Reads a key that is not part of the documented format, because another one has replaced it.
+    pub fn without_key<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let n_keys = self.keys.len();
+        let value = read(self);
+        self.keys.truncate(n_keys);
+        value
+    }
+
     /// Reads a required text.
     pub fn required(&mut self, key: &'static str, example: &str) -> String {
         let found = self.values.get(key);

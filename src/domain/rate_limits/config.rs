@@ -31,6 +31,8 @@ pub struct Rule {
 /// The campaign of a rule whose limits each campaign has for itself.
 const EACH: &str = "*";
 const KEY: &str = "rate_limits.rules";
+/// End of the keys of limits that providers tell.
+const TOLD: &str = " told";
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
@@ -128,7 +130,12 @@ impl RateLimit {
     /// Builds a limit that the provider tells. It is that of one model and one credential.
     pub fn told(call: CallScope<'_>, of: (Measure, f64)) -> Self {
         let told = Self::new(Some(call.provider), Some(call.model), call.credential, None, of);
-        Self { key: format!("{} told", told.key), ..told }
+        Self { key: format!("{}{TOLD}", told.key), ..told }
+    }
+
+    /// Returns true if the provider tells the limit.
+    pub(super) fn is_told(&self) -> bool {
+        self.key.ends_with(TOLD)
     }
 }
 

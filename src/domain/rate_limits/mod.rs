@@ -13,7 +13,7 @@ use uuid::Uuid;
 pub use self::{
     config::{Config, Rule},
     lease::{Lease, WantedShare, lease, tend},
-    waits::{Grant, NewWait, RateLimitWait, count_waiting, wait, wait_of},
+    waits::{Grant, NewWait, RateLimitWait, count_waiting, expected_wait, wait, wait_of},
 };
 
 /// The amount that a limit counts.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-use super::{Measure, describe_wait};
+use super::{Measure, RateLimit, describe_wait};
 use crate::domain::StatementError;
 
 /// A task whose call was refused.
@@ -94,6 +94,31 @@ pub async fn wait_of(
     }))
 }
 
+/// Estimates the seconds until all these limits have space for a further call, behind the tasks that wait. `None`: unknown, because all
+/// concurrent calls of one of them run.
+pub async fn expected_wait(
+    executor: impl PgExecutor<'_>,
+    keys: &[String],
+    now: DateTime<Utc>,
+) -> Result<Option<f64>, StatementError> {
+    let row = sqlx::query!(
+        r#"select coalesce(bool_or(l.measure = 'concurrent_calls' and l.available - w.ahead < 1), false) as "is_unknown!",
+                  coalesce(max((1 + w.ahead - l.available) * 60 / l.amount - extract(epoch from $2::timestamptz - l.refilled_at)::float8)
+                             filter (where l.measure <> 'concurrent_calls'), 0) as "secs!"
+             from dalsegno.rate_limits as l
+            cross join lateral (
+                  select coalesce(sum(w.amounts[array_position(w.keys, l.key)]), 0) as ahead
+                    from dalsegno.rate_limit_waits as w where w.key = l.key and w.granted_at is null) as w
+            where l.key = any ($1)"#,
+        keys,
+        now,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(StatementError::to("estimate the wait for a rate limit"))?;
+    Ok((!row.is_unknown).then_some(row.secs.max(0.0)))
+}
+
 /// Counts the tasks that wait.
 pub async fn count_waiting(executor: impl PgExecutor<'_>) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
@@ -116,6 +141,11 @@ impl RateLimitWait {
 }
 
 impl Grant {
+    /// Returns true if the grant is for a call with these limits. Those that the provider tells may be newer than the grant.
+    pub fn is_for(&self, limits: &[RateLimit]) -> bool {
+        limits.iter().all(|limit| limit.is_told() || self.keys.contains(&limit.key))
+    }
+
     /// Returns the charge of a limit.
     pub fn amount(&self, key: &str) -> Option<f64> {
         let at = self.keys.iter().position(|own| own == key)?;

@@ -10,13 +10,15 @@ use super::Error;
 use crate::domain::{
     Amount, StatementError,
     amount::{Limit, Owner},
-    budgets, feed, json_rows,
+    budgets,
+    failovers::ChainChoice,
+    feed, json_rows,
     messages::{self, New},
     sessions::{self, ProviderSession, SessionRow},
     tasks,
 };
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Begin<'a> {
     pub session: &'a SessionRow,
     pub task_id: Uuid,
@@ -26,6 +28,8 @@ pub struct Begin<'a> {
     pub attempt: i16,
     /// The highest possible cost of the turn.
     pub reserve: Amount,
+    /// The entry of its agent's chain.
+    pub chain: Option<ChainChoice>,
     /// The budgets of its agent, its user and the day.
     pub budgets: &'a [i64],
     /// The provider's conversation, if the provider keeps it.
@@ -152,10 +156,11 @@ struct BeginRow<'a> {
     n_places: i64,
     external_session_id: Option<&'a str>,
     credential: Option<&'a str>,
+    chain: Option<&'a ChainChoice>,
 }
 
 impl<'a> Begin<'a> {
-    fn row(&self, number: i32) -> BeginRow<'a> {
+    fn row(&self, number: i32) -> BeginRow<'_> {
         let Self {
             session, task_id, attempt, job_id, lease, reserve, budgets, minted, now, ..
         } = *self;
@@ -175,6 +180,7 @@ impl<'a> Begin<'a> {
             n_places: n_messages.saturating_add(self.kept_places()),
             external_session_id: minted.map(|minted| minted.external_session_id),
             credential: minted.map(|minted| minted.credential),
+            chain: self.chain.as_ref(),
         }
     }
 
@@ -213,6 +219,7 @@ mod tests {
             n_places: 1,
             external_session_id: None,
             credential: None,
+            chain: None,
         };
         let sql = include_str!("begin.sql");
         columns::assert_are_fields_of(&row, sql, "jsonb_to_record($1)");

@@ -10,7 +10,9 @@ with turn as (
         session_id uuid, campaign_id uuid, number integer, lease bigint, task_id uuid, attempt smallint, job_id bigint, now timestamptz,
         reserved_micros bigint, reserved_tokens bigint, budgets bigint[], n_places bigint,
         -- Only for providers that store the conversation.
-        external_session_id text, credential text)
+        external_session_id text, credential text,
+        -- Only for agents with several models.
+        chain jsonb)
 ), session as (
     update dalsegno.sessions as s
        set state = 'running', lease = turn.lease, turn_count = s.turn_count + 1, running_turn = s.turn_count + 1,
@@ -32,9 +34,9 @@ with turn as (
              tool_call_id text, tool_name text)
         on conflict (session_id, id) where role = 'user' do nothing
 ), new_turn as (
-    insert into dalsegno.turns (session_id, number, task_id, attempt, job_id, lease, reserved_micros, reserved_tokens, budgets, started_at)
+    insert into dalsegno.turns (session_id, number, task_id, attempt, job_id, lease, reserved_micros, reserved_tokens, budgets, started_at, chain)
     select turn.session_id, turn.number, turn.task_id, turn.attempt, turn.job_id, turn.lease, turn.reserved_micros,
-           turn.reserved_tokens, turn.budgets, turn.now
+           turn.reserved_tokens, turn.budgets, turn.now, turn.chain
       from turn, session
 ), late_output as (
     -- Rows that an ended run wrote late.

@@ -17,7 +17,7 @@ mod place;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::PgExecutor;
+use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
@@ -29,7 +29,7 @@ pub use self::{
     partial_output::{MAX_BYTES as PARTIAL_OUTPUT_MAX_BYTES, store as store_partial_output},
     place::find_session,
 };
-use super::StatementError;
+use super::{StatementError, failovers::ChainChoice};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Turn {
@@ -52,6 +52,10 @@ pub struct Turn {
     pub error: Option<String>,
     /// The proof that the model saw the history. Null if the turn has no answer.
     pub history_check: Option<HistoryCheck>,
+    /// The model of the agent's chain that the turn was given to. Null: the agent has one model.
+    #[serde(default)]
+    #[schema(value_type = Option<ChainChoice>)]
+    pub chain: Option<Json<ChainChoice>>,
 }
 
 #[derive(
@@ -76,7 +80,7 @@ pub async fn of_task(
         Turn,
         r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
                   output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error,
-                  history_check as "history_check: HistoryCheck"
+                  history_check as "history_check: HistoryCheck", chain as "chain: Json<ChainChoice>"
              from dalsegno.turns where task_id = $1 order by started_at, number"#,
         task_id,
     )
@@ -95,7 +99,7 @@ pub async fn find(
         Turn,
         r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
                   output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error,
-                  history_check as "history_check: HistoryCheck"
+                  history_check as "history_check: HistoryCheck", chain as "chain: Json<ChainChoice>"
              from dalsegno.turns where session_id = $1 and number = $2"#,
         session_id,
         number,
@@ -177,7 +181,7 @@ pub async fn of_session(
         Turn,
         r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
                   output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error,
-                  history_check as "history_check: HistoryCheck"
+                  history_check as "history_check: HistoryCheck", chain as "chain: Json<ChainChoice>"
              from dalsegno.turns where session_id = $1 and number < coalesce($2, 2147483647) order by number desc limit $3"#,
         session_id,
         before,

@@ -2,7 +2,7 @@
 
 mod contexts;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -63,6 +63,34 @@ pub enum Outcome {
     Done,
     Failed,
     Interrupted,
+}
+
+/// Rows of the ledger that a median is taken from, counted from the newest one.
+const NEWEST_CALLS: i64 = 2000;
+
+/// Returns the median time to the first token of a model's answers since a moment, among the newest calls of all models. `None`: there are
+/// fewer than `min_calls`.
+pub async fn median_latency(
+    executor: impl PgExecutor<'_>,
+    (provider, model): (&str, &str),
+    since: DateTime<Utc>,
+    min_calls: i64,
+) -> Result<Option<Duration>, StatementError> {
+    let millis = sqlx::query_scalar!(
+        r#"select case when count(*) >= $5 then percentile_cont(0.5) within group (order by coalesce(u.first_byte_ms, u.total_ms)) end
+             from dalsegno.usage as u
+            where u.id > (select max(n.id) - $4 from dalsegno.usage as n) and u.called_at > $3 and u.provider = $1 and u.model = $2
+              and u.outcome = 'done' and u.purpose = 'turn' and coalesce(u.first_byte_ms, u.total_ms) is not null"#,
+        provider,
+        model,
+        since,
+        NEWEST_CALLS,
+        min_calls,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(StatementError::to("compute the latency of a model"))?;
+    Ok(millis.map(|millis| Duration::from_secs_f64(millis.max(0.0) / 1000.0)))
 }
 
 /// Token counts of a call. `None` means unknown, which differs from 0.

@@ -126,6 +126,8 @@ impl RateLimits {
         let Some((limits, amounts)) = state.limits_of(&self.config, call, size) else {
             return Ok(Permit::default());
         };
+        // A grant for another model of the agent's chain is left to expire.
+        let grant = grant.filter(|(_, grant)| grant.is_for(&limits));
         if grant.is_none()
             && let Some(at) = state.first_without_space(&limits, &amounts)
         {

@@ -22,7 +22,8 @@ fn find_route(
     options: &RerunOptions,
 ) -> Result<RerunRoute, Error> {
     let draft = options.agent_file.as_deref().map(|text| read_draft(services, text)).transpose()?;
-    let of_file = draft.as_ref().and_then(|draft| draft.agent.provider.as_ref());
+    let first = draft.as_ref().and_then(|draft| draft.agent.chain.first());
+    let of_file = first.and_then(|entry| entry.provider.as_ref());
     let provider_name = of_file.map_or(own.provider.as_str(), agents::Provider::as_str);
     let Some(provider) = services.providers.find(provider_name) else {
         return Err(Error::UnknownProvider(provider_name.to_owned()));
@@ -32,9 +33,9 @@ fn find_route(
     {
         return Err(Error::NoTemperature { provider: provider_name.to_owned(), reason });
     }
-    let of_file = || match &draft {
-        Some(draft) if provider_name != own.provider => services.route(&draft.agent).1,
-        draft => draft.as_ref().and_then(|draft| draft.agent.model.clone()),
+    let of_file = || match first {
+        Some(first) if provider_name != own.provider => services.entry_route(first).1,
+        first => first.and_then(|first| first.model.clone()),
     };
     let own_model = || (provider_name == own.provider).then(|| own.model.clone());
     let model = options.model.clone().or_else(of_file).or_else(own_model);

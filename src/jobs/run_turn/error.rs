@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     domain::{
         StatementError, agents::LookupError, amount::Refusal, budgets::ReserveError, class,
-        sessions, tasks, turn_phases,
+        failovers::SkippedEntry, sessions, tasks, turn_phases,
     },
     jobs::{rate_limits::LimitRefusal, services::REPAIR_PAUSE},
     queue::{BoxError, CommitError, JobError, Run, Stop},
@@ -23,6 +23,9 @@ pub(crate) enum Error {
     Overtaken,
     #[error("{}", .0.why)]
     Refused(BeginRefusal),
+    /// The turn moves on to another entry of its agent's chain.
+    #[error("{}", .0.because)]
+    MovesOn(Box<SkippedEntry>),
     /// The commit of the run's end was refused or not confirmed.
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -44,6 +47,8 @@ pub(crate) struct BeginRefusal {
     pub(super) busy: Option<Busy>,
     /// Set if the call has no share of a rate limit.
     pub(super) limit: Option<Box<LimitRefusal>>,
+    /// True if the first call may be charged more than the chain allows for its entry.
+    pub(super) is_too_dear: bool,
 }
 
 /// A provider that refuses calls for now.
@@ -60,7 +65,14 @@ pub(super) const BUDGET_PAUSE: Duration = Duration::from_secs(5);
 
 impl BeginRefusal {
     pub(super) fn for_good(why: impl Into<String>) -> Self {
-        Self { why: why.into(), again_after: None, budget: None, busy: None, limit: None }
+        Self {
+            why: why.into(),
+            again_after: None,
+            budget: None,
+            busy: None,
+            limit: None,
+            is_too_dear: false,
+        }
     }
 
     pub(super) fn later(why: impl Into<String>, after: Duration) -> Self {
@@ -142,7 +154,11 @@ impl Error {
             Self::Commit(CommitError::LeaseLost { .. }) => return false,
             Self::Commit(error) => error,
             Self::Undone(error) => error.as_ref(),
-            Self::Ended | Self::NoTask(_) | Self::Overtaken | Self::Refused(_) => return false,
+            Self::Ended
+            | Self::NoTask(_)
+            | Self::Overtaken
+            | Self::Refused(_)
+            | Self::MovesOn(_) => return false,
         };
         has_tries || class::is_database_away(cause)
     }

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     load::{assignment::Assignment, tools::max_rounds},
-    preview::{assign, check_idle, prompt_note, turn_error, undone},
+    preview::{assign, chain_note, check_idle, prompt_note, too_dear_entry, turn_error, undone},
     prompt_cache,
     sketch::{Sketch, sketch},
 };
@@ -19,6 +19,7 @@ use crate::{
             Assumption, CompactionSize, Estimate, EstimateHistory, Forecast, PromptCache,
             TURNS_WANTED, TurnPart, Way, WayEstimate, WaySize,
         },
+        failovers::SkippedEntry,
         sessions::{self, AlikeQuery, Reason},
     },
     jobs::{
@@ -43,26 +44,48 @@ pub(super) async fn estimate(
     begin: &BeginTransaction,
 ) -> Result<Estimate, Error> {
     let note = prompt_note(&subject);
-    let assignment = assign(services, subject, begin).await?;
+    let mut refused = Vec::new();
+    loop {
+        let assignment = assign(services, subject.clone(), &refused, begin).await?;
+        let estimated = Box::pin(estimate_entry(services, &assignment, begin)).await?;
+        match estimated {
+            Ok(mut estimate) => {
+                estimate.notes.extend(note);
+                return Ok(estimate);
+            }
+            Err(skipped) => refused.push(skipped),
+        }
+    }
+}
+
+/// Estimates the turn on the chosen entry of the agent's chain. The inner error: the turn skips it because of its charge.
+async fn estimate_entry(
+    services: &Services,
+    assignment: &Assignment<'_>,
+    begin: &BeginTransaction,
+) -> Result<Result<Estimate, SkippedEntry>, Error> {
     let (agent, route) = (&assignment.agent, &assignment.route);
     let window = setup::summariser_window(agent, route, &CancellationToken::new()).await;
     let mut transaction = begin().await.map_err(undone)?;
-    let next = read_next(&mut transaction, services, &assignment, window).await;
+    let next = read_next(&mut transaction, services, assignment, window).await;
     transaction.rollback().await.map_err(undone)?;
     let next = next?;
+    if let Some(skipped) = too_dear_entry(assignment, next.sketch.estimated_tokens)? {
+        return Ok(Err(skipped));
+    }
     let fresh = match next.sketch.decision {
         Decision::Resume => {
             let mut transaction = begin().await.map_err(undone)?;
-            let fresh = sketch_fresh(&mut transaction, services, &assignment, &next).await;
+            let fresh = sketch_fresh(&mut transaction, services, assignment, &next).await;
             transaction.rollback().await.map_err(undone)?;
             Some(fresh?.size)
         }
         Decision::Create { .. } | Decision::Rebuild(_) => None,
     };
-    let mut estimate = next.into_estimate(services, &assignment, fresh);
-    estimate.notes.extend(note);
+    let mut estimate = next.into_estimate(services, assignment, fresh);
     estimate.notes.extend(assignment.busy.as_ref().map(|busy| busy.describe()));
-    Ok(estimate)
+    estimate.notes.extend(chain_note(assignment));
+    Ok(Ok(estimate))
 }
 
 /// The next turn, and what is known about it.

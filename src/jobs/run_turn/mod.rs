@@ -53,7 +53,7 @@ use self::{
     commit::{decision, measure, structured_result::StructuredResult, turn::Turn},
     crash_points::CrashPoint,
     error::{BeginRefusal, Error},
-    gate::{budget, busy, failover, limits, paused, refuse},
+    gate::{budget, busy, chain, limits, paused, refuse},
     load::assignment::{self, Assignment},
 };
 use super::Services;
@@ -61,6 +61,7 @@ use crate::{
     context::Pressure,
     domain::{
         amount::Refusal,
+        failovers::SkippedEntry,
         tasks::{self, RunJoinedTurn, RunTurn},
     },
     queue::{End, HandlerResult, Run, Stop},
@@ -90,7 +91,22 @@ pub(super) async fn run_joined(
     run(RunTurn { asked: job.asked }, run_of_job, services).await
 }
 
+/// Runs the turn on the first usable entry of its agent's chain. Each entry refuses it at most once: the last resort waits or fails.
 async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
+    let mut refused = Vec::new();
+    loop {
+        match Box::pin(take_turn_on_entry(run, services, &refused)).await {
+            Err(Error::MovesOn(skipped)) => refused.push(*skipped),
+            ended => return ended,
+        }
+    }
+}
+
+async fn take_turn_on_entry(
+    run: &Run,
+    services: &Services,
+    refused: &[SkippedEntry],
+) -> Result<End, Error> {
     let read = {
         let mut conn = run.pool().acquire().await.map_err(Error::undone)?;
         assignment::read(&mut conn, services, run.job_id()).await?
@@ -109,7 +125,7 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
         return Ok(end);
     }
     services.crash_points.pass(CrashPoint::BeforeResolve).map_err(Error::undone)?;
-    let assigned = Assignment::of(services, read, run.cancel()).await;
+    let assigned = Assignment::of(services, read, refused, run.cancel()).await;
     let assignment = match assigned {
         Ok(assignment) => assignment,
         Err((task, refused)) => return refuse::refuse(run, services, &task, &refused).await,
@@ -127,16 +143,19 @@ async fn take_turn(run: &Run, services: &Services) -> Result<End, Error> {
         Err(Error::Refused(_) | Error::Undone(_)) if run.stop_reason() == Some(Stop::Cancelled) => {
             refuse::end_cancelled(run, services, task).await
         }
-        Err(Error::Refused(BeginRefusal { limit: Some(refusal), .. })) => {
-            limits::wait_for_limit(run, services, task, &refusal).await
-        }
         Err(Error::Refused(refused)) => {
+            if let Some(skipped) = chain::skip_entry(run, services, &assignment, &refused).await? {
+                return Err(Error::MovesOn(Box::new(skipped)));
+            }
+            let refused = assignment.name_skipped(refused);
+            if let Some(refusal) = refused.limit {
+                return limits::wait_for_limit(run, services, task, &refusal).await;
+            }
             let budget = refused.budget.as_deref().cloned();
             let budget = budget.map(|refusal| assignment.complete_refusal(refusal));
             if let Some(refusal) = budget.filter(Refusal::waits) {
                 return budget::wait_for_budget(run, services, task, &refusal).await;
             }
-            let refused = failover::move_conversation(run, services, &assignment, refused).await?;
             refuse::refuse(run, services, task, &refused).await
         }
         ended => ended,

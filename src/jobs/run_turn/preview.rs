@@ -12,7 +12,7 @@ use super::{
         draft::{Draft, DraftParams},
         entries::TurnEntries,
         provider_session::{self, ProviderBinding},
-        request::first_request,
+        request::{check_charge, first_request},
         window::EarlierBegins,
     },
     call::conversation::outline_conversation,
@@ -29,6 +29,7 @@ use crate::{
         context_previews::{BeginTransaction, ContextPreview, Error, PreviewSubject, Previews},
         contexts::ProviderRequest,
         conversations::{self, Decision},
+        failovers::{SkippedEntry, describe_skipped},
         manifests,
         sessions::State,
         tasks::{self, Links, Task},
@@ -65,11 +66,18 @@ async fn preview(
 ) -> Result<ContextPreview, Error> {
     let is_of_task = matches!(subject, PreviewSubject::Task(_));
     let prompt_note = prompt_note(&subject);
-    let assignment = assign(services, subject, begin).await?;
-    let mut transaction = begin().await.map_err(undone)?;
-    let drafted = draft(&mut transaction, services, &assignment).await;
-    transaction.rollback().await.map_err(undone)?;
-    let mut shown = drafted?.into_preview(&assignment);
+    let mut refused = Vec::new();
+    let mut shown = loop {
+        let assignment = assign(services, subject.clone(), &refused, begin).await?;
+        let mut transaction = begin().await.map_err(undone)?;
+        let drafted = draft(&mut transaction, services, &assignment).await;
+        transaction.rollback().await.map_err(undone)?;
+        let drafted = drafted?;
+        match too_dear_entry(&assignment, drafted.draft.outlook.estimated_tokens)? {
+            Some(skipped) => refused.push(skipped),
+            None => break drafted.into_preview(&assignment),
+        }
+    };
     if !is_of_task {
         shown.task_id = None;
         let note = "the task does not exist yet: its id, and the random mark around its text, differ with each preview";
@@ -85,10 +93,33 @@ pub(super) fn prompt_note(subject: &PreviewSubject) -> Option<String> {
         .then(|| format!("no prompt was given, so `{NO_PROMPT}` stands for it"))
 }
 
+/// Returns the entry of the chain, if the turn skips it because of its charge. An error: the turn would fail.
+pub(super) fn too_dear_entry(
+    assignment: &Assignment<'_>,
+    estimated_tokens: u64,
+) -> Result<Option<SkippedEntry>, Error> {
+    let (Err(error), Some(chain)) = (check_charge(assignment, estimated_tokens), &assignment.chain)
+    else {
+        return Ok(None);
+    };
+    let (entry, because) = (chain.chosen().name.clone(), error.to_string());
+    match chain.choice.is_last_resort {
+        true => Err(turn_error(error)),
+        false => Ok(Some(SkippedEntry { entry, because, usable_at: None })),
+    }
+}
+
+/// Says which entries of the chain are skipped, and why.
+pub(super) fn chain_note(assignment: &Assignment<'_>) -> Option<String> {
+    let skipped = &assignment.chain.as_ref()?.choice.skipped;
+    (!skipped.is_empty()).then(|| describe_skipped(skipped))
+}
+
 /// Reads the task, or adds one that is rolled back, and builds its assignment. Refuses a turn that may not begin.
 pub(super) async fn assign<'a>(
     services: &'a Services,
     subject: PreviewSubject,
+    refused: &[SkippedEntry],
     begin: &BeginTransaction,
 ) -> Result<Assignment<'a>, Error> {
     let mut transaction = begin().await.map_err(undone)?;
@@ -96,7 +127,7 @@ pub(super) async fn assign<'a>(
     transaction.rollback().await.map_err(undone)?;
     let read = read?;
     check_may_begin(&read)?;
-    let assigned = Assignment::of(services, read, &CancellationToken::new()).await;
+    let assigned = Assignment::of(services, read, refused, &CancellationToken::new()).await;
     assigned.map_err(|(_, refused)| Error::Refused(refused.why))
 }
 
@@ -253,6 +284,7 @@ fn notes(
         );
     }
     notes.extend(assignment.busy.as_ref().map(|busy| busy.describe()));
+    notes.extend(chain_note(assignment));
     notes
 }
 
@@ -318,7 +350,7 @@ pub(super) fn turn_error(error: TurnError) -> Error {
         // Another run has begun or ended a turn meanwhile.
         TurnError::Overtaken | TurnError::Ended | TurnError::NoTask(_) => Error::TurnRuns,
         TurnError::Undone(error) => Error::Undone(error),
-        error @ TurnError::Commit(_) => undone(error),
+        error @ (TurnError::Commit(_) | TurnError::MovesOn(_)) => undone(error),
     }
 }
 

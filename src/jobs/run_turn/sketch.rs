@@ -31,6 +31,8 @@ pub(super) struct Sketch {
     pub(super) around: FixedWeight,
     /// True if older messages are summarised before the call.
     pub(super) needs_space: bool,
+    /// Tokens of the first call, as the turn itself would estimate them.
+    pub(super) estimated_tokens: u64,
     pub(super) size: WaySize,
 }
 
@@ -65,6 +67,7 @@ pub(super) async fn sketch(
         },
         decision: resolved.decision,
         session: resolved.session,
+        estimated_tokens: outlook.estimated_tokens,
         around: outlook.around,
         manifest: outlook.assembled.manifest,
         calibration,

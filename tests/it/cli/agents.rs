@@ -231,10 +231,25 @@ async fn options_of_ollama_are_reported_on_other_providers() {
         assert!(said.contains(words), "{words}: {said}");
     }
     assert!(!said.contains("top_p"), "{said}");
-    let fallback = "fallback_provider: ollama\nfallback_model: m\n";
-    for provider in ["", "provider: ollama\nmodel: m\n", &format!("provider: sim\n{fallback}")] {
-        assert_eq!(check(provider).await, "", "{provider}");
+    for models in ["", "provider: ollama\nmodel: m\n", "model: [sim, ollama/m]\n"] {
+        assert_eq!(check(models).await, "", "{models}");
     }
+}
+
+#[tokio::test]
+async fn the_keys_that_a_list_of_models_replaces_are_read_and_reported_with_the_new_line() {
+    let fixture = Fixture::new().await;
+    let keys = "provider: sim\nfallback_provider: ollama\nfallback_model: qwen3:8b\n";
+    let file = format!("---\nname: writer\ndescription: Writes\n{keys}---\nYou write.\n");
+    write_agent_file(&fixture, &file);
+    let output = fixture.run(&["agent", "check"]).await;
+    assert_eq!(output.code, 2, "{output:?}");
+    for words in ["writer.md:5", "writer.md:6", "model: [sim/sim-1, ollama/qwen3:8b]", "still read"]
+    {
+        assert!(output.stdout.contains(words), "{words}: {}", output.stdout);
+    }
+    let listed = fixture.run(&["agent", "ls"]).await;
+    assert!(listed.stdout.contains("sim/sim-1, ollama/qwen3:8b"), "{}", listed.stdout);
 }
 
 #[tokio::test]

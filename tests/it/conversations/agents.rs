@@ -2,7 +2,9 @@
 
 use dalsegno::domain::{
     agents::SessionMode as Mode,
-    agents::{Catalogue, Config, Library, PermissionMode, Problem, Provider, Think},
+    agents::{
+        Agent, Catalogue, ChainEntry, Config, Library, PermissionMode, Problem, Provider, Think,
+    },
     blackboard::Path,
     flows,
 };
@@ -62,20 +64,14 @@ fn the_built_in_files_are_valid_in_both_places() {
 #[test]
 fn every_key_of_an_agent_file_is_read() {
     let folder = Folder::new();
-    let all = "provider: ollama\nmodel: qwen3:8b\nfallback_provider: claude\nfallback_model: sonnet\nsummariser: small\n\
+    let all = "model: [ollama/qwen3:8b, claude/sonnet]\nsummariser: small\n\
                window_tokens: 16384\nreserve_tokens: 2048\nprepare_percent: 70\napply_percent: 80\nrotate_at_tokens: 120000\n\
                ttl_days: 3\nlead: true\nsession: fresh\ntools: Read, Grep\nskills: [tone]\ntemperature: 0.5\ntop_p: 1\nseed: 7\n\
                think: off\ntask_budget: 0.25\ntask_budget_tokens: 5000\n";
     folder.write("agents/curator.md", &agent(all));
     let catalogue = Catalogue::load(&folder.config()).unwrap();
     let agent = catalogue.agent("curator").unwrap();
-    assert_eq!(
-        (agent.provider.as_ref().map(Provider::as_str), agent.model.as_deref()),
-        (Some("ollama"), Some("qwen3:8b"))
-    );
-    let fallback = agent.fallback.as_ref().unwrap();
-    let other = (fallback.provider.as_str(), fallback.model.as_deref());
-    assert_eq!(other, ("claude", Some("sonnet")));
+    assert_eq!(models(agent), ["ollama/qwen3:8b", "claude/sonnet"]);
     assert_eq!((agent.window_tokens, agent.rotate_at_tokens), (Some(16384), Some(120_000)));
     assert_eq!(
         (agent.prepare_percent, agent.apply_percent, agent.ttl_days),
@@ -87,6 +83,73 @@ fn every_key_of_an_agent_file_is_read() {
     assert_eq!((agent.options.seed, agent.options.think), (Some(7), Some(Think::Off)));
     assert_eq!((agent.budget.micros, agent.budget.tokens), (Some(250_000), Some(5000)));
     assert_eq!(agent.prompt, "You keep things.");
+}
+
+fn models(agent: &Agent) -> Vec<String> {
+    let name = |entry: &ChainEntry| {
+        let provider = entry.provider.as_ref().map_or("-", Provider::as_str);
+        format!("{provider}/{}", entry.model.as_deref().unwrap_or("-"))
+    };
+    agent.chain.iter().map(name).collect()
+}
+
+#[test]
+fn a_chain_is_a_list_of_models_with_conditions() {
+    let folder = Folder::new();
+    let read = |keys: &str| {
+        folder.write("agents/curator.md", &agent(keys));
+        let catalogue = Catalogue::load(&folder.config()).unwrap();
+        Agent::clone(catalogue.agent("curator").unwrap())
+    };
+    let with_conditions = read(
+        "model:\n  - model: claude/sonnet\n    errors: 1\n    limit_secs: 30\n    max_charge: 0.5\n    latency_secs: 2.5\n  - ollama/hf.co/a/b:Q4\n  - sim\n",
+    );
+    assert_eq!(models(&with_conditions), ["claude/sonnet", "ollama/hf.co/a/b:Q4", "sim/-"]);
+    let first = &with_conditions.chain[0];
+    assert_eq!((first.errors, first.limit_secs), (Some(1), Some(30)));
+    assert_eq!((first.max_charge_micros, first.latency_secs), (Some(500_000), Some(2.5)));
+    assert_eq!(with_conditions.chain[1].limit_secs, None);
+    // Files that were written before there were lists.
+    let old =
+        "provider: ollama\nmodel: qwen3:8b\nfallback_provider: claude\nfallback_model: sonnet\n";
+    assert_eq!(models(&read(old)), ["ollama/qwen3:8b", "claude/sonnet"]);
+    assert_eq!(models(&read("")), ["-/-"]);
+}
+
+#[test]
+fn wrong_entries_of_a_chain_are_reported_with_their_lines() {
+    let folder = Folder::new();
+    let problems = |keys: &str| {
+        folder.write("agents/curator.md", &agent(keys));
+        let problems = folder.problems();
+        problems
+            .into_iter()
+            .map(|it| format!("{}: {}", it.line.unwrap(), it.message))
+            .collect::<Vec<_>>()
+    };
+    let found = problems(
+        "model:\n  - claud/sonnet\n  - ollama/\n  - 7\n  - { model: sim, limit: 3 }\n  - errors: 2\n",
+    );
+    let expected = [
+        "`claud/sonnet`, which begins with no provider",
+        "without a model behind",
+        "has the item 7",
+        "unknown key",
+        "is missing",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for ((found, expected), line) in found.iter().zip(expected).zip(5..) {
+        assert!(found.starts_with(&format!("{line}: ")) && found.contains(expected), "{found}");
+    }
+    for key in ["provider: sim", "fallback_provider: sim", "fallback_model: x"] {
+        let found = problems(&format!("model: [sim]\n{key}\n"));
+        assert!(found[0].starts_with("5: is set beside a list"), "{found:?}");
+    }
+    let lone = problems("model: [{ model: sim, errors: 2 }]\n");
+    assert!(lone.len() == 1 && lone[0].contains("no model to move on to"), "{lone:?}");
+    let twice = problems("model: [sim, ollama/x, sim]\n");
+    assert!(twice.len() == 1 && twice[0].contains("twice"), "{twice:?}");
+    assert_eq!(problems("model: []\n").len(), 1);
 }
 
 #[test]

@@ -324,6 +324,7 @@ async fn turns_update_no_indexed_column_of_sessions() {
         .await
         .unwrap();
     let begin = Begin {
+        chain: None,
         minted: None,
         session: &resolved.session,
         task_id: task.id,

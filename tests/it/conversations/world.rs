@@ -191,6 +191,7 @@ impl World {
         }
         new.push(message(task.id, Role::User, &task.prompt));
         let begin = Begin {
+            chain: None,
             minted: None,
             session: &resolved.session,
             task_id: task.id,

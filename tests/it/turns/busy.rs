@@ -196,7 +196,7 @@ async fn a_task_that_waited_for_a_day_fails_and_waits_as_long_after_a_retry() {
 }
 
 #[tokio::test]
-async fn a_conversation_with_a_fallback_moves_when_other_turns_found_its_provider_busy() {
+async fn a_conversation_with_a_chain_skips_a_model_that_other_turns_found_busy() {
     let busy = || Play::Status(503, "", r#"{"error":"server busy"}"#);
     let fake = FakeOllama::playing((0..20).map(|_| busy())).await;
     let url = format!("http://{}", fake.addr);
@@ -206,13 +206,11 @@ async fn a_conversation_with_a_fallback_moves_when_other_turns_found_its_provide
         ("agents.fallback_after", "3"),
     ];
     let fixture = Fixture::new(&settings).await;
-    let front = |name: &str, fallback: &str| {
-        format!(
-            "---\nname: {name}\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\n{fallback}---\nYou write.\n"
-        )
+    let front = |name: &str, models: &str| {
+        format!("---\nname: {name}\ndescription: Writes\nmodel: [{models}]\n---\nYou write.\n")
     };
-    fixture.write_agent("writer", &front("writer", ""));
-    fixture.write_agent("editor", &front("editor", "fallback_provider: sim\n"));
+    fixture.write_agent("writer", &front("writer", "ollama/qwen3:8b"));
+    fixture.write_agent("editor", &front("editor", "ollama/qwen3:8b, sim"));
     let worker = fixture.start_worker().await;
     fixture.add("Write.").await;
     let mut elapsed = TimeDelta::zero();
@@ -227,7 +225,9 @@ async fn a_conversation_with_a_fallback_moves_when_other_turns_found_its_provide
     let edited = fixture.add_for("editor", "main", "Edit.").await;
     assert_eq!(fixture.ended(&edited).await.state, State::Done);
     assert_eq!(fixture.session(&edited).await.provider, "sim");
-    assert_eq!(fixture.moves().await, ["fallback"]);
+    let choice = fixture.turns(&edited).await[0].chain.clone().unwrap().0;
+    assert_eq!((choice.entry.as_str(), choice.skipped.len()), ("sim/sim-1", 1));
+    assert!(choice.skipped[0].because.contains("(3 in a row)"), "{choice:?}");
     assert_eq!(fake.chats().len(), 3, "no call is made for the second conversation");
     worker.stop().await;
 }

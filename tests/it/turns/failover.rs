@@ -1,7 +1,10 @@
-//! A provider that fails, and the one that takes over its conversations.
+//! A model that fails, and the next one of the chain, which takes over its conversations.
 
 use chrono::TimeDelta;
-use dalsegno::domain::tasks::{State, Task};
+use dalsegno::domain::{
+    explanations,
+    tasks::{State, Task},
+};
 
 use super::Fixture;
 use crate::{
@@ -9,7 +12,8 @@ use crate::{
     providers::fake_ollama::{FakeOllama, Play},
 };
 
-const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\nfallback_provider: sim\n---\nYou write.\n";
+const WRITER: &str =
+    "---\nname: writer\ndescription: Writes\nmodel: [ollama/qwen3:8b, sim]\n---\nYou write.\n";
 const SERVER_ERROR: Play = Play::Status(500, "", r#"{"error":"boom"}"#);
 
 impl Fixture {
@@ -24,7 +28,7 @@ impl Fixture {
         .await
     }
 
-    /// Returns the providers to which conversations have moved, in order.
+    /// Returns the models to which conversations have moved, in order.
     pub async fn moves(&self) -> Vec<String> {
         let feed = self.feed().await.into_iter();
         let moves = feed.filter(|event| event.kind == "conversation.moved");
@@ -66,15 +70,26 @@ async fn failures_are_counted_across_tasks_and_workers_and_an_answer_resets_the_
     // Two of the failures on one worker, the third on another.
     let worker = fixture.start_worker().await;
     let second = fixture.add("Part two. [[sim: say Two.]]").await;
-    let twice = "select coalesce(max(failures), 0)::bigint from dalsegno.failovers";
+    let twice =
+        "select coalesce(max((entries -> 0 ->> 'failures')::bigint), 0) from dalsegno.failovers";
     eventually("it has failed", async || (fixture.count(twice).await >= 1).then_some(())).await;
     worker.stop().await;
     let worker = fixture.start_worker().await;
     let second = fixture.ended_without_pauses(&second).await;
     assert_eq!((second.state, second.result.as_deref()), (State::Done, Some("Two.")));
-    assert_eq!(fixture.moves().await, ["fallback"]);
+    assert_eq!(fixture.moves().await, ["sim/sim-1"]);
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    let told = explanations::explain(&mut conn, second.id).await.unwrap();
+    drop(conn);
+    let chosen = "Its model was `sim/sim-1`, because `ollama/qwen3:8b` is skipped until 2026-";
+    assert!(told.because.contains(chosen) && told.because.contains("boom"), "{}", told.because);
     let session = fixture.session(&second).await;
     assert_eq!(session.provider, "sim");
+    let last = fixture.turns(&second).await.pop().unwrap();
+    let (id, number) = (session.id.to_string(), last.number.to_string());
+    let shown = fixture.run_command(&["turn", "show", &id, &number]).await.stdout;
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.contains("chain") && shown.contains("`ollama/qwen3:8b` is skipped"), "{shown}");
     let transcript = fixture.transcript(session.id).await;
     assert!(transcript.iter().any(|line| line == "Assistant: One."), "{transcript:?}");
 
@@ -88,7 +103,7 @@ async fn failures_are_counted_across_tasks_and_workers_and_an_answer_resets_the_
     fixture.advance(TimeDelta::seconds(901));
     let third = fixture.ended_without_pauses(&fixture.add("Part three.").await).await;
     assert_eq!(fixture.session(&third).await.provider, "ollama");
-    assert_eq!(fixture.moves().await, ["fallback", "first"]);
+    assert_eq!(fixture.moves().await, ["sim/sim-1", "ollama/qwen3:8b"]);
     assert_eq!(fixture.count("select count(*) from dalsegno.failovers").await, 0);
     fixture.settled().await;
     worker.stop().await;
@@ -103,8 +118,7 @@ async fn two_failing_providers_end_the_task_and_do_not_alternate_forever() {
     assert_eq!(task.state, State::Failed);
     let turns = fixture.turns(&task).await;
     assert!(turns.len() <= 6, "{turns:?}");
-    let moves = fixture.moves().await;
-    assert_eq!(moves[..3], ["fallback", "first", "fallback"], "{moves:?}");
+    assert_eq!(fixture.moves().await, ["sim/sim-1", "ollama/qwen3:8b"]);
     fixture.settled().await;
     worker.stop().await;
 }

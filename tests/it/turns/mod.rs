@@ -22,6 +22,7 @@ pub mod heavy;
 mod instances;
 mod lead;
 mod lost_turns;
+mod model_chains;
 mod ollama;
 mod ollama_rounds;
 pub mod output_files;

@@ -101,9 +101,10 @@ class Agent(AgentGrants):
     apply_percent: int | None = None
     budget: Limit
     """Budget of one task."""
+    chain: list[AgentModel]
+    """The models that may answer, in the order of preference: at least one."""
     description: str
     """The agent's purpose in one line, which other agents read in their roster."""
-    fallback: AgentFallback | None = None
     history_window: int
     """Maximum number of posts of the board that a turn shows at once; 0 for none."""
     lead: bool
@@ -112,7 +113,6 @@ class Agent(AgentGrants):
     """True: requests to the agent are read for facts about the campaign's user."""
     mentions: bool
     """True: `@name` in its answers on the board creates tasks for others. Default: true for the lead only."""
-    model: str | None = None
     name: str
     on_limit: enums.OnLimit
     """Effect of that budget on a task that reaches it."""
@@ -122,7 +122,6 @@ class Agent(AgentGrants):
     """SHA-256 of the prompt, in hex. A session made with another prompt is rebuilt; the lead's also when the
     roster changes.
     """
-    provider: str | None = None
     reserve_tokens: int | None = None
     """Tokens of the window that are left for the answer."""
     result_schema: dict[str, Any] | None = None
@@ -145,12 +144,6 @@ class Agent(AgentGrants):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentFallback:
-    model: str | None = None
-    provider: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class AgentFileProblem:
     file: str
     fix: str
@@ -161,6 +154,23 @@ class AgentFileProblem:
     """The line from 1. Null: the file as a whole."""
     message: str
     """The problem."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentModel:
+    """A model that may answer, with the conditions under which a turn moves on to the next one."""
+
+    errors: int | None = None
+    """Consecutive failures. Null: `agents.fallback_after`."""
+    latency_secs: float | None = None
+    """Highest median time to the first token of recent calls. Null: no limit."""
+    limit_secs: int | None = None
+    """Longest wait for a rate limit, a paused credential or a busy model. Null: `agents.fallback_secs`."""
+    max_charge_micros: int | None = None
+    """Highest charge of the first call of a turn, in millionths of the currency. Null: no limit."""
+    model: str | None = None
+    """Null: the default model of the provider."""
+    provider: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -698,6 +708,15 @@ class CancelledTask(TaskCancellation):
     """Result of the cancellation of a task, with its id."""
 
     task_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainChoice:
+    """The entry of its chain that a turn was given to, and the earlier ones that it has skipped."""
+
+    entry: str
+    """`provider/model`."""
+    skipped: list[SkippedEntry]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1729,6 +1748,7 @@ class Turn:
     cache_creation_tokens: int
     cache_read_tokens: int
     calls: int
+    chain: ChainChoice | None = None
     cost_micros: int
     ended_at: datetime | None = None
     error: str | None = None
@@ -2519,6 +2539,17 @@ class SignIn:
 class Skill:
     description: str
     name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SkippedEntry:
+    """An entry that a turn has skipped."""
+
+    because: str
+    entry: str
+    """`provider/model`."""
+    usable_at: datetime | None = None
+    """Null: unknown, or only this turn skips it."""
 
 
 @dataclass(frozen=True, kw_only=True)

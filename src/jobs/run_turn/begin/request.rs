@@ -2,9 +2,10 @@
 
 use crate::{
     context::{Budget, Calibration, Weight},
-    domain::{Amount, prices::Price},
+    domain::{Amount, amount::format_money, prices::Price},
     jobs::run_turn::{
         begin::{open_turn::OpenTurn, outlook::Outlook},
+        error::{BeginRefusal, Error},
         load::assignment::Assignment,
     },
     providers::{Options, Purpose, Request, Timeouts},
@@ -15,9 +16,30 @@ use crate::{
 /// Claude reports costs itself. For a model without a configured price, money is set aside only after a turn has
 /// reported its price. Until then the CLI is told the rest of the budget, and stops there.
 pub fn reserve(assignment: &Assignment<'_>, estimated_tokens: u64) -> Amount {
-    if !assignment.is_limited {
-        return Amount::ZERO;
+    match assignment.is_limited {
+        true => ceiling(assignment, estimated_tokens),
+        false => Amount::ZERO,
     }
+}
+
+/// Refuses a call that may be charged more than the chain allows for its entry.
+pub fn check_charge(assignment: &Assignment<'_>, estimated_tokens: u64) -> Result<(), Error> {
+    let chain = assignment.chain.as_ref();
+    let most = chain.and_then(|chain| chain.chosen().conditions.max_charge_micros);
+    let Some(most) = most else { return Ok(()) };
+    let charge = ceiling(assignment, estimated_tokens).micros;
+    if charge <= most {
+        return Ok(());
+    }
+    let (charge, most) = (format_money(charge), format_money(most));
+    let why = format!(
+        "its first call may be charged {charge}, above max_charge ({most}); raise max_charge, or list a cheaper model behind it"
+    );
+    Err(Error::Refused(BeginRefusal { is_too_dear: true, ..BeginRefusal::for_good(why) }))
+}
+
+/// Computes the highest possible charge of the first call.
+fn ceiling(assignment: &Assignment<'_>, estimated_tokens: u64) -> Amount {
     let route = &assignment.route;
     let tokens = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let ceiling =

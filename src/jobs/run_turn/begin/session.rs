@@ -1,7 +1,7 @@
 //! The session of a turn: found, opened, or started again with a summary.
 
 use chrono::{DateTime, Utc};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgConnection;
 
 use crate::{
@@ -125,13 +125,24 @@ pub fn session_events(resolved: &ResolvedSession, assignment: &Assignment<'_>) -
             }),
         ),
     };
-    vec![feed::New {
+    let event = |(kind, data)| feed::New {
         campaign_id: Some(assignment.task.campaign_id),
         task_id: Some(assignment.task.id),
         session_id: Some(resolved.session.id),
         kind,
         data,
-    }]
+    };
+    let moved = moved_data(resolved.decision, assignment);
+    let moved = moved.map(|data| (feed::Kind::ConversationMoved, data));
+    moved.into_iter().chain([(kind, data)]).map(event).collect()
+}
+
+/// Returns the data of the event that the conversation has moved to another entry of the chain.
+fn moved_data(decision: Decision, assignment: &Assignment<'_>) -> Option<Value> {
+    let chain = assignment.chain.as_ref()?;
+    let changed = [Reason::ProviderChanged, Reason::ModelChanged].map(Decision::Rebuild);
+    let to = &chain.chosen().name;
+    changed.contains(&decision).then(|| json!({ "to": to, "skipped": chain.choice.skipped }))
 }
 
 /// Returns the session's own calibration, otherwise this process's for the model.

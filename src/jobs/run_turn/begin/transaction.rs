@@ -22,14 +22,14 @@ use crate::{
                 open_turn::{BeginResult, CallRecord, NoRoom, OpenTurn},
                 outlook::Outlook,
                 permit, provider_session,
-                request::{first_request, reserve},
+                request::{check_charge, first_request, reserve},
                 session::{inherit_max_weight, session_events},
                 team, trace,
                 window::{EarlierBegins, check_space},
             },
             crash_points::CrashPoint,
             error::Error,
-            load::assignment::Assignment,
+            load::{assignment::Assignment, chain::Chain},
         },
     },
     queue::Run,
@@ -66,6 +66,7 @@ async fn write(
     let found = DraftParams::find(&mut *conn, services, assignment, run.lease(), before);
     let (setting, resolved) = found.await?;
     let mut draft = Draft::with_prepared(&mut *conn, &setting, resolved).await?;
+    check_charge(assignment, draft.outlook.estimated_tokens)?;
     if before.needs_space(&assignment.route, &draft.outlook, &setting.calibration) {
         feed::append(&mut *conn, &session_events(&draft.resolved, assignment), now).await?;
         let Draft { resolved: ResolvedSession { session, .. }, outlook, .. } = draft;
@@ -115,6 +116,7 @@ async fn open(
         lease: run.lease(),
         attempt: run.attempt(),
         reserve: reserve(assignment, outlook.estimated_tokens),
+        chain: assignment.chain.as_ref().map(Chain::to_record),
         budgets: &assignment.budgets,
         minted,
         messages: entries.words.to_store(),

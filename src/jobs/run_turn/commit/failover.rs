@@ -1,31 +1,37 @@
-//! Failover after a call: its failure or answer may move the conversation to the other provider.
+//! Failover after a call: its failure may move the conversation to another entry of the chain, and its answer ends the rest of an entry.
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
 
 use crate::{
-    domain::failovers::Change,
+    domain::{
+        failovers::{self, FailoverState, Rules},
+        text,
+    },
     jobs::run_turn::{
         commit::fate::Fate,
         error::Error,
-        gate::failover::write,
-        load::{assignment::Assignment, failover::Failover},
+        load::{
+            assignment::Assignment,
+            chain::{Chain, of},
+        },
     },
     providers::{self, Class, Outcome},
 };
 
-/// Returns the change that a fate makes to the conversation's provider.
-fn change(
-    failover: &Failover,
+/// Returns the failures of the chain after the call. `None`: the call says nothing about its entry.
+fn state_after(
+    chain: &Chain,
     fate: &Fate,
     result: &Result<Outcome, providers::Error>,
     now: DateTime<Utc>,
-) -> Option<Change> {
+) -> Option<FailoverState> {
+    let (entry, mut state) = (chain.chosen(), chain.state.clone());
     match (fate, result) {
         (fate, Ok(_)) if fate.is_answered() => {
-            Some(failover.rules.change_after_answer(failover.standing, failover.side))
+            Rules::record_answer(&mut state, &entry.name, now);
         }
         (
             Fate::Again { interrupted: false, rebuild: None, .. }
@@ -33,58 +39,69 @@ fn change(
             | Fate::Failed { interrupted: false, .. },
             Err(error),
         ) if !error.origin.is_unrelated_to_provider() => {
-            let is_long = match error.class {
-                Class::Retry { .. } => false,
-                Class::Snooze { after, .. } => failover.is_long(after),
+            let pause = match error.class {
+                Class::Retry { .. } => None,
+                Class::Snooze { after, .. } => TimeDelta::from_std(after).ok(),
                 Class::Rebuild { .. } | Class::Reject | Class::Fail | Class::Cancelled => {
                     return None;
                 }
             };
-            Some(failover.rules.change_after_failure(
-                failover.standing,
-                failover.side,
-                is_long,
-                now,
-            ))
+            let because = text::make_storable(error.to_string());
+            let entry = (entry.name.as_str(), &entry.conditions);
+            chain.rules.record_failure(&mut state, entry, because, pause, now);
         }
-        _ => None,
+        _ => return None,
     }
+    Some(state)
 }
 
-/// Removes the wait of a turn whose conversation moves: the other provider is available. The task does not fail before
-/// that provider was tried.
+/// Removes the wait of a turn whose conversation moves to a usable entry. Otherwise the wait names the entry that is usable first. The task
+/// does not fail before each entry was tried.
 pub fn skip_wait(
     assignment: &Assignment<'_>,
     fate: Fate,
     result: &Result<Outcome, providers::Error>,
     now: DateTime<Utc>,
 ) -> Fate {
-    let Some(failover) = &assignment.failover else { return fate };
-    let moves =
-        change(failover, &fate, result, now).is_some_and(|change| change.moved_to.is_some());
-    let is_first_time = failover.standing.is_none_or(|standing| standing.since.is_none());
+    let Some(chain) = &assignment.chain else { return fate };
+    let Some(state) = state_after(chain, &fate, result, now) else { return fate };
+    let next = failovers::choose(&chain.candidates, &state, &[], now);
+    let moves = next.at != chain.choice.at && !next.is_last_resort;
+    let name = &chain.candidates[next.at].name;
+    let is_untried = state.record(name).is_none();
     match fate {
         Fate::PutOff { why, .. } if moves => Fate::PutOff { why, after: Duration::ZERO },
         Fate::Again { why, rebuild, interrupted, .. } if moves => {
             Fate::Again { why, after: Some(Duration::ZERO), rebuild, interrupted }
         }
-        Fate::Failed { why, .. } if moves && is_first_time => {
+        Fate::Failed { why, .. } if moves && is_untried => {
             Fate::PutOff { why, after: Duration::ZERO }
+        }
+        Fate::PutOff { why, after } if next.is_last_resort => {
+            let others = failovers::describe_last_resort(name, &next.skipped);
+            Fate::PutOff { why: format!("{why}; {others}"), after }
         }
         fate => fate,
     }
 }
 
-/// Stores the change. Called within transaction B.
-pub async fn store_change(
+/// Stores the failures. Called within transaction B.
+pub async fn store_state(
     conn: &mut PgConnection,
     assignment: &Assignment<'_>,
     fate: &Fate,
     result: &Result<Outcome, providers::Error>,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let Some(failover) = &assignment.failover else { return Ok(()) };
-    let Some(change) = change(failover, fate, result, now) else { return Ok(()) };
-    let why = result.as_ref().err().map(ToString::to_string);
-    write(conn, assignment, failover, change, why, now).await
+    let Some(chain) = &assignment.chain else { return Ok(()) };
+    let Some(state) = state_after(chain, fate, result, now) else { return Ok(()) };
+    if state == chain.state {
+        return Ok(());
+    }
+    let key = of(&assignment.task);
+    match state.records.is_empty() {
+        true => failovers::delete(conn, key).await?,
+        false => failovers::put(conn, key, &state, now).await?,
+    }
+    Ok(())
 }

@@ -173,7 +173,7 @@ impl Turn<'_> {
             credentials::pause(&mut *conn, &self.assignment.route.provider_name, &paused).await?;
         }
         let handed_on = self.add_mentioned_tasks(&mut *conn, fate, now).await?;
-        failover::store_change(&mut *conn, self.assignment, fate, &self.called.result, now).await?;
+        failover::store_state(&mut *conn, self.assignment, fate, &self.called.result, now).await?;
         let ending =
             TurnEnd { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
         self.end_turn(&mut *conn, &ending, fate, (learnt, handed_on.as_ref())).await?;

@@ -15,7 +15,7 @@ use crate::{
         amount::{Owner, Refusal},
         busy_models::BusyModel,
         campaigns::Campaign,
-        failovers::{FailoverState, ProviderSide},
+        failovers::{SkippedEntry, describe_last_resort},
         memory,
         parameters::Parameters,
         rate_limits::Grant,
@@ -29,7 +29,7 @@ use crate::{
         run_turn::{
             error::{BeginRefusal, Error},
             load::{
-                failover::{self, Failover},
+                chain::{self, Chain, ChainRecord},
                 prompt::TurnPrompt,
                 step_fields, tools,
             },
@@ -61,7 +61,8 @@ pub struct Assignment<'a> {
     pub route: Route<'a>,
     /// Tools that this service offers to the model and runs itself.
     pub tools: Vec<Arc<ToolSpec>>,
-    pub failover: Option<Failover>,
+    /// The chain of an agent with several models.
+    pub chain: Option<Chain>,
     /// The model, if its provider has refused calls since its last answer.
     pub busy: Option<BusyModel>,
     /// Start of the task's wait for its provider.
@@ -105,7 +106,7 @@ pub struct CallParameters {
 pub struct TaskRecord {
     wanted: TurnInput,
     predecessors: Vec<Predecessor>,
-    standing: Option<FailoverState>,
+    chain: ChainRecord,
     /// The prompt of the task with the fields of earlier steps, or the reason why one is missing.
     prompt: Result<String, String>,
 }
@@ -120,6 +121,16 @@ impl Assignment<'_> {
             Owner::Task(_) => Refusal { on_limit: self.agent.on_limit, ..refusal },
             _ => refusal,
         }
+    }
+
+    /// Adds the other entries of the chain to the reason of a wait or failure.
+    pub fn name_skipped(&self, refused: BeginRefusal) -> BeginRefusal {
+        let Some(chain) = self.chain.as_ref().filter(|chain| chain.choice.is_last_resort) else {
+            return refused;
+        };
+        let others = describe_last_resort(&chain.chosen().name, &chain.choice.skipped);
+        let why = format!("{}; {others}", refused.why);
+        BeginRefusal { why, ..refused }
     }
 
     /// Ids of the entries that an attempt of this task stores before its call.
@@ -164,7 +175,7 @@ pub async fn read(
     if wanted.task.ended_at.is_some() {
         return Err(Error::Ended);
     }
-    let standing = failover::load_standing(&mut *conn, services, &wanted.task).await?;
+    let chain = chain::load(&mut *conn, services, &wanted.task).await?;
     let prompt = step_fields::prompt_of(&mut *conn, &wanted).await?;
     // A correction follows the turn that was told them.
     let predecessors = match wanted.has_waited && wanted.correction.is_none() {
@@ -174,14 +185,16 @@ pub async fn read(
         }
         false => Vec::new(),
     };
-    Ok(TaskRecord { wanted, predecessors, standing, prompt })
+    Ok(TaskRecord { wanted, predecessors, chain, prompt })
 }
 
 impl<'a> Assignment<'a> {
-    /// Builds the assignment. Asks the provider for the model's window, if it is unknown.
+    /// Builds the assignment. Asks the provider for the model's window, if it is unknown. `refused`: entries of the agent's chain that
+    /// have refused the turn already.
     pub async fn of(
         services: &'a Services,
-        TaskRecord { wanted, predecessors, standing, prompt }: TaskRecord,
+        TaskRecord { wanted, predecessors, chain, prompt }: TaskRecord,
+        refused: &[SkippedEntry],
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, BeginRefusal)> {
         let TurnInput {
@@ -207,7 +220,6 @@ impl<'a> Assignment<'a> {
             correction,
             ..
         } = wanted;
-        let failover = Failover::of(&services.agents, standing, services.clock.now());
         let catalogue = services.library.current();
         let agent = match catalogue.agent(&task.agent) {
             Ok(agent) => Arc::clone(agent),
@@ -226,8 +238,10 @@ impl<'a> Assignment<'a> {
             Ok(node) => node.map(Arc::clone),
             Err(error) => return Err((task, error.into())),
         };
-        let side = if agent.fallback.is_some() { failover.side } else { ProviderSide::First };
-        let route = match Route::of_agent(services, &agent, side, cancel).await {
+        let now = services.clock.now();
+        let chain = Chain::of(services, &agent, chain, (&busy_models, refused), now);
+        let at = chain.as_ref().map_or(0, |chain| chain.choice.at);
+        let route = match Route::of_agent(services, &agent, at, cancel).await {
             Ok(route) => route,
             Err(why) => return Err((task, BeginRefusal::for_good(why))),
         };
@@ -235,7 +249,7 @@ impl<'a> Assignment<'a> {
             |busy: &BusyModel| busy.provider == route.provider_name && busy.model == route.model;
         let limits = [limit.micros, limit.tokens, task.budget_micros, task.budget_tokens];
         Ok(Self {
-            failover: agent.fallback.is_some().then_some(failover),
+            chain,
             busy: busy_models.into_iter().find(is_own),
             busy_since,
             limit_grant,

@@ -120,6 +120,11 @@ impl FakeOllama {
         fake
     }
 
+    /// Plays this at the next call.
+    pub fn play(&self, play: Play) {
+        self.state.plays.lock().unwrap().push_back(play);
+    }
+
     /// Drops the plays that are left: the next calls get the usual answer.
     pub fn stop_playing(&self) {
         self.state.plays.lock().unwrap().clear();

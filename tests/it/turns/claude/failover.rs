@@ -17,8 +17,9 @@ const OVERLOADED: Play = Play::Fails(500, "", "api_error", "Overloaded");
 async fn setup(fake: &FakeOllama) -> Option<Setup> {
     let url = format!("http://{}", fake.addr);
     let setup = Setup::new(&[("ollama.base_url", &url), ("ollama.num_ctx", "16384")]).await?;
-    let fallback = "fallback_provider: ollama\nfallback_model: qwen3:8b\nmodel:";
-    setup.fixture.write_agent("writer", &WRITER.replace("model:", fallback));
+    let chain = "model: [claude/claude-sonnet-5, ollama/qwen3:8b]\n";
+    let one = "provider: claude\nmodel: claude-sonnet-5\n";
+    setup.fixture.write_agent("writer", &WRITER.replace(one, chain));
     Some(setup)
 }
 
@@ -41,7 +42,7 @@ async fn a_conversation_moves_to_ollama_and_back_with_its_whole_history() {
     // It stays there during the pause of the first provider.
     let third = fixture.ended_without_pauses(&fixture.add("What else?").await).await;
     assert_eq!((third.result.as_deref(), third.session_id), (Some("Gulls."), second.session_id));
-    assert_eq!(fixture.moves().await, ["fallback"]);
+    assert_eq!(fixture.moves().await, ["ollama/qwen3:8b"]);
 
     // Tried too early, the first provider fails, and the turn continues at once on the second. Later it returns.
     fixture.advance(TimeDelta::seconds(901));
@@ -51,7 +52,8 @@ async fn a_conversation_moves_to_ollama_and_back_with_its_whole_history() {
     fixture.advance(TimeDelta::seconds(901));
     let fifth = fixture.ended_without_pauses(&fixture.add("And the ferry?").await).await;
     assert_eq!(fixture.session(&fifth).await.provider, "claude");
-    assert_eq!(fixture.moves().await, ["fallback", "fallback", "first"]);
+    let (claude, ollama) = ("claude/claude-sonnet-5", "ollama/qwen3:8b");
+    assert_eq!(fixture.moves().await, [ollama, claude, ollama, claude]);
     let said = setup.api.last_messages().join("\n");
     for words in
         ["called Vik.", "Seals.", "Gulls.", "A good answer.", "taken over", "And the ferry?"]
@@ -80,7 +82,9 @@ async fn a_turn_does_not_wait_for_a_credential_with_a_long_pause() {
     }
     let task = fixture.done(&fixture.add("Two.").await).await;
     assert_eq!(fixture.session(&task).await.provider, "ollama");
-    assert_eq!(fixture.moves().await, ["fallback"]);
+    assert_eq!(fixture.moves().await, ["ollama/qwen3:8b"]);
+    let skipped = fixture.turns(&task).await[0].chain.clone().unwrap().0.describe();
+    assert!(skipped.contains("is paused until 2026-"), "{skipped}");
     assert_eq!(setup.api.requests().len(), 1);
     fixture.settled().await;
     worker.stop().await;
