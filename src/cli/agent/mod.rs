@@ -208,9 +208,12 @@ fn format_agents(agents: &Agents) -> String {
         let text = |key: &str, default: &str| agent[key].as_str().unwrap_or(default).to_owned();
         let chain = agent["chain"].as_array().into_iter().flatten();
         let models = chain.map(|entry| {
-            let named =
-                |key: &str, default: &str| entry[key].as_str().unwrap_or(default).to_owned();
-            format!("{}/{}", named("provider", default), named("model", "(default)"))
+            let provider = entry["provider"].as_str().unwrap_or(default);
+            let usual = (provider == default).then_some(agents.default_model.as_str());
+            match entry["model"].as_str().or(usual).filter(|model| !model.is_empty()) {
+                Some(model) => format!("{provider}/{model}"),
+                None => provider.to_owned(),
+            }
         });
         let skills = agent["skills"].as_array().into_iter().flatten();
         [

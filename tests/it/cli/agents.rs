@@ -23,7 +23,7 @@ async fn the_built_in_agents_are_listed() {
     assert!(agents[0]["prompt"].is_null(), "prompts are not printed");
     let output = fixture.run(&["agent", "ls"]).await;
     let line = output.stdout.lines().find(|line| line.starts_with("copywriter")).unwrap();
-    assert_eq!(line.split_whitespace().nth(1), Some("sim"), "{output:?}");
+    assert_eq!(line.split_whitespace().nth(1), Some("sim/sim-1"), "{output:?}");
     let output = fixture.run(&["agent", "check"]).await;
     assert_eq!(
         (output.code, output.has("3 agents and their skills are in order")),

@@ -241,9 +241,13 @@ async fn a_turn_moves_on_from_a_model_that_costs_too_much_or_that_a_budget_canno
     let campaign = fixture.campaign.id.to_string();
     let estimate =
         ["task", "add", "--estimate", "--campaign", &campaign, "--agent", "writer", "Two."];
-    let estimate = fixture.run_command(&estimate).await;
+    let estimate = fixture.run_configured(&estimate).await;
     let said = String::from_utf8(estimate.stdout).unwrap();
-    assert!(said.contains("sim-1") && said.contains("`local/m` is skipped"), "{said}");
+    assert!(
+        said.contains("sim-1") && said.contains("`local/m` is skipped"),
+        "{said} {:?}",
+        estimate.stderr
+    );
 
     // With a limit that is high enough, the budget of the task decides.
     let models = "model:\n  - { model: local/m, max_charge: 100 }\n  - sim\ntask_budget: 0.001\n";
