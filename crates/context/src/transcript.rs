@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::attachments::Attachment;
+
 /// One entry of a session's transcript.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Message {
@@ -20,6 +22,24 @@ pub struct Message {
     /// The tool a `Tool` message comes from; of a `User` message, the agent that asked it on the board.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
+    /// Files that are sent with the message, in order of their places. Stored messages have none: the task of a prompt has them.
+    #[serde(skip)]
+    pub media: Vec<Media>,
+}
+
+/// A file that is sent with a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Media {
+    /// Place in the text of the message, in bytes.
+    pub at: usize,
+    pub attachment: Arc<Attachment>,
+}
+
+/// A stretch of a message: text, or a file between two texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    Text(&'a str),
+    File(&'a Attachment),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
@@ -54,13 +74,49 @@ impl Message {
             tool_calls: Vec::new(),
             tool_call_id: None,
             tool_name: None,
+            media: Vec::new(),
         }
+    }
+
+    /// Adds text and files of another message after a blank line.
+    pub fn append(&mut self, other: &Self) {
+        self.text.push_str("\n\n");
+        let at = self.text.len();
+        self.text.push_str(&other.text);
+        self.media.extend(other.media.iter().map(|media| media.moved_by(at)));
     }
 
     /// Returns the agent that asked on the board. `None` for requests of people, and for messages that are not requests.
     pub fn asking_agent(&self) -> Option<&str> {
         self.tool_name.as_deref().filter(|_| self.role == Role::User)
     }
+}
+
+impl Media {
+    /// Returns the file at its place in a text that has `n_bytes` more in front.
+    pub fn moved_by(&self, n_bytes: usize) -> Self {
+        Self { at: self.at + n_bytes, attachment: Arc::clone(&self.attachment) }
+    }
+}
+
+/// Splits a text at its files. Blank lines around the places of files are left out.
+pub fn pieces<'a>(text: &'a str, media: &'a [Media]) -> Vec<Piece<'a>> {
+    let mut pieces = Vec::with_capacity(2 * media.len() + 1);
+    let mut from = 0;
+    let push_text = |pieces: &mut Vec<Piece<'a>>, text: &'a str, is_first: bool| {
+        let text = if is_first { text } else { text.trim_start_matches('\n') };
+        if !text.is_empty() {
+            pieces.push(Piece::Text(text));
+        }
+    };
+    for media in media {
+        let at = media.at.clamp(from, text.len());
+        push_text(&mut pieces, text.get(from..at).unwrap_or_default(), from == 0);
+        pieces.push(Piece::File(&media.attachment));
+        from = at;
+    }
+    push_text(&mut pieces, text.get(from..).unwrap_or_default(), from == 0);
+    pieces
 }
 
 /// A tool that a model may call, as described to the model.

@@ -35,6 +35,7 @@ pub fn result(id: &str, text: &str) -> Message {
     Message {
         tool_call_id: Some(id.to_owned()),
         tool_name: Some("look_up".to_owned()),
+        media: Vec::new(),
         ..message(Role::Tool, text)
     }
 }

@@ -368,6 +368,7 @@ impl Fixture {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
             links,
         };
         tasks::add(conn, &config.tasks, &new, self.clock.now()).await.unwrap().task
@@ -398,6 +399,7 @@ impl Fixture {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -426,6 +428,7 @@ impl Fixture {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -502,6 +505,7 @@ impl Fixture {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;
