@@ -353,6 +353,23 @@ pub(crate) fn record(
     total
 }
 
+/// Replaces the files of a message that a model does not accept by a line with the reason: of a call that is made again on another model.
+pub fn leave_out(message: &mut Message, rules: &AttachmentRules) {
+    let (mut text, mut media, mut from) = (String::new(), Vec::new(), 0);
+    for file in std::mem::take(&mut message.media) {
+        text.push_str(&message.text[from..file.at]);
+        from = file.at;
+        match file.attachment.treatment(rules) {
+            Treatment::Described(why) => {
+                text.push_str(&format!("\n[not included: {}]", why.as_text()));
+            }
+            _ => media.push(Media { at: text.len(), ..file }),
+        }
+    }
+    text.push_str(&message.text[from..]);
+    (message.text, message.media) = (text, media);
+}
+
 /// Returns the weight of the files of a prompt before a call decides how they are sent.
 pub fn weight_of(attachments: &[Arc<Attachment>]) -> Weight {
     attachments.iter().map(|attachment| attachment.weight()).sum()
@@ -361,4 +378,84 @@ pub fn weight_of(attachments: &[Arc<Attachment>]) -> Weight {
 /// Builds the elements that name files where they are not sent: in the request to a summariser.
 pub(crate) fn named(attachments: &[Arc<Attachment>]) -> impl Iterator<Item = Element<'_>> {
     attachments.iter().map(|attachment| attachment.named(""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IMAGES: SentFile = SentFile {
+        media_types: &["image/png"],
+        max_bytes: 100,
+        max_edge: 50,
+        max_pages: 0,
+        tokens: FileTokens::Image(ImageTokens::Tiles { base: 85, tile: 170 }),
+    };
+    const RULES: AttachmentRules = AttachmentRules {
+        images: Acceptance::Sent(IMAGES),
+        pdf: Acceptance::Never(PartReason::FileNotAccepted),
+        max_files: 2,
+        max_bytes: 150,
+    };
+
+    fn image(position: i32, n_bytes: usize, edge: u32) -> Arc<Attachment> {
+        Arc::new(Attachment {
+            position,
+            name: format!("{position}.png"),
+            media_type: "image/png".to_owned(),
+            n_bytes: n_bytes as u64,
+            sha256: Digest::of("content"),
+            kind: FileKind::Image { pixels: Some((edge, 10)) },
+            content: Some(vec![0; n_bytes].into()),
+        })
+    }
+
+    fn prompt(id: u128, files: Vec<Arc<Attachment>>) -> Entry {
+        let message = Message::new(crate::transcript::Role::User, "Look.");
+        let mut entry = Entry::new(Uuid::from_u128(id), id as i64, message);
+        entry.attach(files);
+        entry
+    }
+
+    #[test]
+    fn the_newest_files_are_sent_and_each_other_one_has_a_reason() {
+        let before = [prompt(1, vec![image(1, 10, 10)]), prompt(2, vec![image(1, 10, 10)])];
+        let own = [image(1, 10, 10), image(2, 101, 10), image(3, 10, 51)];
+        let task = Uuid::from_u128(3);
+        let decided = Treatments::decide(&RULES, (task, &own), before.iter());
+        let of = |id: u128, file: &Attachment| decided.of(Uuid::from_u128(id), file).unwrap();
+        assert_eq!(of(3, &own[0]), Treatment::Sent { tokens: 255 });
+        let too_large = Treatment::Described(PartReason::FileTooLarge);
+        assert_eq!([of(3, &own[1]), of(3, &own[2])], [too_large; 2]);
+        assert_eq!(of(2, &own[0]), Treatment::Sent { tokens: 255 });
+        assert_eq!(of(1, &own[0]), Treatment::Described(PartReason::TooManyFiles));
+        let removed = Attachment { content: None, ..Attachment::clone(&own[0]) };
+        assert_eq!(removed.treatment(&RULES), Treatment::Described(PartReason::FileRemoved));
+        let files = [image(1, 100, 10), image(2, 60, 10)];
+        let decided = Treatments::decide(&RULES, (task, &files), [].iter());
+        let second = decided.of(task, &files[1]).unwrap();
+        assert_eq!(second, Treatment::Described(PartReason::TooManyFiles));
+    }
+
+    #[test]
+    fn a_file_that_another_model_does_not_accept_is_replaced_by_the_reason() {
+        let (small, large) = (image(1, 10, 10), image(2, 101, 10));
+        let media = [(5, large), (9, small)];
+        let media = media.map(|(at, attachment)| Media { at, attachment }).into();
+        let mut message =
+            Message { media, ..Message::new(crate::transcript::Role::User, "First and last") };
+        leave_out(&mut message, &RULES);
+        let text = "First\n[not included: larger than the provider accepts] and last";
+        assert_eq!(message.text, text);
+        assert_eq!(
+            (message.media.len(), &text[..message.media[0].at]),
+            (1, text.strip_suffix(" last").unwrap())
+        );
+    }
+
+    #[test]
+    fn the_weight_of_an_entry_includes_its_files() {
+        let entry = prompt(1, vec![image(1, 10, 10)]);
+        assert_eq!(entry.text_weight() + entry.attachments()[0].weight(), entry.weight);
+    }
 }

@@ -6,7 +6,7 @@ use dalsegno::{
     context::{
         Entry, Parts,
         compaction::View,
-        parts::{Campaign, Task},
+        parts::{Attachments, Campaign, Task},
         xml::FenceSeed,
     },
     transcript::{Message, Role, ToolCall},
@@ -71,6 +71,7 @@ pub fn parts<'a>(view: View<'a>, prompt: &'a str) -> Parts<'a> {
         blackboard: None,
         results: None,
         result_schema: None,
+        attachments: Attachments::NONE,
         task: Task {
             entry_id: Uuid::from_u128(u128::MAX),
             prompt,

@@ -18,7 +18,7 @@ impl Fixture {
     }
 
     pub async fn file(&self, task: &Task, name: &str) -> String {
-        let file = task_files::read(&self.pool, task.id, name).await.unwrap();
+        let file = task_files::read(&self.pool, task.id, name, None).await.unwrap();
         String::from_utf8(file.content).unwrap()
     }
 }

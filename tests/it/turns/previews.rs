@@ -33,7 +33,7 @@ async fn fixture(fake: &FakeOllama, num_ctx: &str) -> Fixture {
 }
 
 /// Drafts a preview in the process of the test, on its clock.
-async fn preview(fixture: &Fixture, subject: PreviewSubject) -> Result<ContextPreview, Error> {
+pub async fn preview(fixture: &Fixture, subject: PreviewSubject) -> Result<ContextPreview, Error> {
     preview_by(fixture.services(&[]), fixture, subject).await
 }
 
