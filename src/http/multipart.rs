@@ -169,7 +169,7 @@ fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
 
 fn bad(detail: &str) -> Problem {
     let detail = format!("the request body is not a valid form: {detail}");
-    Problem::new(StatusCode::BAD_REQUEST, "bad_form", detail)
+    Problem::new(StatusCode::BAD_REQUEST, "bad_body", detail)
 }
 
 #[cfg(test)]

@@ -2,10 +2,13 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 
-use crate::context::{
-    Attachment, AttachmentRules, FileKind,
-    attachments::{Acceptance, FileTokens, ImageTokens, SentFile},
-    manifest::PartReason,
+use crate::{
+    context::{
+        AttachmentRules,
+        attachments::{Acceptance, FileTokens, ImageTokens, SentFile},
+        manifest::PartReason,
+    },
+    transcript::{Attachment, FileKind},
 };
 
 const ALL_IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];

@@ -6,7 +6,7 @@
 
 mod measure;
 
-use std::{collections::HashMap, fmt, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use uuid::Uuid;
 
@@ -16,38 +16,10 @@ use crate::{
     digest::Digest,
     entry::Entry,
     manifest::{Kind, Ledger, Manifest, Part, PartReason},
-    transcript::{Media, Message},
+    transcript::{Attachment, FileKind, Media, Message},
     weight::Weight,
     xml::{Element, Scope},
 };
-
-/// A file of a task.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Attachment {
-    /// Place among the files of its task, from 1.
-    pub position: i32,
-    pub name: String,
-    pub media_type: String,
-    pub n_bytes: u64,
-    pub sha256: Digest,
-    pub kind: FileKind,
-    /// `None`: the content was removed.
-    pub content: Option<Arc<[u8]>>,
-}
-
-/// Kind of a file, with the facts that its tokens are estimated from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
-    Text,
-    /// Width and height; `None` if the header of the file does not tell them.
-    Image {
-        pixels: Option<(u32, u32)>,
-    },
-    /// `None` if the file does not list its pages in the clear.
-    Pdf {
-        pages: Option<u32>,
-    },
-}
 
 /// Files that a model accepts beside the text of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,9 +89,13 @@ const TYPICAL_TOKENS: u64 = 1_600;
 const ELEMENT_MILLITOKENS: u64 = 30_000;
 
 impl Attachment {
+    pub(crate) fn digest(&self) -> Digest {
+        Digest::from_bytes(self.sha256)
+    }
+
     /// Returns the path below the folder of the agent. Files of the same name in one conversation have different paths.
     pub fn path(&self) -> String {
-        let digest = self.sha256.to_string();
+        let digest = self.digest().to_string();
         format!("in/{}/{}", digest.get(..8).unwrap_or(&digest), self.name)
     }
 
@@ -214,18 +190,6 @@ impl Attachment {
             .attribute("name", self.name.as_str())
             .attribute("type", self.media_type.as_str())
             .attribute("bytes", self.n_bytes.to_string())
-    }
-}
-
-/// Without the content, which is long and belongs to the campaign.
-impl fmt::Debug for Attachment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Attachment")
-            .field("name", &self.name)
-            .field("media_type", &self.media_type)
-            .field("n_bytes", &self.n_bytes)
-            .field("sha256", &self.sha256)
-            .finish_non_exhaustive()
     }
 }
 
@@ -348,7 +312,7 @@ pub(crate) fn record(
         total = total + weight;
         let id = format!("{task_id}/{} {}", attachment.position, attachment.name);
         let sent = !matches!(treatment, Treatment::Described(_));
-        ledger.attachment(id, why, attachment.sha256, weight, sent);
+        ledger.attachment(id, why, attachment.digest(), weight, sent);
     }
     total
 }
@@ -404,7 +368,7 @@ mod tests {
             name: format!("{position}.png"),
             media_type: "image/png".to_owned(),
             n_bytes: n_bytes as u64,
-            sha256: Digest::of("content"),
+            sha256: [7; 32],
             kind: FileKind::Image { pixels: Some((edge, 10)) },
             content: Some(vec![0; n_bytes].into()),
         })
@@ -457,5 +421,12 @@ mod tests {
     fn the_weight_of_an_entry_includes_its_files() {
         let entry = prompt(1, vec![image(1, 10, 10)]);
         assert_eq!(entry.text_weight() + entry.attachments()[0].weight(), entry.weight);
+    }
+
+    #[test]
+    fn a_summary_has_to_name_the_files() {
+        let entry = prompt(1, vec![image(1, 10, 10)]);
+        let pins = crate::compaction::pins::collect(&[], std::slice::from_ref(&entry));
+        assert!(pins.by_importance().iter().any(|pin| pin.text == "1.png"));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::{
-    attachments::{self, Attachment, Treatments},
+    attachments::{self, Treatments},
     compaction::{
         generations::{Compaction, View},
         groups::{self, GroupEntry, RepairedMessages},
@@ -16,7 +16,7 @@ use crate::{
     parts::{Board, Parts, Status},
     posts::Posts,
     results::Results,
-    transcript::{Message, Role},
+    transcript::{Attachment, Message, Role},
     weight::Weight,
     xml::{self, Element, Fence, FenceSeed, Scope},
 };

@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
 use crate::{
-    attachments::{self, Attachment},
+    attachments,
     digest::Digest,
-    transcript::{Message, Role},
+    transcript::{Attachment, Message, Role},
     weight::Weight,
     xml::FenceSeed,
 };

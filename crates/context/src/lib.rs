@@ -54,7 +54,7 @@ mod conversation;
 mod system_part;
 
 pub use assemble::{AssembledContext, assemble};
-pub use attachments::{Attachment, AttachmentRules, FileKind};
+pub use attachments::AttachmentRules;
 pub use budget::{Budget, Pressure, Thresholds};
 pub use calibration::{Calibration, Checkpoint};
 pub use digest::Digest;

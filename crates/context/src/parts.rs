@@ -5,11 +5,11 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::{
-    attachments::{Attachment, AttachmentRules},
+    attachments::AttachmentRules,
     compaction::generations::View,
     manifest::{PartReason, Span},
     posts::Posts,
-    transcript::{Message, ToolSpec},
+    transcript::{Attachment, Message, ToolSpec},
 };
 
 #[derive(Debug, Clone)]

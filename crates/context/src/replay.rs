@@ -8,7 +8,7 @@ use std::{collections::HashMap, sync::Arc};
 use uuid::Uuid;
 
 use crate::{
-    attachments::{self, Attachment, Treatments},
+    attachments::{self, Treatments},
     compaction::{
         Compaction,
         groups::{self, GroupEntry, RepairedMessages},
@@ -23,7 +23,7 @@ use crate::{
     posts::Posts,
     rounds::fence_result,
     system_part,
-    transcript::{Message, Role, ToolSpec},
+    transcript::{Attachment, Message, Role, ToolSpec},
     xml::{self, FenceSeed, Scope},
 };
 
@@ -236,7 +236,7 @@ impl<'a> Replay<'a> {
                 (Error::Removed { kind: part.kind }, Error::Changed { kind: part.kind });
             let (task_id, position) = attachments::part_place(part).ok_or(changed)?;
             let file = self.find_attachment(task_id, position).ok_or(removed.clone())?;
-            check(part, file.sha256)?;
+            check(part, file.digest())?;
             if part.sent && file.content.is_none() {
                 return Err(removed);
             }

@@ -2,11 +2,9 @@
 //!
 //! Plain data. `domain` stores it, `context` chooses from it, `providers` send it.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-
-use crate::attachments::Attachment;
 
 /// One entry of a session's transcript.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -25,6 +23,35 @@ pub struct Message {
     /// Files that are sent with the message, in order of their places. Stored messages have none: the task of a prompt has them.
     #[serde(skip)]
     pub media: Vec<Media>,
+}
+
+/// A file of a task.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// Place among the files of its task, from 1.
+    pub position: i32,
+    pub name: String,
+    pub media_type: String,
+    pub n_bytes: u64,
+    /// SHA-256 of the content.
+    pub sha256: [u8; 32],
+    pub kind: FileKind,
+    /// `None`: the content was removed.
+    pub content: Option<Arc<[u8]>>,
+}
+
+/// Kind of a file, with the facts that its tokens are estimated from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    Text,
+    /// Width and height; `None` if the header of the file does not tell them.
+    Image {
+        pixels: Option<(u32, u32)>,
+    },
+    /// `None` if the file does not list its pages in the clear.
+    Pdf {
+        pages: Option<u32>,
+    },
 }
 
 /// A file that is sent with a message.
@@ -89,6 +116,17 @@ impl Message {
     /// Returns the agent that asked on the board. `None` for requests of people, and for messages that are not requests.
     pub fn asking_agent(&self) -> Option<&str> {
         self.tool_name.as_deref().filter(|_| self.role == Role::User)
+    }
+}
+
+/// Without the content, which is long and belongs to the campaign.
+impl fmt::Debug for Attachment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attachment")
+            .field("name", &self.name)
+            .field("media_type", &self.media_type)
+            .field("n_bytes", &self.n_bytes)
+            .finish_non_exhaustive()
     }
 }
 

@@ -40,7 +40,7 @@ impl Fixture {
     }
 }
 
-/// Sixteen bytes of a GIF of 320 by 240 pixels.
+/// The head of a GIF of 320 by 112 pixels.
 const GIF: &str = "GIF89a@\u{1}p\0\0\0\0";
 
 #[tokio::test]
@@ -167,9 +167,9 @@ async fn files_that_cannot_be_used_are_refused_and_nothing_is_stored() {
     let unknown = "019aa2f4-0000-7000-8000-00000000dead";
     let refused = attach(json!({ "task": unknown, "file": "a.txt" })).await;
     assert!(refused.problem(404, "unknown_attachment").contains("has no file `a.txt` to attach"));
-    attach(json!({ "name": "a", "content": "?" })).await.problem(400, "bad_field");
+    attach(json!({ "name": "a", "content": "?" })).await.problem(422, "bad_field");
     attach(json!({ "name": "a" })).await.problem(422, "bad_attachment");
-    fixture.post_form("--bound--\r\n", None).await.problem(400, "bad_form");
+    fixture.post_form("--bound--\r\n", None).await.problem(400, "bad_body");
     // A client that declares a gigabyte is refused before it sends any of it.
     let headers =
         [("Content-Type", "multipart/form-data; boundary=bound"), ("Content-Length", "1073741824")];

@@ -1,12 +1,15 @@
 //! Turns of tasks with files: what models are sent, and how it is recorded.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use dalsegno::domain::{
-    agents::Library,
-    amount::Limit,
-    context_previews::PreviewSubject,
-    task_files::attachments::NewAttachment,
-    tasks::{self, State, Task},
+use dalsegno::{
+    clock::Clock as _,
+    domain::{
+        agents::Library,
+        amount::Limit,
+        context_previews::PreviewSubject,
+        task_files::attachments::NewAttachment,
+        tasks::{self, State, Task},
+    },
 };
 use serde_json::{Value, json};
 
@@ -106,7 +109,7 @@ async fn with_endpoint(server: &ScriptedServer, more: &[(&str, &str)]) -> Fixtur
     ];
     let settings = [&settings[..], more].concat();
     let fixture = Fixture::new(&settings).await.with_variable("LOCAL_KEY", "sk-of-the-test");
-    let writer = "---\nname: writer\ndescription: Writes\nprovider: local\nmodel: qwen3:8b\n---\nYou write.\n";
+    let writer = "---\nname: writer\ndescription: Writes\nprovider: local\nmodel: qwen3:8b\nreserve_tokens: 600\n---\nYou write.\n";
     fixture.write_agent("writer", writer);
     fixture
 }
@@ -198,7 +201,7 @@ async fn a_budget_and_an_estimate_include_files() {
     assert_eq!(fixture.count("select count(*) from dalsegno.task_attachments").await, 0);
     let worker = fixture.start_worker().await;
     // Enough for the text and the answer, not for the image.
-    let budget = Limit { tokens: Some(without + 4_096 + 500), ..Limit::default() };
+    let budget = Limit { tokens: Some(without + 600 + 500), ..Limit::default() };
     let task = fixture.add_limited("Describe them.", &[("chart.png", PNG)], budget).await;
     let refused = fixture.ended(&task).await;
     assert!(refused.error.as_deref().unwrap_or_default().contains("budget"), "{refused:?}");
@@ -216,7 +219,7 @@ async fn a_retry_sends_the_files_again_and_the_simulation_is_told_of_them() {
     let task = fixture.ended_after_waits(&task).await;
     assert_eq!(task.state, State::Done, "{task:?}");
     worker.stop().await;
-    let turn = fixture.session(&task).await.turn_count;
+    let turn = task.turn.unwrap();
     let expected = [
         named("chart.png", false, "file_not_accepted"),
         named("report.pdf", false, "file_not_accepted"),
@@ -224,4 +227,46 @@ async fn a_retry_sends_the_files_again_and_the_simulation_is_told_of_them() {
     ];
     assert_eq!(fixture.file_parts(&task, turn).await, expected);
     contexts::assert_exact(&fixture.pool).await;
+}
+
+#[tokio::test]
+async fn commands_attach_files_of_this_machine_and_of_other_tasks() {
+    let fixture = Fixture::new(&[]).await;
+    let (campaign, path) = (fixture.campaign.id.to_string(), fixture.folder().join("chart.png"));
+    std::fs::write(&path, PNG).unwrap();
+    let path = path.to_str().unwrap();
+    let other = fixture.add_with_files("Write.", &[("notes.txt", NOTES.as_bytes())]).await;
+    let from = format!("{}/notes.txt", other.id);
+    let add =
+        ["task", "add", "--campaign", &campaign, "--agent", "copywriter", "--json", "Describe."];
+    let attach = [&add[..], &["--attach", path, "--attach-from", &from]].concat();
+    let added = fixture.run_command(&attach).await;
+    let added: Value = serde_json::from_slice(&added.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&added.stderr)));
+    let id = added["id"].as_str().unwrap();
+    let listed = fixture.run_command(&["task", "files", id]).await.stdout;
+    let listed = String::from_utf8(listed).unwrap();
+    for line in ["in  chart.png  24     image/png", "in  notes.txt  40     text/plain"] {
+        assert!(listed.contains(line), "{line}: {listed}");
+    }
+    let folder = fixture.folder().join("saved");
+    let save = ["task", "files", id, "--save", folder.to_str().unwrap()];
+    assert!(fixture.run_command(&save).await.status.success());
+    assert_eq!(std::fs::read(folder.join("in/chart.png")).unwrap(), PNG);
+    let n_tasks = fixture.count("select count(*) from dalsegno.tasks").await;
+    let huge = fixture.folder().join("huge.txt");
+    std::fs::File::create(&huge).unwrap().set_len(1 << 30).unwrap();
+    let folder = fixture.folder().to_str().unwrap().to_owned();
+    let missing = format!("{folder}/missing");
+    for (path, words) in [
+        (huge.to_str().unwrap(), "has 1073741824 bytes: an attachment has at most 256000000"),
+        (&folder, "is not a file"),
+        (&missing, "cannot attach"),
+    ] {
+        let refused = fixture.run_command(&[&add[..], &["--attach", path]].concat()).await;
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned()
+            + &String::from_utf8_lossy(&refused.stdout);
+        assert!(!refused.status.success() && told.contains(words), "{words}: {told}");
+    }
+    assert_eq!(fixture.count("select count(*) from dalsegno.tasks").await, n_tasks);
 }

@@ -6,11 +6,9 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use crate::{
-    context::{
-        Attachment, Digest, FileKind,
-        attachments::{pages_of, pixels_of},
-    },
+    context::attachments::{pages_of, pixels_of},
     domain::{StatementError, task_files::TEXT},
+    transcript::{Attachment, FileKind},
 };
 
 /// Reads the attachments of tasks with their contents, by task and in order.
@@ -29,7 +27,7 @@ pub async fn load(
     .map_err(StatementError::to("read the attachments of tasks"))?;
     let mut by_task: HashMap<Uuid, Vec<Arc<Attachment>>> = HashMap::new();
     for row in rows {
-        let digest = row.sha256.try_into().map_err(|_| StatementError {
+        let sha256 = row.sha256.try_into().map_err(|_| StatementError {
             action: "read the attachments of tasks",
             source: sqlx::Error::Decode("a digest does not have 32 bytes".into()),
         })?;
@@ -37,7 +35,7 @@ pub async fn load(
             position: row.position,
             name: row.name,
             n_bytes: u64::try_from(row.n_bytes).unwrap_or_default(),
-            sha256: Digest::from_bytes(digest),
+            sha256,
             kind: kind_of(&row.media_type, &row.content),
             media_type: row.media_type,
             content: Some(row.content.into()),

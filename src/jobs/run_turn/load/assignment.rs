@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    context::{Attachment, AttachmentRules, results},
+    context::{AttachmentRules, results},
     domain::{
         agents::{Agent, Catalogue, Node, Skill},
         amount::{Owner, Refusal},
@@ -36,7 +36,7 @@ use crate::{
             },
         },
     },
-    transcript::ToolSpec,
+    transcript::{Attachment, ToolSpec},
 };
 
 pub struct Assignment<'a> {

@@ -21,6 +21,7 @@ const PARTS_WITH_TASK: &[(&str, &str)] = &[
     ("download_task_file", "path id"),
     ("explain_task", "path id"),
     ("follow_task", "path id"),
+    ("hand_out", "body children[].attachments[].task"),
     ("hand_out", "body children[].depends_on[]"),
     ("hand_out", "body children[].depends_on[].key"),
     ("hand_out", "body children[].idempotency_key"),
@@ -76,7 +77,16 @@ const PARTS_WITHOUT_TASK: &[(&str, &[&str])] = &[
     // Of its texts only names of campaigns are looked up.
     ("find_id", &["query newest", "query noun", "query text"]),
     ("follow_task", &["header Last-Event-ID"]),
-    ("hand_out", &["body continuation.prompt"]),
+    (
+        "hand_out",
+        &[
+            "body continuation.prompt",
+            "body children[].attachments[].content",
+            "body children[].attachments[].file",
+            "body children[].attachments[].media_type",
+            "body children[].attachments[].name",
+        ],
+    ),
     ("list_task_files", &[]),
     ("show_task", &["query wait"]),
     (
@@ -196,6 +206,10 @@ impl Probe<'_> {
             ("add_many_tasks", "header Idempotency-Key") => {
                 let path = format!("{tasks}/bulk");
                 self.setup.add(self.key, &path, &json!([child(json!({}))]), name).await
+            }
+            ("hand_out", "body children[].attachments[].task") => {
+                let file = json!({ "task": task, "file": "report.txt" });
+                post(hand_out, children(child(json!({ "attachments": [file] })))).await
             }
             ("hand_out", "body children[].depends_on[]") => {
                 post(hand_out, children(child(json!({ "depends_on": [task] })))).await

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use dalsegno::{
-    context::{Attachment, AttachmentRules, Digest, FileKind, attachments::Acceptance},
+    context::{AttachmentRules, attachments::Acceptance},
     providers::{CallTexts, Class, Envelope, Event, Options, Provider, Request, Think},
-    transcript::{Media, Message, Role},
+    transcript::{Attachment, FileKind, Media, Message, Role},
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -171,7 +171,7 @@ async fn the_envelope_gives_its_options_again(dialect: &'static dyn Dialect) {
 async fn a_request_can_be_shown_without_a_call(dialect: &'static dyn Dialect) {
     let server = ScriptedServer::playing(dialect, []).await;
     let provider = server.provider();
-    provider.window_tokens("qwen3:8b", &tokio_util::sync::CancellationToken::new()).await;
+    provider.window_tokens("qwen3:8b", &CancellationToken::new()).await;
     let envelope = provider.envelope(&request("Write.")).unwrap().unwrap();
     let path = dialect.chat().split_once(' ').unwrap().1;
     assert_eq!(envelope.url(), Some(&*format!("{}{path}", server.base_url())));
@@ -234,7 +234,7 @@ fn file(name: &str, media_type: &str, kind: FileKind, content: &[u8]) -> Arc<Att
         name: name.to_owned(),
         media_type: media_type.to_owned(),
         n_bytes: content.len() as u64,
-        sha256: Digest::of(name),
+        sha256: [7; 32],
         kind,
         content: Some(content.into()),
     })
