@@ -6,7 +6,7 @@ use dalsegno::{
     context::{
         Calibration, Entry, Parts, assemble,
         compaction::View,
-        parts::{Board, Campaign, Task},
+        parts::{Attachments, Board, Campaign, Task},
         posts::{Post, Posts},
         xml::FenceSeed,
     },
@@ -73,6 +73,7 @@ fn parts<'a>(view: View<'a>, shown: &'a Posts<'a>) -> Parts<'a> {
         blackboard: None,
         results: None,
         result_schema: None,
+        attachments: Attachments::NONE,
         task: Task {
             entry_id: Uuid::from_u128(u128::MAX),
             prompt: "Go on.",

@@ -163,5 +163,6 @@ pub fn ask<'a>(campaign_id: Uuid, agent: &'a Agent, prompt: &'a str) -> tasks::N
         labels: Default::default(),
         parameters: None,
         result_schema: None,
+        attachments: &[],
     }
 }

@@ -51,6 +51,7 @@ fn message(at: usize) -> Message {
         tool_calls: calls.then_some(call).into_iter().collect(),
         tool_call_id: (role == Role::Tool).then(|| format!("call_{}", at - 1)),
         tool_name: (role == Role::Tool).then(|| "look_up".to_owned()),
+        media: Vec::new(),
     }
 }
 

@@ -151,6 +151,7 @@ impl Fixture {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
         };
         let mut tx = self.pool.begin().await?;
         let added = tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;

@@ -218,6 +218,7 @@ impl Fixture {
                 labels: Default::default(),
                 parameters: None,
                 result_schema: None,
+                attachments: &[],
             };
             tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;
         }

@@ -16,6 +16,7 @@ use super::{
     estimates::Estimate,
     flows,
     manifests::Part,
+    task_files::attachments::NewAttachment,
     tasks,
 };
 use crate::transcript::{Message, ToolSpec};
@@ -60,6 +61,7 @@ pub enum PreviewSubject {
         prompt: Option<String>,
         node: Option<String>,
         session: Option<SessionMode>,
+        attachments: Vec<NewAttachment>,
     },
 }
 

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     Problem, RouterState,
     limits::{check_declared_length, too_long},
+    multipart::{self, Form},
 };
 use crate::operations::{self, ItemsText, MAX_BULK_BYTES};
 
@@ -33,6 +34,22 @@ pub(super) async fn json(
         }
         false => Ok(bytes),
     }
+}
+
+/// Returns true if the body is a form with files.
+pub(super) fn is_form(request: &Request) -> bool {
+    media_type(request).eq_ignore_ascii_case("multipart/form-data")
+}
+
+/// Reads a form with files.
+pub(super) async fn form(
+    request: Request,
+    front: &RouterState,
+    limit: &str,
+) -> Result<Form, Problem> {
+    let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = content_type.unwrap_or_default().to_owned();
+    multipart::read(&content_type, &bytes(request, front, limit).await?)
 }
 
 /// Reads the body of an operation that takes a list.

@@ -13,6 +13,7 @@ mod input;
 mod limits;
 mod mcp;
 mod metrics;
+mod multipart;
 mod openapi;
 mod operations;
 pub mod pages;

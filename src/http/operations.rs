@@ -22,8 +22,9 @@ use super::{
     auth::{KeyWatch, unauthenticated_fault},
     downloads::download_response,
     idempotency::{self, REPLAYED},
-    input::{items, json, no_body},
+    input::{form, is_form, items, json, no_body},
     limits::BodyLimit,
+    multipart::Form,
     streams,
     waiters::Waiters,
 };
@@ -87,6 +88,10 @@ async fn answer(
     let fields = match (entry.spec.items, entry.spec.method.has_body()) {
         (Some(_), _) => {
             Fields { path, items: Some(items(request, &front).await?), ..Fields::default() }
+        }
+        (None, true) if entry.spec.takes_files && is_form(&request) => {
+            let Form { json, files } = form(request, &front, entry.spec.body_limit()).await?;
+            Fields { path, json: Some(json), files, ..Fields::default() }
         }
         (None, true) => {
             let json = json(request, &front, entry.spec.body_limit()).await?;

@@ -44,6 +44,7 @@ fn entry(excerpt: &Excerpt) -> Entry {
         tool_calls: Vec::new(),
         tool_call_id: None,
         tool_name: excerpt.by.clone(),
+        media: Vec::new(),
     };
     Entry::new(Uuid::nil(), excerpt.seq, message)
 }

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::{
-    Call, Operation, Refusal, Spec, Success, flows::flow_templates, intake::Question,
-    producer::Producer,
+    Call, Fields, FormFile, Operation, Refusal, Spec, Success, flows::flow_templates,
+    intake::Question, operation::described, producer::Producer,
 };
 use crate::domain::{
     agents::{AgentInstance, LookupError, MAIN, SessionMode},
@@ -19,6 +19,7 @@ use crate::domain::{
     flows,
     keys::Scope,
     labels, objects, parameters, result_schemas,
+    task_files::attachments::{self, NewAttachment},
     tasks::{self, AddResult, Error, Line, OnFailure, Task, TaskLink},
     text, timestamp,
 };
@@ -81,6 +82,9 @@ pub struct AddTask {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub result_schema: Option<Value>,
+    /// Files that the task is given with its prompt: images, PDF or text, or files of other tasks of the campaign.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<NewAttachment>,
 }
 
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -103,6 +107,7 @@ impl Operation for AddTask {
         .answers(Success::Created)
         .located("/v1/tasks/{id}")
         .keyed(195)
+        .takes_files()
         .unaudited(NAMES_ITS_CALLER)
         .refuses(&[
             LookupError::UNKNOWN_AGENT,
@@ -128,6 +133,9 @@ impl Operation for AddTask {
             labels::Error::METADATA_TOO_LONG,
             parameters::Error::INVALID,
             result_schemas::Error::INVALID,
+            attachments::Error::UNKNOWN,
+            attachments::Error::TOO_LARGE,
+            attachments::Error::INVALID,
             BAD_ARGUMENT,
             BAD_VALUE,
             QUEUE_FULL,
@@ -169,8 +177,20 @@ impl Operation for AddTask {
         Ok(AddedTask { task, tags, metadata, created })
     }
 
+    fn read(fields: &Fields) -> Result<Self, Refusal> {
+        let task: Self = fields.read(&described::<Self>)?;
+        let of_form = fields.files.iter().map(NewAttachment::from);
+        Ok(Self { attachments: task.attachments.into_iter().chain(of_form).collect(), ..task })
+    }
+
     fn is_replay(added: &AddedTask) -> bool {
         !added.created
+    }
+}
+
+impl From<&FormFile> for NewAttachment {
+    fn from(FormFile { name, media_type, content }: &FormFile) -> Self {
+        Self { media_type: media_type.clone(), ..Self::upload(name.as_str(), content.clone()) }
     }
 }
 
@@ -193,6 +213,7 @@ impl AddTask {
             metadata: self.metadata,
             parameters: self.parameters,
             result_schema: self.result_schema,
+            attachments: self.attachments,
         }
     }
 }

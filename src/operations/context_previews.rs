@@ -101,6 +101,7 @@ impl Operation for PreviewAgentContext {
             prompt,
             node: None,
             session: None,
+            attachments: Vec::new(),
         };
         draft(subject, call).await
     }

@@ -11,7 +11,9 @@ use crate::domain::{
     context_previews::{Error, PreviewSubject},
     estimates::Estimate,
     keys::Scope,
-    sessions, tasks, text,
+    sessions,
+    task_files::attachments::{self, NewAttachment},
+    tasks, text,
 };
 
 /// Estimates tokens and cost of a task that is not added.
@@ -36,6 +38,9 @@ pub struct EstimateTask {
     #[schema(pattern = "^[a-z0-9][a-z0-9_-]{0,63}$")]
     pub node: Option<String>,
     pub session: Option<SessionMode>,
+    /// Files that the task is given with its prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<NewAttachment>,
 }
 
 /// Estimates tokens and cost of the next turn of a session's conversation.
@@ -53,6 +58,7 @@ pub struct EstimateSession {
 impl Operation for EstimateTask {
     const SPEC: Spec = Spec::change("estimate_task", "/v1/campaigns/{id}/estimate", "task add")
         .tag("tasks")
+        .takes_many()
         .needs(&[Scope::Read])
         .unaudited("it changes nothing")
         .refuses(&[
@@ -66,6 +72,9 @@ impl Operation for EstimateTask {
             text::Error::TOO_LONG,
             text::Error::EMPTY,
             NUL_IN_TEXT,
+            attachments::Error::UNKNOWN,
+            attachments::Error::TOO_LARGE,
+            attachments::Error::INVALID,
             amount::Refusal::CLASS,
             Error::AGENT_PAUSED,
             Error::TURN_RUNS,
@@ -74,8 +83,16 @@ impl Operation for EstimateTask {
     type Output = Estimate;
 
     async fn run(self, call: &Call) -> Result<Estimate, Refusal> {
-        let Self { id: campaign_id, agent, instance, prompt, node, session } = self;
-        let subject = PreviewSubject::Agent { campaign_id, agent, instance, prompt, node, session };
+        let Self { id: campaign_id, agent, instance, prompt, node, session, attachments } = self;
+        let subject = PreviewSubject::Agent {
+            campaign_id,
+            agent,
+            instance,
+            prompt,
+            node,
+            session,
+            attachments,
+        };
         Ok(call.previews.estimate(subject, rolled_back(call).await?).await?)
     }
 }
@@ -114,6 +131,7 @@ impl Operation for EstimateSession {
             prompt: self.prompt,
             node: None,
             session: Some(SessionMode::Continue),
+            attachments: Vec::new(),
         };
         Ok(call.previews.estimate(subject, rolled_back(call).await?).await?)
     }

@@ -110,7 +110,15 @@ async fn estimate_first(
 ) -> Result<Estimate, Refusal> {
     let PlannedStep { agent, instance, node, session, prompt, .. } = planned;
     let prompt = Some(prompt);
-    let subject = PreviewSubject::Agent { campaign_id, agent, instance, prompt, node, session };
+    let subject = PreviewSubject::Agent {
+        campaign_id,
+        agent,
+        instance,
+        prompt,
+        node,
+        session,
+        attachments: Vec::new(),
+    };
     Ok(call.previews.estimate(subject, rolled_back(call).await?).await?)
 }
 

@@ -128,7 +128,7 @@ pub use self::{
         StateFact,
     },
     fidelity::{ListCheckedTurns, ReportFidelity},
-    fields::{Fields, ItemsText, parse_id},
+    fields::{Fields, FormFile, ItemsText, parse_id},
     files::{Files, ListFiles, ListPromptVersions, PromptVersions, ShowFile, SourceText},
     flow_estimates::{EstimateFlow, FlowEstimate, StepEstimate},
     flows::{

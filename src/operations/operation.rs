@@ -245,7 +245,7 @@ async fn run<O: Operation>(fields: Fields, call: Call) -> Result<JsonOutput, Ref
     Ok(JsonOutput { json, is_replay })
 }
 
-fn described<T: ToSchema>() -> TypeSchema {
+pub(super) fn described<T: ToSchema>() -> TypeSchema {
     let mut others = Vec::new();
     T::schemas(&mut others);
     TypeSchema { name: T::name().into_owned(), schema: T::schema(), others }

@@ -29,6 +29,8 @@ pub struct Spec {
     pub items: Option<&'static str>,
     /// True if its body can be as long as that of a list.
     pub takes_many: bool,
+    /// True if its body can be a form with files, besides JSON.
+    pub takes_files: bool,
     /// Path for the header `Location`. Names in braces are fields of the output.
     pub location: Option<&'static str>,
     /// True if the output has a secret in it: the answer must not be cached.
@@ -84,6 +86,7 @@ impl Spec {
             replays: false,
             items: None,
             takes_many: false,
+            takes_files: false,
             location: None,
             has_secret: false,
             refusals: &[],
@@ -149,6 +152,11 @@ impl Spec {
     /// Declares that its body contains a list and can be as long as one that is a list.
     pub const fn takes_many(self) -> Self {
         Self { takes_many: true, ..self }
+    }
+
+    /// Declares that its body can be a form with files. Its JSON can contain files, too, so it can be as long as a list.
+    pub const fn takes_files(self) -> Self {
+        Self { takes_many: true, takes_files: true, ..self }
     }
 
     /// Declares that the output has a secret in it.

@@ -1,17 +1,17 @@
-//! The output files of tasks.
+//! The files of tasks: attachments and output files.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Call, Download, DownloadedFile, Operation, Refusal, Spec, tasks::READ_OR_ENQUEUE};
 use crate::domain::{
-    task_files::{self, TaskFile},
+    task_files::{self, FileDirection, TaskFile},
     tasks,
 };
 
 const TAG: &str = "tasks";
 
-/// Lists the output files of a task, by name: those that its agent has written, and those that could not be stored.
+/// Lists the files of a task: its attachments, then the output files that its agent has written, and those that could not be stored.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListTaskFiles {
@@ -23,7 +23,7 @@ pub struct TaskFiles {
     pub items: Vec<TaskFile>,
 }
 
-/// Returns an output file of a task.
+/// Returns a file of a task.
 ///
 /// Its type follows from its content; texts of all kinds are `text/plain`. A `/` in the name is written as `%2F` in the path.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -32,6 +32,9 @@ pub struct DownloadTaskFile {
     pub id: Uuid,
     /// As it is listed.
     pub name: String,
+    /// For an attachment that has the name of an output file. By default the output file.
+    #[serde(default)]
+    pub direction: Option<FileDirection>,
 }
 
 impl Operation for ListTaskFiles {
@@ -55,10 +58,10 @@ impl Download for DownloadTaskFile {
             .refuses(&[tasks::Error::UNKNOWN, task_files::Error::UNKNOWN]);
 
     async fn download(self, call: &Call) -> Result<DownloadedFile, Refusal> {
-        let Self { id, name } = self;
+        let Self { id, name, direction } = self;
         tasks::owner(&call.pool, id).await?;
         let task_files::FileContent { media_type, content } =
-            task_files::read(&call.pool, id, &name).await?;
+            task_files::read(&call.pool, id, &name, direction).await?;
         let name = name.rsplit('/').next().unwrap_or_default().to_owned();
         Ok(DownloadedFile { name, media_type, content })
     }

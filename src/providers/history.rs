@@ -11,7 +11,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde_json::Value;
 
-use crate::transcript::{Message, Role, ToolCall};
+use crate::transcript::{self, Media, Message, Piece, Role, ToolCall};
 
 /// A message as servers expect it.
 #[derive(Debug, PartialEq)]
@@ -21,6 +21,15 @@ pub(super) struct SentMessage<'a> {
     pub(super) tool_calls: &'a [ToolCall],
     /// The call whose result this is.
     pub(super) result_of: Option<&'a ToolCall>,
+    /// Files at their places in the content.
+    pub(super) media: Vec<Media>,
+}
+
+impl SentMessage<'_> {
+    /// Splits the content at its files.
+    pub(super) fn pieces(&self) -> Vec<Piece<'_>> {
+        transcript::pieces(&self.content, &self.media)
+    }
 }
 
 /// Text in place of a result, if the call was cut off.
@@ -35,17 +44,17 @@ pub(super) fn messages<'a>(
     let (leading, rest) = transcript.split_at(n_leading);
     let mut sent = Vec::with_capacity(rest.len() + 1);
     for text in [system].into_iter().chain(leading.iter().map(|message| message.text.as_str())) {
-        append(&mut sent, "system", text);
+        append(&mut sent, "system", text, &[]);
     }
     let mut n_orphans = 0_usize;
     for (at, message) in rest.iter().enumerate() {
         match message.role {
             // Most templates would drop or refuse a second system message.
             Role::User | Role::Notice | Role::Posts | Role::System => {
-                append(&mut sent, "user", &message.text);
+                append(&mut sent, "user", &message.text, &message.media);
             }
             Role::Assistant if message.tool_calls.is_empty() => {
-                append(&mut sent, "assistant", &message.text);
+                append(&mut sent, "assistant", &message.text, &[]);
             }
             Role::Assistant => append_group(&mut sent, message, round_after(rest, at)),
             Role::Tool if has_call(rest, at) => {}
@@ -59,7 +68,7 @@ pub(super) fn messages<'a>(
 }
 
 /// Adds to the last message if it has the same role, else begins one. Empty text is left out.
-fn append<'a>(sent: &mut Vec<SentMessage<'a>>, role: &'static str, text: &'a str) {
+fn append<'a>(sent: &mut Vec<SentMessage<'a>>, role: &'static str, text: &'a str, media: &[Media]) {
     if text.is_empty() {
         return;
     }
@@ -67,6 +76,7 @@ fn append<'a>(sent: &mut Vec<SentMessage<'a>>, role: &'static str, text: &'a str
         Some(last) if last.role == role && last.tool_calls.is_empty() => {
             let content = last.content.to_mut();
             content.push_str("\n\n");
+            last.media.extend(media.iter().map(|file| file.moved_by(content.len())));
             content.push_str(text);
         }
         _ => sent.push(SentMessage {
@@ -74,6 +84,7 @@ fn append<'a>(sent: &mut Vec<SentMessage<'a>>, role: &'static str, text: &'a str
             content: Cow::Borrowed(text),
             tool_calls: &[],
             result_of: None,
+            media: media.to_vec(),
         }),
     }
 }
@@ -94,6 +105,7 @@ fn append_group<'a>(
         content,
         tool_calls: &message.tool_calls,
         result_of: None,
+        media: Vec::new(),
     });
     for call in &message.tool_calls {
         let result = round.iter().find(|result| answers(result, call));
@@ -102,6 +114,7 @@ fn append_group<'a>(
             content: Cow::Borrowed(result.map_or(NO_RESULT, |result| &result.text)),
             tool_calls: &[],
             result_of: Some(call),
+            media: Vec::new(),
         });
     }
 }

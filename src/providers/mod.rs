@@ -28,6 +28,7 @@ mod history;
 mod http;
 mod limits;
 mod line_splitter;
+mod media;
 mod outcome;
 mod output_files;
 mod problem;
@@ -41,6 +42,8 @@ mod truncation;
 use std::{pin::Pin, time::Duration};
 
 use tokio_util::sync::CancellationToken;
+
+use crate::context::{AttachmentRules, manifest::PartReason};
 
 pub use self::{
     available::Available,
@@ -95,6 +98,12 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
 
     /// Returns the abilities of this provider.
     fn capabilities(&self) -> Capabilities;
+
+    /// Returns the files that a model accepts beside the text of a message. Texts are part of the message for every model. Facts about the
+    /// model are known from [`window_tokens`](Self::window_tokens). `can_read`: the agent has a tool that reads files in its folder.
+    fn attachment_rules(&self, _model: &str, _can_read: bool) -> AttachmentRules {
+        AttachmentRules::described(PartReason::FileNotAccepted)
+    }
 
     /// Returns the name in OpenTelemetry's conventions, or our own name if they have none.
     fn telemetry_name(&self) -> &'static str;

@@ -163,6 +163,7 @@ async fn dispatch(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
         })
         .collect();
     let (placed, continuation) = add(&call, &mut change, &news, then.as_deref()).await?;

@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use dalsegno::{
     clock::ManualClock,
     config::Config,
@@ -214,7 +215,8 @@ async fn no_trace_of_an_erased_campaign_remains() {
             "Write of {word}. [[sim: say All about {word}.]] [[sim: file {word}.txt All of {word}.]]"
         );
         let labels = (json!([word]), json!({ word: word }));
-        let done = json!({ "agent": "copywriter", "prompt": prompt, "tags": labels.0, "metadata": labels.1 });
+        let attached = json!([{ "name": format!("{word}.md"), "content": BASE64_STANDARD.encode(format!("Notes of {word}.")) }]);
+        let done = json!({ "agent": "copywriter", "prompt": prompt, "tags": labels.0, "metadata": labels.1, "attachments": attached });
         let done = setup.ask(campaign, done, &format!("{word}-1")).await;
         setup.wait_for_state(&done, "done").await;
         let schema = json!({ "type": "object", "description": word });
@@ -318,6 +320,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
         "campaign_versions",
         "task_parameters",
         "task_files",
+        "task_attachments",
         "file_contents",
     ];
     for table in tables {
@@ -370,6 +373,8 @@ async fn no_trace_of_an_erased_campaign_remains() {
     assert_eq!(removed["posts"], 2, "{receipt}");
     assert_eq!(removed["task_files"], 1, "{receipt}");
     assert_eq!(receipt["contents"]["task_files"]["rows"], 1, "{receipt}");
+    assert_eq!(removed["task_attachments"], 1, "{receipt}");
+    assert_eq!(receipt["contents"]["task_attachments"]["rows"], 1, "{receipt}");
     assert_eq!(removed["campaign_versions"], 1, "{receipt}");
     assert_eq!(removed["memory_items"], 2, "{receipt}");
     assert!(

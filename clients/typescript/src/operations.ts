@@ -70,6 +70,7 @@ import type {
   FactsForgotten,
   FeedEvent,
   FidelityReport,
+  FileDirection,
   Files,
   Findings,
   Flow,
@@ -353,13 +354,18 @@ export abstract class Operations {
   }
 
   /**
-   * Returns an output file of a task.
+   * Returns a file of a task.
    *
    * Its type follows from its content; texts of all kinds are `text/plain`. A `/` in the name is written as
    * `%2F` in the path.
    */
-  downloadTaskFile(taskId: string, fileName: string, options: CallOptions = {}): Promise<Uint8Array<ArrayBuffer>> {
-    return this.call({ method: 'GET', path: `/v1/tasks/${segment(taskId)}/files/${segment(fileName)}`, isBinary: true, options });
+  downloadTaskFile(
+    taskId: string,
+    fileName: string,
+    query: { direction?: FileDirection | undefined } = {},
+    options: CallOptions = {},
+  ): Promise<Uint8Array<ArrayBuffer>> {
+    return this.call({ method: 'GET', path: `/v1/tasks/${segment(taskId)}/files/${segment(fileName)}`, query, isBinary: true, options });
   }
 
   /**
@@ -829,8 +835,8 @@ export abstract class Operations {
   }
 
   /**
-   * Lists the output files of a task, by name: those that its agent has written, and those that could not be
-   * stored.
+   * Lists the files of a task: its attachments, then the output files that its agent has written, and those
+   * that could not be stored.
    */
   listTaskFiles(taskId: string, options: CallOptions = {}): Promise<TaskFiles> {
     return this.call({ method: 'GET', path: `/v1/tasks/${segment(taskId)}/files`, options });

@@ -13,8 +13,10 @@ export type ErrorCode =
   | 'agent_paused'
   | 'ambiguous_credential'
   | 'ambiguous_id'
+  | 'attachment_too_large'
   | 'bad_agent_file'
   | 'bad_argument'
+  | 'bad_attachment'
   | 'bad_blackboard_key'
   | 'bad_body'
   | 'bad_budget_key'
@@ -140,6 +142,7 @@ export type ErrorCode =
   | 'unauthenticated'
   | 'unknown_agent'
   | 'unknown_archive'
+  | 'unknown_attachment'
   | 'unknown_bulk_action'
   | 'unknown_call'
   | 'unknown_campaign'
@@ -695,6 +698,8 @@ export interface BulkAdded {
 export interface BulkTask {
   /** Name of the agent's file. `curator_2` and `curator/2` mean instance 2 of `curator`. */
   agent: string;
+  /** Files that the task is given with its prompt: images, PDF or text, or files of other tasks of the campaign. */
+  attachments?: NewAttachment[];
   budget?: Limit;
   /** Tasks to wait for. The task runs when all of them have ended, and gets their results. */
   depends_on?: TaskLink[];
@@ -1139,6 +1144,7 @@ export type ContextPartKind =
   | 'result_schema'
   | 'results'
   | 'task'
+  | 'attachment'
   | 'tools'
   | 'rounds';
 
@@ -1164,7 +1170,13 @@ export type ContextPartReason =
   | 'no_room'
   | 'shortened'
   | 'last_call'
-  | 'correction';
+  | 'correction'
+  | 'placed_as_file'
+  | 'file_not_accepted'
+  | 'file_not_readable'
+  | 'file_too_large'
+  | 'too_many_files'
+  | 'file_removed';
 
 /** The messages of the session, or the posts of the board, that a part consists of. */
 export interface ContextPartSpan {
@@ -1460,6 +1472,8 @@ export interface EstimateSession {
 export interface EstimateTask {
   /** The name of its file. `curator_2` and `curator/2` mean instance 2 of `curator`. */
   agent: string;
+  /** Files that the task is given with its prompt. */
+  attachments?: NewAttachment[];
   instance?: string;
   /** The node of the task: the name of a node file. By default the current node of the session. */
   node?: string | null;
@@ -1615,6 +1629,9 @@ export interface FieldError {
   /** A JSON Pointer into the body. */
   pointer: string;
 }
+
+/** Origin of a file of a task. */
+export type FileDirection = 'in' | 'out';
 
 export interface Files {
   items: SourceFile[];
@@ -2121,6 +2138,20 @@ export type MessagePlace = 'kept' | 'shortened' | 'sentences' | 'summary' | 'arc
 /** State of the schema, compared with this binary. */
 export type MigrationState = { state: 'current'; } | { state: 'newer'; } | { n_pending: number; state: 'pending'; };
 
+/** A file for a task: its content, or a file of another task of the campaign. */
+export interface NewAttachment {
+  /** The content in Base64: a PNG, JPEG, GIF or WebP image, a PDF, or text in UTF-8. */
+  content?: string | null;
+  /** Name of an output file of that task, or of one of its attachments. */
+  file?: string | null;
+  /** The type according to its sender. A content that contradicts it is refused. */
+  media_type?: string | null;
+  /** Name that the model is told, without folders. By default that of `file`. */
+  name?: string | null;
+  /** The task of the campaign that has the file. Together with `file`, in place of `content`. */
+  task?: string | null;
+}
+
 export interface NewBulkAction {
   action: TaskAction;
   /** Nothing is done unless exactly so many tasks match. */
@@ -2213,6 +2244,8 @@ export interface NewPost {
 export interface NewTask {
   /** The name of its file. `curator_2` and `curator/2` mean instance 2 of `curator`. */
   agent: string;
+  /** Files that the task is given with its prompt: images, PDF or text, or files of other tasks of the campaign. */
+  attachments?: NewAttachment[];
   budget?: Limit;
   /** It runs when all of these tasks have ended, with their results in its prompt. */
   depends_on?: TaskLink[];
@@ -3181,6 +3214,7 @@ export interface TaskExplanation {
 
 /** A file of a task, or one that could not be stored. */
 export interface TaskFile {
+  direction?: FileDirection;
   /** By its content. Null: it is not stored. */
   media_type?: string | null;
   n_bytes?: number | null;
@@ -3191,8 +3225,8 @@ export interface TaskFile {
   /** In hexadecimal. */
   sha256?: string | null;
   stored_at: string;
-  /** The turn that has written it last. */
-  turn: number;
+  /** The turn that has written it last. Null: it is an attachment. */
+  turn?: number | null;
 }
 
 export interface TaskFiles {

@@ -27,6 +27,10 @@ pub struct AssembledContext {
     /// Weight of everything sent. Together with the provider's count it makes the next [`super::Checkpoint`].
     pub weight: Weight,
     pub system_weight: Weight,
+    /// Weight of the files of the task.
+    pub task_files_weight: Weight,
+    /// Weight of the files of all prompts. Their tokens are estimated less exactly than those of texts.
+    pub files_weight: Weight,
 }
 
 /// Assembles one call. Drops nothing for lack of space: [`super::Budget`] tells if the call fits, and compaction makes it fit.
@@ -38,10 +42,20 @@ pub fn assemble(
     let mut ledger = Ledger::new(calibration);
     let system = system_part::render(parts, &seed.fence(Scope::System), &mut ledger);
     let system_weight = ledger.weight();
-    let conversation::RenderedConversation { messages, unheard } =
+    let conversation::RenderedConversation { messages, unheard, task_files, all_files } =
         conversation::render(parts, seed, &mut ledger);
     let weight = ledger.weight();
     let (manifest, texts) = ledger.finish();
     let manifest = Manifest { heard_to_seq: parts.heard_to_seq, ..manifest };
-    AssembledContext { system, messages, unheard, weight, system_weight, manifest, texts }
+    AssembledContext {
+        system,
+        messages,
+        unheard,
+        manifest,
+        texts,
+        weight,
+        system_weight,
+        task_files_weight: task_files,
+        files_weight: all_files,
+    }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::{
+    attachments::{self, Treatments},
     compaction::{
         generations::{Compaction, View},
         groups::{self, GroupEntry, RepairedMessages},
@@ -15,7 +16,7 @@ use crate::{
     parts::{Board, Parts, Status},
     posts::Posts,
     results::Results,
-    transcript::{Message, Role},
+    transcript::{Attachment, Message, Role},
     weight::Weight,
     xml::{self, Element, Fence, FenceSeed, Scope},
 };
@@ -37,6 +38,17 @@ const SUMMARY_END: &str = "End of the summary. The conversation goes on below.";
 pub(super) struct RenderedConversation {
     pub(super) messages: Vec<Arc<Message>>,
     pub(super) unheard: Option<String>,
+    /// Weight of the files of the task.
+    pub(super) task_files: Weight,
+    /// Weight of all files.
+    pub(super) all_files: Weight,
+}
+
+/// Marks and files of the entries that are rendered.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rendering<'a> {
+    pub(super) seed: &'a FenceSeed,
+    pub(super) treatments: &'a Treatments,
 }
 
 pub(super) fn render(
@@ -51,14 +63,26 @@ pub(super) fn render(
     let results = parts.results.map(|told| told.entry_id);
     let own: Vec<_> = results.into_iter().chain([parts.task.entry_id]).collect();
     let repaired = groups::repair(parts.view.tail, &own);
+    let of_task = (parts.task.entry_id, parts.attachments.of_task);
+    let placed = || repaired.placed.iter().filter_map(GroupEntry::entry);
+    let treatments = Treatments::decide(parts.attachments.rules, of_task, placed());
+    let rendering = Rendering { seed, treatments: &treatments };
     for placed in &repaired.placed {
-        push_placed(&mut messages, placed, seed);
+        push_placed(&mut messages, placed, rendering);
     }
     record_entries(&parts.view, &repaired, ledger);
-    let turn = render_turn(parts, seed, ledger);
-    let unheard = parts.heard_to_seq.map(|heard| render_unsent(&repaired, heard, &turn, seed));
-    push_user(&mut messages, Arc::new(user(turn)));
-    RenderedConversation { messages, unheard }
+    let files = placed().map(|entry| {
+        let files = (entry.id, entry.attachments());
+        attachments::record(files, PartReason::RecentHistory, &treatments, ledger)
+    });
+    let files_before: Weight = files.sum();
+    let mut turn = user(render_turn(parts, seed, ledger));
+    let task_files = attachments::record(of_task, PartReason::ThisTurn, &treatments, ledger);
+    attachments::append_to(&mut turn, of_task, rendering);
+    let unheard =
+        parts.heard_to_seq.map(|heard| render_unsent(&repaired, heard, &turn.text, rendering));
+    push_user(&mut messages, Arc::new(turn));
+    RenderedConversation { messages, unheard, task_files, all_files: files_before + task_files }
 }
 
 /// Renders the messages since the last one that the provider received. All of them are sent as the user's.
@@ -66,8 +90,9 @@ pub(super) fn render_unsent(
     repaired: &RepairedMessages<'_>,
     heard_to_seq: i64,
     turn: &str,
-    seed: &FenceSeed,
+    rendering: Rendering<'_>,
 ) -> String {
+    let seed = rendering.seed;
     let mut blocks = Vec::new();
     for placed in &repaired.placed {
         let GroupEntry::Entry(entry) = placed else { continue };
@@ -82,7 +107,8 @@ pub(super) fn render_unsent(
                 continue;
             }
         };
-        blocks.push(render_entry(name, entry.id, &entry.message, seed));
+        let text = render_entry(name, entry.id, &entry.message, seed);
+        blocks.push(with_files(text, (entry.id, entry.attachments()), rendering).text);
     }
     blocks.push(turn.to_owned());
     blocks.join("\n\n")
@@ -115,8 +141,9 @@ pub(super) fn render_compaction(compaction: &Compaction, fence: &Fence) -> Strin
 pub(super) fn push_placed(
     messages: &mut Vec<Arc<Message>>,
     placed: &GroupEntry<'_>,
-    seed: &FenceSeed,
+    rendering: Rendering<'_>,
 ) {
+    let seed = rendering.seed;
     let entry = match placed {
         GroupEntry::Entry(entry) => entry,
         GroupEntry::Synthetic(call) => {
@@ -126,6 +153,11 @@ pub(super) fn push_placed(
     };
     let fenced = |name| render_entry(name, entry.id, &entry.message, seed);
     match entry.message.role {
+        Role::User if !entry.attachments().is_empty() => {
+            // Not cached: the way in which files are sent may change from call to call.
+            let files = (entry.id, entry.attachments());
+            push_user(messages, Arc::new(with_files(fenced("task"), files, rendering)));
+        }
         Role::User => push_user(messages, entry.render_once(seed, || user(fenced("task")))),
         Role::Notice => push_user(messages, entry.render_once(seed, || user(fenced("notice")))),
         Role::Posts => push_user(messages, entry.render_once(seed, || user(posts_of(entry, seed)))),
@@ -310,12 +342,23 @@ fn statuses<'a>(statuses: &[Status<'a>]) -> Element<'a> {
     Element::with_children("statuses", statuses.iter().map(child).collect())
 }
 
+/// Builds the message of a prompt with its files.
+fn with_files(
+    text: String,
+    files: (Uuid, &[Arc<Attachment>]),
+    rendering: Rendering<'_>,
+) -> Message {
+    let mut message = user(text);
+    attachments::append_to(&mut message, files, rendering);
+    message
+}
+
 /// Adds an answer. Neighbouring answers become one message, because some templates refuse two in a row.
 fn push_answer(messages: &mut Vec<Arc<Message>>, answer: &Arc<Message>) {
     let is_text =
         |message: &Message| message.role == Role::Assistant && message.tool_calls.is_empty();
     match messages.last_mut() {
-        Some(last) if is_text(last) && is_text(answer) => append_text(last, &answer.text),
+        Some(last) if is_text(last) && is_text(answer) => append(last, answer),
         _ => messages.push(Arc::clone(answer)),
     }
 }
@@ -323,16 +366,14 @@ fn push_answer(messages: &mut Vec<Arc<Message>>, answer: &Arc<Message>) {
 /// Adds a user text. Neighbouring user texts become one message, because some templates refuse two in a row.
 pub(super) fn push_user(messages: &mut Vec<Arc<Message>>, message: Arc<Message>) {
     match messages.last_mut() {
-        Some(last) if last.role == Role::User => append_text(last, &message.text),
+        Some(last) if last.role == Role::User => append(last, &message),
         _ => messages.push(message),
     }
 }
 
-/// Appends text to a message. Only this function copies text that entries share with earlier calls.
-fn append_text(message: &mut Arc<Message>, text: &str) {
-    let whole = &mut Arc::make_mut(message).text;
-    whole.push_str("\n\n");
-    whole.push_str(text);
+/// Appends to a message. Only this function copies text that entries share with earlier calls.
+fn append(message: &mut Arc<Message>, other: &Message) {
+    Arc::make_mut(message).append(other);
 }
 
 pub(super) fn user(text: String) -> Message {

@@ -5,8 +5,9 @@ use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
 use crate::{
+    attachments,
     digest::Digest,
-    transcript::{Message, Role},
+    transcript::{Attachment, Message, Role},
     weight::Weight,
     xml::FenceSeed,
 };
@@ -25,6 +26,8 @@ pub struct Entry {
     pub digest: Digest,
     /// True for a prompt whose row names an agent. Prompts that are posts of agents name the agent in the message.
     is_by_agent: bool,
+    /// Files of the task whose prompt this is.
+    attachments: Vec<Arc<Attachment>>,
     rendering: RenderedEntry,
 }
 
@@ -52,6 +55,7 @@ impl Entry {
             weight,
             digest,
             is_by_agent: false,
+            attachments: Vec::new(),
             rendering: RenderedEntry::default(),
         }
     }
@@ -66,6 +70,24 @@ impl Entry {
         self.message.role == Role::User
             && self.message.asking_agent().is_none()
             && !self.is_by_agent
+    }
+
+    /// Adds the files of the task whose prompt this is. Its weight includes them from then on.
+    pub fn attach(&mut self, attachments: Vec<Arc<Attachment>>) {
+        self.weight = self.text_weight() + attachments::weight_of(&attachments);
+        self.attachments = attachments;
+    }
+
+    pub fn attachments(&self) -> &[Arc<Attachment>] {
+        &self.attachments
+    }
+
+    /// Returns the weight without the files.
+    pub fn text_weight(&self) -> Weight {
+        match self.attachments.is_empty() {
+            true => self.weight,
+            false => self.weight.saturating_sub(attachments::weight_of(&self.attachments)),
+        }
     }
 
     pub fn with_partial(mut self, partial: bool) -> Self {
@@ -91,7 +113,10 @@ impl Entry {
     /// Returns the approximate size in memory.
     pub fn bytes(&self) -> usize {
         let rendered = self.rendering.0.get().map_or(0, |(_, message)| message.text.len());
-        size_of::<Self>() + size_of::<Message>() + self.message.text.len() + rendered
+        let files =
+            self.attachments.iter().map(|file| file.content.as_ref().map_or(0, |it| it.len()));
+        let texts = self.message.text.len() + rendered + files.sum::<usize>();
+        size_of::<Self>() + size_of::<Message>() + texts
     }
 }
 

@@ -10,7 +10,7 @@
 //!           tail of the transcript, in groups (an assistant message with all its tool results), with the posts that
 //!           earlier turns have shown
 //!           context notice · posts since the cursor · agents' status · parameters · blackboard · results of awaited tasks
-//!           the task
+//!           the task, with its files
 //!           this turn's calls so far, with their results: from the second call of the turn on ([`rounds`])
 //! ```
 //!
@@ -32,6 +32,7 @@
 //! - Compaction changes the view, never the transcript; any earlier view can be restored ([`compaction::generations`]).
 
 pub mod assemble;
+pub mod attachments;
 pub mod budget;
 pub mod calibration;
 pub mod compaction;
@@ -53,6 +54,7 @@ mod conversation;
 mod system_part;
 
 pub use assemble::{AssembledContext, assemble};
+pub use attachments::AttachmentRules;
 pub use budget::{Budget, Pressure, Thresholds};
 pub use calibration::{Calibration, Checkpoint};
 pub use digest::Digest;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::{
+    attachments::AttachmentRules,
     compaction::generations::View,
     manifest::{PartReason, Span},
     posts::Posts,
-    transcript::{Message, ToolSpec},
+    transcript::{Attachment, Message, ToolSpec},
 };
 
 #[derive(Debug, Clone)]
@@ -41,6 +42,7 @@ pub struct Parts<'a> {
     /// JSON Schema that the answer has to match, as JSON without whitespace; `None` if any answer will do.
     pub result_schema: Option<&'a str>,
     pub task: Task<'a>,
+    pub attachments: Attachments<'a>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -152,4 +154,18 @@ pub struct Task<'a> {
     pub asked_by: Option<&'a str>,
     /// True if the service asks for a corrected answer. It is then sent as a notice.
     pub is_correction: bool,
+}
+
+/// Files of the task, and the files that the model accepts. Those of earlier prompts are with their entries.
+#[derive(Debug, Clone, Copy)]
+pub struct Attachments<'a> {
+    pub rules: &'a AttachmentRules,
+    /// In order.
+    pub of_task: &'a [Arc<Attachment>],
+}
+
+impl Attachments<'_> {
+    /// No files, and a model that accepts none.
+    pub const NONE: Self =
+        Self { rules: &AttachmentRules::described(PartReason::FileNotAccepted), of_task: &[] };
 }

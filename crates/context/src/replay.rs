@@ -8,11 +8,14 @@ use std::{collections::HashMap, sync::Arc};
 use uuid::Uuid;
 
 use crate::{
+    attachments::{self, Treatments},
     compaction::{
         Compaction,
         groups::{self, GroupEntry, RepairedMessages},
     },
-    conversation::{push_placed, push_user, render_compaction, render_entry, render_unsent, user},
+    conversation::{
+        Rendering, push_placed, push_user, render_compaction, render_entry, render_unsent, user,
+    },
     digest::Digest,
     entry::Entry,
     manifest::{Kind, Manifest, Part, PartReason, RENDERING},
@@ -20,7 +23,7 @@ use crate::{
     posts::Posts,
     rounds::fence_result,
     system_part,
-    transcript::{Message, Role, ToolSpec},
+    transcript::{Attachment, Message, Role, ToolSpec},
     xml::{self, FenceSeed, Scope},
 };
 
@@ -69,6 +72,9 @@ pub fn replay(manifest: &Manifest, rows: &Rows<'_>) -> Result<ReplayedCall, Erro
     }
     let mut replay = Replay { rows, own: own_entries(manifest), messages: Vec::new() };
     let repaired = replay.repair_tail(manifest)?;
+    replay.check_attachments(manifest)?;
+    let treatments = Treatments::of_manifest(manifest);
+    let rendering = Rendering { seed: rows.seed, treatments: &treatments };
     let mut blocks = Vec::new();
     let mut system = String::new();
     let mut tools = Vec::new();
@@ -98,12 +104,17 @@ pub fn replay(manifest: &Manifest, rows: &Rows<'_>) -> Result<ReplayedCall, Erro
         }
     }
     for placed in &repaired.placed {
-        push_placed(&mut replay.messages, placed, rows.seed);
+        push_placed(&mut replay.messages, placed, rendering);
     }
-    let turn = blocks.join("\n\n");
+    let mut turn = user(blocks.join("\n\n"));
+    if let Some(task_id) = replay.own.last() {
+        let of_task = rows.own.iter().find(|entry| entry.id == *task_id);
+        let of_task = of_task.map(Entry::attachments).unwrap_or_default();
+        attachments::append_to(&mut turn, (*task_id, of_task), rendering);
+    }
     let unheard =
-        manifest.heard_to_seq.map(|heard| render_unsent(&repaired, heard, &turn, rows.seed));
-    push_user(&mut replay.messages, Arc::new(user(turn)));
+        manifest.heard_to_seq.map(|heard| render_unsent(&repaired, heard, &turn.text, rendering));
+    push_user(&mut replay.messages, Arc::new(turn));
     replay.messages.extend(after_turn);
     Ok(ReplayedCall { system, messages: replay.messages, tools, unheard })
 }
@@ -216,6 +227,28 @@ impl<'a> Replay<'a> {
             check(part, Digest::chain(sent.map(|entry| entry.digest)))?;
         }
         Ok(repaired)
+    }
+
+    /// Checks that the files that were sent are stored as they were.
+    fn check_attachments(&self, manifest: &Manifest) -> Result<(), Error> {
+        for part in manifest.parts.iter().filter(|part| part.kind == Kind::Attachment) {
+            let (removed, changed) =
+                (Error::Removed { kind: part.kind }, Error::Changed { kind: part.kind });
+            let (task_id, position) = attachments::part_place(part).ok_or(changed)?;
+            let file = self.find_attachment(task_id, position).ok_or(removed.clone())?;
+            check(part, file.digest())?;
+            if part.sent && file.content.is_none() {
+                return Err(removed);
+            }
+        }
+        Ok(())
+    }
+
+    fn find_attachment(&self, task_id: Uuid, position: i32) -> Option<&'a Attachment> {
+        let mut entries = self.rows.own.iter().chain(self.rows.entries);
+        let entry = entries.find(|entry| entry.id == task_id)?;
+        let file = entry.attachments().iter().find(|file| file.position == position)?;
+        Some(file)
     }
 
     fn turn_block(&self, part: &Part) -> Result<String, Error> {

@@ -62,6 +62,7 @@ impl Results {
             tool_calls: Vec::new(),
             tool_call_id: None,
             tool_name: Some(NAME.to_owned()),
+            media: Vec::new(),
         }
     }
 

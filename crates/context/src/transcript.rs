@@ -2,7 +2,7 @@
 //!
 //! Plain data. `domain` stores it, `context` chooses from it, `providers` send it.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,53 @@ pub struct Message {
     /// The tool a `Tool` message comes from; of a `User` message, the agent that asked it on the board.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
+    /// Files that are sent with the message, in order of their places. Stored messages have none: the task of a prompt has them.
+    #[serde(skip)]
+    pub media: Vec<Media>,
+}
+
+/// A file of a task.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// Place among the files of its task, from 1.
+    pub position: i32,
+    pub name: String,
+    pub media_type: String,
+    pub n_bytes: u64,
+    /// SHA-256 of the content.
+    pub sha256: [u8; 32],
+    pub kind: FileKind,
+    /// `None`: the content was removed.
+    pub content: Option<Arc<[u8]>>,
+}
+
+/// Kind of a file, with the facts that its tokens are estimated from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    Text,
+    /// Width and height; `None` if the header of the file does not tell them.
+    Image {
+        pixels: Option<(u32, u32)>,
+    },
+    /// `None` if the file does not list its pages in the clear.
+    Pdf {
+        pages: Option<u32>,
+    },
+}
+
+/// A file that is sent with a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Media {
+    /// Place in the text of the message, in bytes.
+    pub at: usize,
+    pub attachment: Arc<Attachment>,
+}
+
+/// A stretch of a message: text, or a file between two texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    Text(&'a str),
+    File(&'a Attachment),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
@@ -54,13 +101,60 @@ impl Message {
             tool_calls: Vec::new(),
             tool_call_id: None,
             tool_name: None,
+            media: Vec::new(),
         }
+    }
+
+    /// Adds text and files of another message after a blank line.
+    pub fn append(&mut self, other: &Self) {
+        self.text.push_str("\n\n");
+        let at = self.text.len();
+        self.text.push_str(&other.text);
+        self.media.extend(other.media.iter().map(|media| media.moved_by(at)));
     }
 
     /// Returns the agent that asked on the board. `None` for requests of people, and for messages that are not requests.
     pub fn asking_agent(&self) -> Option<&str> {
         self.tool_name.as_deref().filter(|_| self.role == Role::User)
     }
+}
+
+/// Without the content, which is long and belongs to the campaign.
+impl fmt::Debug for Attachment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Attachment")
+            .field("name", &self.name)
+            .field("media_type", &self.media_type)
+            .field("n_bytes", &self.n_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Media {
+    /// Returns the file at its place in a text that has `n_bytes` more in front.
+    pub fn moved_by(&self, n_bytes: usize) -> Self {
+        Self { at: self.at + n_bytes, attachment: Arc::clone(&self.attachment) }
+    }
+}
+
+/// Splits a text at its files. Blank lines around the places of files are left out.
+pub fn pieces<'a>(text: &'a str, media: &'a [Media]) -> Vec<Piece<'a>> {
+    let mut pieces = Vec::with_capacity(2 * media.len() + 1);
+    let mut from = 0;
+    let push_text = |pieces: &mut Vec<Piece<'a>>, text: &'a str, is_first: bool| {
+        let text = if is_first { text } else { text.trim_start_matches('\n') };
+        if !text.is_empty() {
+            pieces.push(Piece::Text(text));
+        }
+    };
+    for media in media {
+        let at = media.at.clamp(from, text.len());
+        push_text(&mut pieces, text.get(from..at).unwrap_or_default(), from == 0);
+        pieces.push(Piece::File(&media.attachment));
+        from = at;
+    }
+    push_text(&mut pieces, text.get(from..).unwrap_or_default(), from == 0);
+    pieces
 }
 
 /// A tool that a model may call, as described to the model.

@@ -237,6 +237,7 @@ impl RunningEval<'_> {
             tags: vec!["eval".to_owned()],
             metadata,
             result_schema: None,
+            attachments: Vec::new(),
             parameters: Map::new(),
         }
     }

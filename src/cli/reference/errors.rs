@@ -48,7 +48,15 @@ const MEANINGS: &[(&str, &str)] = &[
         "bad_agent_file",
         "The agent file of a rerun has a problem: `detail` names line, key and what to write instead.",
     ),
+    (
+        "attachment_too_large",
+        "An attachment, or all of a task together, has more bytes than a setting allows. `detail` names it.",
+    ),
     ("bad_argument", "A value is outside of its range. `detail` names the range."),
+    (
+        "bad_attachment",
+        "An attachment has a name or a type that is not accepted, or a content that contradicts them. `detail` names the file and what is accepted.",
+    ),
     ("bad_blackboard_key", "A key of the blackboard is empty or too long."),
     ("bad_body", "The body cannot be read, or the operation takes none."),
     ("bad_budget_key", "The key of the budget is missing, or a day has one."),
@@ -300,6 +308,10 @@ const MEANINGS: &[(&str, &str)] = &[
     ("unauthenticated", "The request has no API key: send `Authorization: Bearer KEY`."),
     ("unknown_agent", "No agent has this name. `detail` has the closest match."),
     ("unknown_archive", "The session has no such archive."),
+    (
+        "unknown_attachment",
+        "No task of this campaign has a file of this name: `dalsegno task files` lists those of a task.",
+    ),
     ("unknown_bulk_action", "The bulk action does not exist."),
     ("unknown_call", "The turn has no call of this number with a stored context."),
     ("unknown_campaign", "The campaign does not exist."),

@@ -8,7 +8,11 @@ use clap::{ArgGroup, Args, ValueEnum};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{add_file, event_printer::EventPrinter};
+use super::{
+    add_file,
+    attached_files::{self, FileReference},
+    event_printer::EventPrinter,
+};
 use crate::{
     cli::{
         Context, Exit, Failure,
@@ -37,7 +41,7 @@ pub(in crate::cli) struct Add {
     ///
     /// A line: {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key": "part-1"}. If the tasks have keys, the command may be
     /// repeated after any failure. With --idempotency-key, a line without a key gets that key with the number of the line behind it.
-    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "flow_templates", "wait", "follow", "tags", "metadata", "parameters", "result_schema"])]
+    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "flow_templates", "wait", "follow", "tags", "metadata", "parameters", "result_schema", "attach", "attach_from"])]
     file: Option<PathBuf>,
     /// Node of the work: `dalsegno agent nodes` lists them. Default: the node of the session.
     #[arg(long)]
@@ -54,6 +58,12 @@ pub(in crate::cli) struct Add {
     /// JSON Schema that the answer has to match: a file, or the JSON itself. Default: that of the agent's file.
     #[arg(long, value_name = "FILE|JSON", value_parser = read_schema)]
     result_schema: Option<Value>,
+    /// File that the agent is given with the prompt: a PNG, JPEG, GIF or WebP image, a PDF, or text in UTF-8. May be repeated.
+    #[arg(long, value_name = "PATH")]
+    attach: Vec<PathBuf>,
+    /// File of another task of the campaign that the agent is given, for example 0193/report.pdf. May be repeated.
+    #[arg(long, value_name = "TASK/FILE", value_parser = attached_files::parse_reference)]
+    attach_from: Vec<FileReference>,
     /// Priority of the conversation, 0 to 32767; 0 is the most urgent. Default: 100.
     #[arg(long)]
     priority: Option<i32>,
@@ -198,6 +208,7 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, F
         metadata: add.labels.metadata(),
         parameters: add.parameters.object(),
         result_schema: add.result_schema.clone(),
+        attachments: attached_files::read(&add.attach, &add.attach_from, server).await?,
     })
 }
 
@@ -210,6 +221,7 @@ async fn estimate(add: &Add, context: &Context, server: &Server) -> Result<Estim
         prompt: Some(question.prompt()?),
         node: add.node.clone(),
         session: question.session_mode(),
+        attachments: attached_files::read(&add.attach, &add.attach_from, server).await?,
     })
 }
 

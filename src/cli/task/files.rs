@@ -1,4 +1,4 @@
-//! `dalsegno task files`: the output files of a task.
+//! `dalsegno task files`: the attachments and the output files of a task.
 
 use std::{
     fs::{self, OpenOptions},
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::{
     cli::{Context, Exit, Failure, args::Id, output::format_table, server::Server},
     domain::{
-        task_files::{TaskFile, check_name},
+        task_files::{FileDirection, TaskFile, check_name},
         text::count,
     },
     operations::{DownloadTaskFile, ListTaskFiles, Noun},
@@ -23,7 +23,9 @@ use crate::{
 pub(in crate::cli) struct Files {
     #[command(flatten)]
     id: Id,
-    /// Saves the files below this folder, which is created if it does not exist. Existing files are not replaced.
+    /// Saves the output files below this folder, which is created if it does not exist. Existing files are not replaced.
+    ///
+    /// Attachments are saved below `in` in that folder.
     #[arg(long, value_name = "DIR")]
     save: Option<PathBuf>,
 }
@@ -49,9 +51,14 @@ pub(super) async fn run(
     };
     let mut saved = Vec::new();
     for file in listed.iter().filter(|file| file.problem.is_none()) {
-        let name = file.name.clone();
-        let content = server.download(DownloadTaskFile { id, name: name.clone() }).await?;
-        let path = save(folder, &name, &content).map_err(Failure::failed)?;
+        let (name, direction) = (file.name.clone(), Some(file.direction));
+        let download = DownloadTaskFile { id, name: name.clone(), direction };
+        let content = server.download(download).await?;
+        let folder = match file.direction {
+            FileDirection::In => folder.join(FileDirection::In.as_str()),
+            FileDirection::Out => folder.clone(),
+        };
+        let path = save(&folder, &name, &content).map_err(Failure::failed)?;
         saved.push(SavedFile { name, path, n_bytes: content.len() });
     }
     for file in &listed {
@@ -90,12 +97,13 @@ fn save(folder: &Path, name: &str, content: &[u8]) -> anyhow::Result<PathBuf> {
 pub(super) fn format_files(files: &[TaskFile]) -> String {
     let row = |file: &TaskFile| {
         [
+            file.direction.as_str().to_owned(),
             file.name.clone(),
             file.n_bytes.map_or("-".to_owned(), |n_bytes| n_bytes.to_string()),
             file.media_type.clone().unwrap_or_else(|| "-".to_owned()),
-            file.turn.to_string(),
+            file.turn.map_or("-".to_owned(), |turn| turn.to_string()),
             file.problem.iter().map(|problem| format!("not stored: {problem}")).collect(),
         ]
     };
-    format_table(&["FILE", "BYTES", "TYPE", "TURN", ""], files.iter().map(row))
+    format_table(&["", "FILE", "BYTES", "TYPE", "TURN", ""], files.iter().map(row))
 }

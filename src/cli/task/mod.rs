@@ -2,6 +2,7 @@
 
 mod add;
 mod add_file;
+mod attached_files;
 mod children;
 mod event_printer;
 mod files;

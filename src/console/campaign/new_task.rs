@@ -82,6 +82,7 @@ impl TaskDraft {
             prompt: given(&self.prompt),
             node: given(&self.node),
             session: MODES.into_iter().find(|(word, _)| *word == self.session).map(|(_, it)| it),
+            attachments: Vec::new(),
         }
     }
 }

@@ -89,6 +89,7 @@ fn line(agent: &str, prompt: &str) -> Line {
         tags: Vec::new(),
         metadata: serde_json::Map::new(),
         result_schema: None,
+        attachments: Vec::new(),
         parameters: serde_json::Map::new(),
     }
 }

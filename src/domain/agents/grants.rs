@@ -89,6 +89,8 @@ const BUILT_IN: [&str; 36] = [
 ];
 /// Built-in tools that can send requests to any address.
 const SENDERS: [&str; 2] = ["Bash", "WebFetch"];
+/// Tool that shows the agent files in its folders, images and PDF included.
+const READER: &str = "Read";
 /// Tools that `acceptEdits` allows in the agent's own folders.
 const EDITORS: [&str; 4] = ["Edit", "MultiEdit", "NotebookEdit", "Write"];
 
@@ -109,6 +111,11 @@ impl Grants {
     pub fn can_reach_local_services(&self) -> bool {
         self.mcp_servers.has_program()
             || self.built_in_tools().iter().any(|tool| SENDERS.contains(&tool.as_str()))
+    }
+
+    /// Returns true if the agent can read files in its working directory.
+    pub fn can_read_files(&self) -> bool {
+        self.tools.iter().any(|rule| tool(rule) == READER)
     }
 
     /// Returns true if the agent can write files in its working directory.

@@ -21,7 +21,8 @@ const PAGE: i64 = 1_000;
 
 /// The records that a cleanup removes without counting them, each with the setting of its age.
 pub const UNCOUNTED: &str = "Removed as well, but not counted: webhook deliveries (`webhooks.keep_days`), idempotency keys \
-     (`keep.idempotency_keys_days`), lines of the audit log (`audit.keep_days`) and replaced briefs (`sessions.keep_campaign_versions_days`).";
+     (`keep.idempotency_keys_days`), lines of the audit log (`audit.keep_days`), replaced briefs (`sessions.keep_campaign_versions_days`), and contents of files \
+     that no task has any more.";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = CleanupPreview)]

@@ -14,11 +14,7 @@ use crate::{
         replay::{self, AgentTexts, ReplayedCall, Rows},
         xml::FenceSeed,
     },
-    domain::{
-        StatementError, compactions, context_texts,
-        messages::{self, StoredMessage},
-        sessions::SessionRow,
-    },
+    domain::{StatementError, compactions, context_texts, messages, sessions::SessionRow},
 };
 
 pub struct StoredSession {
@@ -50,13 +46,15 @@ impl StoredSession {
             None => None,
         };
         let after_seq = compaction.as_ref().map_or(0, |compaction| compaction.to_seq);
-        let stored = messages::list_up_to_turn(conn, session.id, after_seq, turn).await?;
+        let stored = messages::list_up_to_turn(&mut *conn, session.id, after_seq, turn).await?;
+        let turns: Vec<i32> = stored.iter().map(|message| message.turn).collect();
+        let entries = messages::into_entries(conn, stored).await?;
         let mut rows = Self {
             session_id: session.id,
             generation,
             seed: FenceSeed::from_bytes(seed),
             compaction,
-            messages: stored.into_iter().map(|it| (it.turn, it.into_entry())).collect(),
+            messages: turns.into_iter().zip(entries).collect(),
             without_turns: Vec::new(),
             entries: Vec::new(),
         };
@@ -115,8 +113,8 @@ impl StoredSession {
         if known.len() == ids.len() {
             return Ok(known);
         }
-        let stored = messages::list_by_ids(conn, self.session_id, &ids).await?;
-        Ok(stored.into_iter().map(StoredMessage::into_entry).collect())
+        let stored = messages::list_by_ids(&mut *conn, self.session_id, &ids).await?;
+        messages::into_entries(conn, stored).await
     }
 
     fn leave_out(&mut self, turns: &[i32]) {

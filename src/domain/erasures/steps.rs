@@ -246,8 +246,11 @@ pub async fn next_batch(
         }
         Step::Tasks => {
             let n_files = task_files::remove_some(&mut *conn, campaign_id, FILES).await?;
-            if n_files > 0 {
-                count(conn, campaign_id, &[("task_files", n_files)]).await?;
+            let n_attachments =
+                task_files::remove_some_attachments(&mut *conn, campaign_id, FILES).await?;
+            if n_files + n_attachments > 0 {
+                let counts = [("task_files", n_files), ("task_attachments", n_attachments)];
+                count(conn, campaign_id, &counts).await?;
                 return Ok(true);
             }
             let erased = tasks::erase_some(&mut *conn, campaign_id, ROWS).await?;

@@ -60,6 +60,7 @@ pub async fn retry(
             labels: Default::default(),
             parameters: None,
             result_schema: task.result_schema.as_ref(),
+            attachments: &[],
             links: Links {
                 depends_on: after,
                 on_failure: task.on_failure,

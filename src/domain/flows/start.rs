@@ -138,6 +138,7 @@ pub async fn start(
             labels: Default::default(),
             parameters: None,
             result_schema: draft.result_schema,
+            attachments: &[],
             links: Links {
                 depends_on: &draft.after,
                 on_failure: draft.on_failure,

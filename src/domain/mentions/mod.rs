@@ -67,6 +67,7 @@ fn build_tasks<'a>(
         labels: Default::default(),
         parameters: None,
         result_schema: None,
+        attachments: &[],
         links: Links::default(),
     };
     called.iter().map(new).collect()

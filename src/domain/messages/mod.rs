@@ -24,7 +24,7 @@ pub use self::{
     remove::{Size, count, measure, remove_all},
     search::{MessageHit, Search, search},
 };
-use super::StatementError;
+use super::{StatementError, task_files::attachments};
 use crate::context::{Digest, Entry, Weight, posts::Posts};
 use crate::transcript::{Message, Role, ToolCall};
 
@@ -49,6 +49,9 @@ pub struct StoredMessage {
     /// SHA-256.
     #[serde(skip)]
     pub digest: [u8; 32],
+    /// True for the prompt of a task that has files.
+    #[serde(skip)]
+    pub has_files: bool,
 }
 
 impl StoredMessage {
@@ -64,6 +67,26 @@ impl StoredMessage {
         Entry::from_measured(self.id, self.seq, self.message, weight, digest)
             .with_partial(self.partial)
     }
+}
+
+/// Builds the entries of messages, with the attachments of the tasks whose prompts they are.
+pub async fn into_entries(
+    executor: impl PgExecutor<'_>,
+    stored: Vec<StoredMessage>,
+) -> Result<Vec<Entry>, StatementError> {
+    let with = stored.iter().filter(|message| message.has_files);
+    let with: Vec<Uuid> = with.map(|message| message.id).collect();
+    let mut entries: Vec<Entry> = stored.into_iter().map(StoredMessage::into_entry).collect();
+    if with.is_empty() {
+        return Ok(entries);
+    }
+    let by_task = attachments::load(executor, &with).await?;
+    for entry in &mut entries {
+        if let Some(attachments) = by_task.get(&entry.id) {
+            entry.attach(attachments.clone());
+        }
+    }
+    Ok(entries)
 }
 
 /// A range of a transcript.
@@ -93,6 +116,7 @@ pub async fn list(
     let rows = sqlx::query_as!(
         Row,
         r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
+                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
                   tool_calls as "tool_calls: Json<Vec<ToolCall>>"
              from dalsegno.messages
             where session_id = $1 and seq > $2 order by seq limit $3"#,
@@ -116,6 +140,7 @@ pub async fn list_before(
     let rows = sqlx::query_as!(
         Row,
         r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
+                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
                   tool_calls as "tool_calls: Json<Vec<ToolCall>>"
              from dalsegno.messages
             where session_id = $1 and seq > $2 and seq < $3 order by seq desc limit $4"#,
@@ -140,6 +165,7 @@ pub async fn list_up_to_turn(
     let rows = sqlx::query_as!(
         Row,
         r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
+                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
                   tool_calls as "tool_calls: Json<Vec<ToolCall>>"
              from dalsegno.messages
             where session_id = $1 and seq > $2 and turn <= $3 order by seq"#,
@@ -162,6 +188,7 @@ pub async fn list_by_ids(
     let rows = sqlx::query_as!(
         Row,
         r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
+                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
                   tool_calls as "tool_calls: Json<Vec<ToolCall>>"
              from dalsegno.messages
             where session_id = $1 and id = any($2) order by seq"#,
@@ -183,6 +210,7 @@ pub async fn find(
     let row = sqlx::query_as!(
         Row,
         r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
+                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
                   tool_calls as "tool_calls: Json<Vec<ToolCall>>"
              from dalsegno.messages
             where session_id = $1 and id = $2 order by seq limit 1"#,
@@ -204,6 +232,7 @@ pub async fn list_answers(
     let rows = sqlx::query_as!(
         Row,
         r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
+                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
                   tool_calls as "tool_calls: Json<Vec<ToolCall>>"
              from dalsegno.messages where session_id = $1 and turn = $2 and role = 'assistant' order by seq"#,
         session_id,
@@ -241,6 +270,7 @@ struct Row {
     digest: Vec<u8>,
     role: String,
     are_posts: bool,
+    has_files: bool,
     text: String,
     tool_call_id: Option<String>,
     tool_name: Option<String>,
@@ -271,12 +301,14 @@ impl TryFrom<Row> for StoredMessage {
             created_at: row.created_at,
             weight: row.weight,
             digest,
+            has_files: row.has_files,
             message: Message {
                 role,
                 text: row.text,
                 tool_calls: row.tool_calls.map(|Json(calls)| calls).unwrap_or_default(),
                 tool_call_id: row.tool_call_id,
                 tool_name: row.tool_name,
+                media: Vec::new(),
             },
         })
     }

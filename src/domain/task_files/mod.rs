@@ -1,7 +1,9 @@
-//! Files of tasks: those that agents write to `out/`.
+//! Files of tasks: those that agents write to `out/`, and those that tasks are given ([`attachments`]).
 //!
-//! Contents are stored once per SHA-256, in a table that other files can refer to, too. A content stays as long as a row refers to it: a
-//! trigger removes it with its last use (migration `task_files`).
+//! Contents are stored once per SHA-256. A content stays as long as a row refers to it: a trigger removes it with its last use (migrations
+//! `task_files` and `task_attachments`).
+
+pub mod attachments;
 
 mod config;
 mod error;
@@ -26,6 +28,8 @@ use super::StatementError;
 /// A file of a task, or one that could not be stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TaskFile {
+    #[serde(default)]
+    pub direction: FileDirection,
     /// A relative path, with `/` between its parts.
     pub name: String,
     /// By its content. Null: it is not stored.
@@ -33,11 +37,34 @@ pub struct TaskFile {
     pub n_bytes: Option<i64>,
     /// In hexadecimal.
     pub sha256: Option<String>,
-    /// The turn that has written it last.
-    pub turn: i32,
+    /// The turn that has written it last. Null: it is an attachment.
+    pub turn: Option<i32>,
     pub stored_at: DateTime<Utc>,
     /// The reason why it is not stored.
     pub problem: Option<String>,
+}
+
+/// Origin of a file of a task.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema, sqlx::Type,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+pub enum FileDirection {
+    /// An attachment: the task was given it.
+    In,
+    /// An output file: its agent has written it.
+    #[default]
+    Out,
+}
+
+impl FileDirection {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::In => "in",
+            Self::Out => "out",
+        }
+    }
 }
 
 /// The content of a file.
@@ -47,18 +74,21 @@ pub struct FileContent {
     pub content: Vec<u8>,
 }
 
-/// Lists the files of a task, by name.
+/// Lists the files of a task: its attachments in order, then its output files by name.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
 ) -> Result<Vec<TaskFile>, StatementError> {
     sqlx::query_as!(
         TaskFile,
-        r#"select f.name, c.media_type as "media_type?", c.n_bytes as "n_bytes?", encode(f.sha256, 'hex') as "sha256?", f.turn, f.stored_at,
-                  f.problem
-             from dalsegno.task_files as f left join dalsegno.file_contents as c on c.sha256 = f.sha256
-            where f.task_id = $1
-            order by f.name"#,
+        r#"select f.direction as "direction!: FileDirection", f.name as "name!", c.media_type as "media_type?", c.n_bytes as "n_bytes?",
+                  encode(f.sha256, 'hex') as "sha256?", f.turn as "turn?", f.stored_at as "stored_at!", f.problem as "problem?"
+             from (select 'in' as direction, a.position, a.name, a.sha256, null::integer as turn, a.attached_at as stored_at, null as problem
+                     from dalsegno.task_attachments as a where a.task_id = $1
+                   union all
+                   select 'out', 0, o.name, o.sha256, o.turn, o.stored_at, o.problem from dalsegno.task_files as o where o.task_id = $1) as f
+             left join dalsegno.file_contents as c on c.sha256 = f.sha256
+            order by f.direction, f.position, f.name"#,
         task_id,
     )
     .fetch_all(executor)
@@ -66,11 +96,12 @@ pub async fn list(
     .map_err(StatementError::to("list the files of a task"))
 }
 
-/// Reads a file of a task.
+/// Reads a file of a task. Without a direction an output file comes before an attachment of the same name.
 pub async fn read(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
     name: &str,
+    direction: Option<FileDirection>,
 ) -> Result<FileContent, Error> {
     // No stored name is refused, and the database takes no NUL.
     let unknown = || Error::Unknown { task_id, name: name.to_owned() };
@@ -78,11 +109,16 @@ pub async fn read(
         return Err(unknown());
     }
     let row = sqlx::query!(
-        r#"select f.problem, c.media_type as "media_type?", c.content as "content?"
-             from dalsegno.task_files as f left join dalsegno.file_contents as c on c.sha256 = f.sha256
-            where f.task_id = $1 and f.name = $2"#,
+        r#"select f.problem as "problem?", c.media_type as "media_type?", c.content as "content?"
+             from (select 'out' as direction, o.sha256, o.problem from dalsegno.task_files as o where o.task_id = $1 and o.name = $2
+                   union all
+                   select 'in', a.sha256, null from dalsegno.task_attachments as a where a.task_id = $1 and a.name = $2) as f
+             left join dalsegno.file_contents as c on c.sha256 = f.sha256
+            where $3::text is null or f.direction = $3
+            order by f.direction desc limit 1"#,
         task_id,
         name,
+        direction as Option<FileDirection>,
     )
     .fetch_optional(executor)
     .await
@@ -109,19 +145,30 @@ pub async fn remove_some(
         .map_err(StatementError::to("remove the files of a campaign"))
 }
 
+/// Removes up to `limit` attachments of tasks of a campaign, and contents that nothing else has. Returns the number of attachments.
+pub async fn remove_some_attachments(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    limit: i64,
+) -> Result<i64, StatementError> {
+    sqlx::query_scalar!(
+        r#"select dalsegno.remove_task_attachments($1, $2) as "n!""#,
+        campaign_id,
+        limit
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(StatementError::to("remove the attachments of a campaign"))
+}
+
 /// Removes up to `limit` contents that no file has: of files that a later turn has replaced, and those that two removals at once have left.
 /// Returns their number.
 pub async fn remove_unused(
     executor: impl PgExecutor<'_>,
     limit: i64,
 ) -> Result<i64, StatementError> {
-    sqlx::query_scalar!(
-        r#"select dalsegno.remove_unused_file_contents(array(
-             select c.sha256 from dalsegno.file_contents as c
-              where not exists (select from dalsegno.task_files as f where f.sha256 = c.sha256) limit $1)) as "n!""#,
-        limit,
-    )
-    .fetch_one(executor)
-    .await
-    .map_err(StatementError::to("remove unused contents of files"))
+    sqlx::query_scalar!(r#"select dalsegno.remove_some_unused_file_contents($1) as "n!""#, limit)
+        .fetch_one(executor)
+        .await
+        .map_err(StatementError::to("remove unused contents of files"))
 }

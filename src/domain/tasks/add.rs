@@ -14,7 +14,9 @@ use crate::{
         feed::{self, Kind},
         labels::Labels,
         parameters::{self, Parameters},
-        result_schemas, text,
+        result_schemas,
+        task_files::attachments::{self, Limits, NewAttachment},
+        text,
     },
     queue,
     settings::Checks,
@@ -23,6 +25,9 @@ use crate::{
 /// The same limit as in `dalsegno.store_task`.
 const MAX_KEY_CHARS: usize = 195;
 const DEFAULT_PRIORITY: i32 = 100;
+const MAX_ATTACHMENTS: usize = 100;
+/// Files are read as a whole, for each call that has them.
+const MAX_BYTES: u64 = 256_000_000;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,6 +35,12 @@ pub struct Config {
     pub max_prompt_bytes: usize,
     /// Corrections that a task asks for if its answers do not match its result schema.
     pub max_corrections: u8,
+    /// Files that a task is given.
+    pub max_attachments: usize,
+    /// Bytes of one of them.
+    pub max_attachment_bytes: u64,
+    /// Bytes of all attachments of a task.
+    pub max_attachments_bytes: u64,
 }
 
 /// A task to add.
@@ -63,6 +74,8 @@ pub struct New<'a> {
     pub parameters: Option<&'a Parameters>,
     /// The JSON Schema that the answer has to match. `None`: the one of the agent's file.
     pub result_schema: Option<&'a Value>,
+    /// Files that it is given with its prompt, in order.
+    pub attachments: &'a [NewAttachment],
 }
 
 impl New<'_> {
@@ -81,6 +94,26 @@ pub struct AddResult {
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {
         checks.at_least("tasks.max_prompt_bytes", self.max_prompt_bytes as u64, 1);
+        if self.max_attachments > MAX_ATTACHMENTS {
+            let message =
+                format!("is {}, but must be at most {MAX_ATTACHMENTS}", self.max_attachments);
+            checks.fail("tasks.max_attachments", message, "20, or 0 to accept none");
+        }
+        let sizes = [
+            ("tasks.max_attachment_bytes", self.max_attachment_bytes),
+            ("tasks.max_attachments_bytes", self.max_attachments_bytes),
+        ];
+        for (key, n_bytes) in sizes.into_iter().filter(|(_, n_bytes)| *n_bytes > MAX_BYTES) {
+            checks.fail(key, format!("is {n_bytes}, but must be at most {MAX_BYTES}"), "10000000");
+        }
+    }
+
+    pub(super) fn attachment_limits(&self) -> Limits {
+        Limits {
+            max_files: self.max_attachments,
+            max_file_bytes: self.max_attachment_bytes,
+            max_task_bytes: self.max_attachments_bytes,
+        }
     }
 }
 
@@ -152,6 +185,7 @@ pub fn check_new(config: &Config, new: &New<'_>) -> Result<(), Error> {
     new.labels.check()?;
     new.parameters.map_or(Ok(()), parameters::check)?;
     new.result_schema.map_or(Ok(()), result_schemas::check)?;
+    attachments::check(&config.attachment_limits(), new.attachments)?;
     let budgets = [new.budget.micros, new.budget.tokens];
     match budgets.into_iter().flatten().find(|budget| *budget <= 0) {
         Some(budget) => Err(Error::EmptyBudget(budget)),

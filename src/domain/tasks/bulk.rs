@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::{
     AddResult, Config, Error, New, RunJoinedTurn, RunTurn, TaskLink,
     add::{check_new, event, job},
+    attachments::store_attachments,
     flow_templates::store_flow_templates,
     get,
     insert::{InsertRow, insert},
@@ -24,6 +25,7 @@ use crate::domain::{
     StatementError,
     class::{Class, Kind},
     feed, ids,
+    task_files::attachments,
     text::count,
 };
 use crate::queue::{self, EnqueueResult};
@@ -89,6 +91,8 @@ pub async fn add_many(
             draft.new.idempotency_key.and_then(|key| stored.get(key)).cloned();
     }
     refuse_taken_keys(conn, &drafts).await?;
+    let uploads = news.iter().flat_map(|new| new.attachments);
+    attachments::store_uploads(&mut *conn, uploads, now).await.map_err(Error::from)?;
     let enqueued = enqueue(&mut *conn, &drafts).await.map_err(Error::from)?;
     let created: Vec<(&Draft<'_>, i64)> = drafts
         .iter()
@@ -110,6 +114,11 @@ pub async fn add_many(
         store_nodes(&mut *conn, &added).await.map_err(Error::from)?;
         store_flow_templates(&mut *conn, &added).await.map_err(Error::from)?;
         store_parameters(&mut *conn, &added).await.map_err(Error::from)?;
+        let placed = drafts.iter().zip(&enqueued).enumerate();
+        let placed = placed.filter(|(_, (_, enqueued))| enqueued.created);
+        let placed: Vec<_> =
+            placed.map(|(place, (draft, _))| (place, draft.new, draft.id)).collect();
+        store_attachments(&mut *conn, config, campaign_id, &placed, now).await?;
         let events: Vec<feed::New> =
             created.iter().map(|(draft, _)| event(draft.new, draft.id)).collect();
         feed::append(&mut *conn, &events, now).await.map_err(Error::from)?;
@@ -263,7 +272,7 @@ async fn find_others(
 }
 
 /// Returns the existing ones among these tasks, each with the caller that added it.
-async fn tasks_there(
+pub(super) async fn tasks_there(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     ids: &[Uuid],

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{New, add::mode_of};
-use crate::domain::agents::SessionMode as Mode;
+use crate::domain::{agents::SessionMode as Mode, task_files::attachments};
 
 /// Hashes the parts of the request with SHA-256, in hex. Each part has its length in front, so that two requests never share a byte
 /// stream.
@@ -24,7 +24,7 @@ pub(super) fn of(new: &New<'_>) -> String {
     let schema = new.result_schema.map(|schema| format!("result_schema {schema}"));
     let parts = [&campaign, &new.agent.name, new.instance, new.prompt, &limits];
     // Left out if absent, so that keys from before they existed still match their requests.
-    let more = [links, node, flows, parameters, schema];
+    let more = [links, node, flows, parameters, schema, attachments::digest_text(new.attachments)];
     of_parts(parts.into_iter().chain(more.iter().filter_map(Option::as_deref)))
 }
 

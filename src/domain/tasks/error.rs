@@ -12,7 +12,9 @@ use crate::{
     domain::{
         StatementError, amount, campaigns,
         class::{Class, Classify, Kind},
-        labels, parameters, posts, result_schemas, sessions, text,
+        labels, parameters, posts, result_schemas, sessions,
+        task_files::attachments,
+        text,
     },
     queue,
 };
@@ -99,6 +101,8 @@ pub enum Error {
     #[error(transparent)]
     ResultSchema(#[from] result_schemas::Error),
     #[error(transparent)]
+    Attachment(#[from] attachments::Error),
+    #[error(transparent)]
     Campaign(#[from] campaigns::Error),
     #[error(transparent)]
     Session(#[from] sessions::Error),
@@ -174,6 +178,7 @@ impl Classify for Error {
             Self::Labels(error) => error.class(),
             Self::Parameters(error) => error.class(),
             Self::ResultSchema(error) => error.class(),
+            Self::Attachment(error) => error.class(),
             Self::Campaign(error) => error.class(),
             Self::Session(error) => error.class(),
             Self::Budget(error) => error.class(),

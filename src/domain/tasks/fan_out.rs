@@ -75,6 +75,7 @@ pub async fn fan_out(
         labels: Default::default(),
         parameters: None,
         result_schema: None,
+        attachments: &[],
         links: Links {
             depends_on: &all,
             on_failure: OnFailure::Run,

@@ -12,6 +12,7 @@ use crate::domain::{
     amount::Limit,
     labels::{self, Labels},
     objects::{self, ObjectError},
+    task_files::attachments::NewAttachment,
     timestamp,
 };
 
@@ -70,6 +71,9 @@ pub struct Line {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub result_schema: Option<Value>,
+    /// Files that the task is given with its prompt: images, PDF or text, or files of other tasks of the campaign.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<NewAttachment>,
 }
 
 /// The reason why a text is not a valid task.
@@ -121,6 +125,7 @@ impl Line {
             labels: Labels { tags: &self.tags, metadata: Some(&self.metadata) },
             parameters: Some(&self.parameters),
             result_schema: self.result_schema.as_ref(),
+            attachments: &self.attachments,
         })
     }
 }

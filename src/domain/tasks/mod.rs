@@ -4,6 +4,7 @@
 //! key therefore finds the same task for the same request, and refuses another request.
 
 mod add;
+mod attachments;
 mod budget;
 mod bulk;
 mod cancel_batch;

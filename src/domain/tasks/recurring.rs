@@ -61,6 +61,7 @@ impl AddTask {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
         }
     }
 }

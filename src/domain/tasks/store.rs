@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Adds a task and its job, in the caller's transaction or as a statement of its own. After an error the caller must roll back. Tasks
-/// with links, nodes, parameters or a result schema need a transaction, because they take several statements.
+/// with links, nodes, parameters, a result schema or attachments need a transaction, because they take several statements.
 pub async fn add(
     conn: &mut PgConnection,
     config: &Config,
@@ -32,6 +32,7 @@ pub async fn add(
         || new.node.is_some()
         || new.has_parameters()
         || new.result_schema.is_some()
+        || !new.attachments.is_empty()
     {
         return bulk::add_linked(conn, config, new, now).await;
     }

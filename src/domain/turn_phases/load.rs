@@ -65,6 +65,8 @@ pub struct TurnInput {
     pub result_schema: Option<Value>,
     /// The correction that its next turn asks for.
     pub correction: Option<Correction>,
+    /// True if the task was given files.
+    pub has_attachments: bool,
     /// Places of the prompt that stand for fields of results of its flow.
     pub step_fields: Option<(Uuid, Value)>,
 }
@@ -205,6 +207,7 @@ pub async fn load_task_of_job(
         paused_flow: row.paused_flow,
         is_asked_to_stop: row.is_asked_to_stop,
         traceparent: row.traceparent,
+        has_attachments: row.has_attachments,
         has_waited: row.has_waited,
         was_retried: row.was_retried,
         last_post: row.last_post,

@@ -70,7 +70,13 @@ pub(super) async fn take(
         source: sqlx::Error::Decode("its digest does not have 32 bytes".into()),
     })?;
     let (tool_calls, tool_call_id, tool_name) = (Vec::new(), None, None);
-    let message =
-        Message { role: Role::Assistant, text: row.text, tool_calls, tool_call_id, tool_name };
+    let message = Message {
+        role: Role::Assistant,
+        text: row.text,
+        tool_calls,
+        tool_call_id,
+        tool_name,
+        media: Vec::new(),
+    };
     Ok(Some(New { id: ids::new_at(now), message, weight: row.weight, digest, partial: true }))
 }

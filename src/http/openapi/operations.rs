@@ -61,7 +61,11 @@ fn operation(
         about["requestBody"] = match spec.items {
             None => {
                 let schema = reference(&body_name(&input.name, body));
-                json!({ "content": { "application/json": { "schema": schema } } })
+                let mut content = json!({ "application/json": { "schema": schema } });
+                if spec.takes_files {
+                    content["multipart/form-data"] = json!({ "schema": form(&schema) });
+                }
+                json!({ "content": content })
             }
             Some(field) => json!({ "required": true, "content": {
                 "application/json": { "schema": body["properties"][field] },
@@ -71,6 +75,16 @@ fn operation(
     }
     about["responses"] = responses(entry, &output.name);
     about
+}
+
+/// Describes a form with files: the fields as JSON in the part `task`, and each file in a part of any name.
+fn form(fields: &Value) -> Value {
+    json!({
+        "type": "object",
+        "required": ["task"],
+        "properties": { "task": fields },
+        "additionalProperties": { "type": "string", "contentMediaType": "application/octet-stream" },
+    })
 }
 
 /// Returns the header parameter of an operation, if it has one.

@@ -102,11 +102,12 @@ impl LoadedView {
             return Ok(());
         }
         let new = messages::Span::after(self.known_to_seq);
-        let stored = messages::list(conn, self.session_id, new).await?;
+        let stored = messages::list(&mut *conn, self.session_id, new).await?;
         // Later messages were added since the row was read, and may be incomplete.
         let stored = stored.into_iter().take_while(|stored| stored.seq <= last_seq);
         let sent = stored.filter(|stored| !self.without_turns.contains(&stored.turn));
-        self.entries.extend(sent.map(StoredMessage::into_entry));
+        let sent: Vec<StoredMessage> = sent.collect();
+        self.entries.extend(messages::into_entries(conn, sent).await?);
         self.known_to_seq = last_seq;
         Ok(())
     }

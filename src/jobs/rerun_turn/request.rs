@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::route::read_draft;
 use crate::{
-    context::{Budget, Weight, parts::Skill, replay::AgentTexts},
+    context::{Budget, Weight, attachments, parts::Skill, replay::AgentTexts},
     domain::{
         agents::{Agent, DraftAgent},
         contexts::{self, StoredContext},
@@ -56,6 +56,12 @@ pub(super) async fn build(
         reason: error.to_string(),
     })?;
     let window_tokens = u64::from(provider.window_tokens(&rerun.model, cancel).await);
+    // A rerun has one call, so no tool can read a file.
+    let rules = provider.attachment_rules(&rerun.model, false);
+    let mut messages = replayed.messages;
+    for message in messages.iter_mut().filter(|message| !message.media.is_empty()) {
+        attachments::leave_out(Arc::make_mut(message), &rules);
+    }
     let envelope = context.envelope.as_deref().map(serde_json::from_str::<Envelope>).transpose();
     let envelope =
         envelope.map_err(|source| contexts::Error::Envelope { session_id, turn, source })?;
@@ -76,7 +82,7 @@ pub(super) async fn build(
         purpose: Purpose::Turn,
         model: rerun.model.clone(),
         system: replayed.system,
-        messages: replayed.messages,
+        messages,
         tools,
         window_tokens: clamp_to_u32(window_tokens),
         reserve_tokens: of_file.or(own_reserve).unwrap_or_else(usual),

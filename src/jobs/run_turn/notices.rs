@@ -29,7 +29,10 @@ const PROMPT_MAX_CHARS: usize = 2000;
 
 pub(super) fn message(id: Uuid, role: Role, text: String) -> messages::New {
     let (tool_calls, tool_call_id, tool_name) = (Vec::new(), None, None);
-    measure_message(id, Message { role, text, tool_calls, tool_call_id, tool_name })
+    measure_message(
+        id,
+        Message { role, text, tool_calls, tool_call_id, tool_name, media: Vec::new() },
+    )
 }
 
 /// Builds the entry of a turn's prompt, with the agent that asked for it on the board.
@@ -41,6 +44,7 @@ pub(super) fn prompt(prompt: &TurnPrompt, asked_by: Option<&str>) -> messages::N
         tool_calls: Vec::new(),
         tool_call_id: None,
         tool_name: asked_by.map(str::to_owned),
+        media: Vec::new(),
     };
     measure_message(prompt.entry_id, message)
 }

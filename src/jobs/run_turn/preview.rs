@@ -32,6 +32,7 @@ use crate::{
         failovers::{SkippedEntry, describe_skipped},
         manifests,
         sessions::State,
+        task_files::attachments::NewAttachment,
         tasks::{self, Links, Task},
     },
     jobs::Services,
@@ -139,10 +140,19 @@ async fn read(
 ) -> Result<TaskRecord, Error> {
     let task = match subject {
         PreviewSubject::Task(id) => tasks::get(&mut *conn, id).await?,
-        PreviewSubject::Agent { campaign_id, agent, instance, prompt, node, session } => {
+        PreviewSubject::Agent {
+            campaign_id,
+            agent,
+            instance,
+            prompt,
+            node,
+            session,
+            attachments,
+        } => {
             let role = (agent.as_str(), instance.as_str());
             let how = (node.as_deref(), session);
-            add(&mut *conn, services, campaign_id, role, prompt.as_deref(), how).await?
+            let given = (prompt.as_deref(), attachments.as_slice());
+            add(&mut *conn, services, campaign_id, role, given, how).await?
         }
     };
     check_open(&task)?;
@@ -154,7 +164,7 @@ async fn add(
     services: &Services,
     campaign_id: Uuid,
     (agent, instance): (&str, &str),
-    prompt: Option<&str>,
+    (prompt, attachments): (Option<&str>, &[NewAttachment]),
     (node, session_mode): (Option<&str>, Option<SessionMode>),
 ) -> Result<Task, Error> {
     let catalogue = services.library.current();
@@ -177,6 +187,7 @@ async fn add(
         labels: Default::default(),
         parameters: None,
         result_schema: None,
+        attachments,
     };
     Ok(tasks::add(conn, &services.tasks, &new, services.clock.now()).await?.task)
 }

@@ -131,7 +131,7 @@ fn part_of(kind: Kind) -> TurnPart {
         | Kind::Results
         | Kind::Parameters
         | Kind::ResultSchema => TurnPart::State,
-        Kind::Task => TurnPart::Prompt,
+        Kind::Task | Kind::Attachment => TurnPart::Prompt,
     }
 }
 

@@ -28,6 +28,17 @@ pub struct Fields {
     pub json: Option<Vec<u8>>,
     /// Body of an operation that takes a list.
     pub items: Option<ItemsText>,
+    /// Files of a form.
+    pub files: Vec<FormFile>,
+}
+
+/// A file in a form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormFile {
+    pub name: String,
+    /// As its sender declares it.
+    pub media_type: Option<String>,
+    pub content: Vec<u8>,
 }
 
 /// A list as text.

@@ -14,8 +14,9 @@ use crate::{
     providers::{
         CallTexts,
         history::{self, SentMessage},
+        media,
     },
-    transcript::{ToolCall, ToolSpec},
+    transcript::{Piece, ToolCall, ToolSpec},
 };
 
 /// The prompt of a call. Its blocks are JSON, because signed ones are sent back as they came.
@@ -133,7 +134,7 @@ impl Prompt {
                 let prefix = hash.map(|hash| hash.up_to(&self.messages));
                 self.push(ASSISTANT, assistant_blocks(message, prefix.as_deref()));
             }
-            _ => self.push(USER, text_block(&message.content)),
+            _ => self.push(USER, message.pieces().into_iter().filter_map(user_block)),
         }
     }
 
@@ -188,6 +189,18 @@ fn mark(block: &mut Value) {
 /// Returns a text as a block. The API refuses blank ones.
 fn text_block(text: &str) -> Option<Value> {
     (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }))
+}
+
+/// Returns a stretch of a message of the user as a block.
+fn user_block(piece: Piece<'_>) -> Option<Value> {
+    let file = match piece {
+        Piece::Text(text) => return text_block(text),
+        Piece::File(file) => file,
+    };
+    let kind = if media::is_pdf(file) { "document" } else { "image" };
+    let data = media::base64(file);
+    let source = json!({ "type": "base64", "media_type": file.media_type, "data": data });
+    Some(json!({ "type": kind, "source": source }))
 }
 
 fn result_block(call: &ToolCall, text: &str) -> Value {

@@ -29,7 +29,9 @@ use super::{
     deadline::CallDeadline,
     endpoint::{Endpoint, Error, Plan, ThinkingModes},
     http::Activity,
+    media,
 };
+use crate::context::AttachmentRules;
 
 /// One endpoint with the Messages API.
 #[derive(Debug)]
@@ -142,6 +144,12 @@ impl Provider for Anthropic {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::OF_HTTP
+    }
+
+    fn attachment_rules(&self, _: &str, _: bool) -> AttachmentRules {
+        let config = self.endpoint.config();
+        let images = config.images.accepts(true).then_some(media::ANTHROPIC_IMAGES);
+        media::rules(images, config.pdf.accepts(true).then_some(media::ANTHROPIC_PDF))
     }
 
     fn credential_name(&self) -> Option<&str> {

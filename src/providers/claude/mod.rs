@@ -10,6 +10,7 @@
 //! | `launch` | flags, variables, folders, and the guard that ends everything the CLI leaves |
 //! | `drive` | the prompt, the output, timeouts, cancellation |
 //! | `verdict` | answer or error, and which |
+//! | `input_files` | the files of tasks in `in/` |
 //! | `output` | the files that the agent has written to `out/` |
 //! | `meter` | tokens and money as differences |
 //! | `rates` | prices of models, if the CLI does not report a cost |
@@ -30,6 +31,7 @@ mod drive;
 mod envelope;
 mod error;
 mod folders;
+mod input_files;
 mod launch;
 mod meter;
 mod neutralise;
@@ -66,7 +68,11 @@ use super::{
     Capabilities, Conversation, EventSink, Meter, ModelSpend, Outcome, Provider, ProviderFuture,
     Request, TurnFuture, Variables,
 };
-use crate::{clock::Clock, providers};
+use crate::{
+    clock::Clock,
+    context::{AttachmentRules, manifest::PartReason},
+    providers,
+};
 
 /// Name of this provider in settings, files and sessions.
 pub const NAME: &str = "claude";
@@ -154,6 +160,13 @@ impl Provider for Claude {
 
     fn capabilities(&self) -> Capabilities {
         self.config.capabilities()
+    }
+
+    fn attachment_rules(&self, _: &str, can_read: bool) -> AttachmentRules {
+        match can_read {
+            true => AttachmentRules::PLACED,
+            false => AttachmentRules::described(PartReason::FileNotReadable),
+        }
     }
 
     fn fixed_temperature_reason(&self) -> Option<&'static str> {

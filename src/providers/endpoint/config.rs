@@ -28,6 +28,10 @@ pub struct Config {
     pub window_tokens: u32,
     /// Models with a window of their own.
     pub models: Vec<ModelConfig>,
+    /// Acceptance of images.
+    pub images: FileSupport,
+    /// Acceptance of PDF.
+    pub pdf: FileSupport,
     /// Lifetime of the server's prompt cache after its last use; 0: the one of the kind, which may be none.
     pub prompt_cache_secs: u64,
     /// Days that a session is kept after its last use.
@@ -49,6 +53,16 @@ pub enum Kind {
     OpenAi,
     /// Anthropic's Messages API.
     Anthropic,
+}
+
+/// Acceptance of a kind of files by the models of an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileSupport {
+    /// By the kind of the endpoint and its dialect.
+    Auto,
+    Yes,
+    No,
 }
 
 /// Settings of one model.
@@ -84,6 +98,17 @@ impl Kind {
         match self {
             Self::OpenAi => 0,
             Self::Anthropic => 300,
+        }
+    }
+}
+
+impl FileSupport {
+    /// Returns true if the files are accepted. `auto`: what the server is known for.
+    pub(in crate::providers) fn accepts(self, auto: bool) -> bool {
+        match self {
+            Self::Auto => auto,
+            Self::Yes => true,
+            Self::No => false,
         }
     }
 }
@@ -218,7 +243,7 @@ mod tests {
             "kind": "openai", "base_url": EXAMPLE_URL, "dialect": "auto",
             "credential_variable": "", "credential_file": "", "window_tokens": 8192,
             "models": [{ "name": "m", "window_tokens": 4096 }], "prompt_cache_secs": 0,
-            "ttl_days": 7, "connect_timeout_secs": 5, "first_byte_timeout_secs": 60,
+            "images": "auto", "pdf": "auto", "ttl_days": 7, "connect_timeout_secs": 5, "first_byte_timeout_secs": 60,
             "idle_timeout_secs": 60, "total_timeout_secs": 600, "breaker_failures": 5,
             "breaker_open_secs": 30,
         });

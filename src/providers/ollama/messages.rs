@@ -6,7 +6,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    providers::history::{self, SentMessage},
+    providers::{
+        history::{self, SentMessage},
+        media::base64,
+    },
     transcript::{Message, ToolCall},
 };
 
@@ -14,6 +17,9 @@ use crate::{
 pub(super) struct WireMessage<'a> {
     role: &'static str,
     content: Cow<'a, str>,
+    /// Contents in Base64, in the order in which the text names them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<WireCall<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,10 +49,11 @@ pub(super) fn messages<'a>(
 }
 
 fn wire_message(message: SentMessage<'_>) -> WireMessage<'_> {
-    let SentMessage { role, content, tool_calls, result_of } = message;
+    let SentMessage { role, content, tool_calls, result_of, media } = message;
     WireMessage {
         role,
         content,
+        images: media.iter().map(|file| base64(&file.attachment)).collect(),
         tool_calls: tool_calls.iter().enumerate().map(wire_call).collect(),
         tool_name: result_of.map(|call| call.name.as_str()),
         tool_call_id: result_of.map(|call| call.id.as_str()),

@@ -38,8 +38,9 @@ use self::{
 use super::{
     CallTexts, Capabilities, EventSink, Outcome, Provider, ProviderFuture, Request, SentRequest,
     Status, TurnFuture, breaker::Breaker, deadline::CallDeadline, http::Step, limits,
-    line_splitter::Lines,
+    line_splitter::Lines, media,
 };
+use crate::context::AttachmentRules;
 
 /// Name of this provider in settings, files and sessions.
 pub const NAME: &str = "ollama";
@@ -224,6 +225,12 @@ impl Provider for Ollama {
         check_tools(request, facts)?;
         let envelope = self.envelope_of(&self.plan(request, facts, true), facts)?;
         Ok(Some(super::Envelope::Ollama(envelope)))
+    }
+
+    fn attachment_rules(&self, model: &str, _: bool) -> AttachmentRules {
+        let facts = self.models.known_facts(model);
+        let images = facts.is_some_and(|facts| facts.has_vision).then_some(media::OLLAMA_IMAGES);
+        media::rules(images, None)
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -28,6 +28,8 @@ pub(super) struct ModelFacts {
     pub(super) thinking: ThinkingMode,
     /// True if the server says so. A server that does not list capabilities is called all the same: it refuses in words.
     pub(super) has_no_tools: bool,
+    /// True if the server says so.
+    pub(super) has_vision: bool,
 }
 
 /// Ways to tell a model whether to think.
@@ -157,6 +159,7 @@ impl ModelFacts {
                 _ => ThinkingMode::Switch,
             },
             has_no_tools: !shown.capabilities.is_empty() && !can("tools"),
+            has_vision: can("vision"),
         }
     }
 }

@@ -61,6 +61,7 @@ impl Plan<'_> {
                 tool_calls: reply.tool_calls,
                 tool_call_id: None,
                 tool_name: None,
+                media: Vec::new(),
             },
             thinking: (!reply.thinking.is_empty()).then_some(reply.thinking),
             stop,

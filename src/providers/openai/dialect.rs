@@ -26,6 +26,8 @@ pub enum DialectName {
 pub(super) struct Dialect {
     pub(super) limit: LimitField,
     pub(super) thinking: ThinkingField,
+    /// True if models accept images and PDF, unless the settings say otherwise. Of other servers, only some models do.
+    pub(super) accepts_files: bool,
 }
 
 /// Field with the limit of the answer.
@@ -52,6 +54,7 @@ impl DialectName {
     pub(super) fn dialect(self, base_url: &str) -> Dialect {
         use LimitField::{MaxCompletionTokens, MaxTokens};
         use ThinkingField::{Effort, Reasoning, TemplateArguments};
+        let accepts_files = matches!(self, Self::OpenAi | Self::OpenRouter);
         let (limit, thinking) = match self {
             Self::Auto => return Self::of_address(base_url).dialect(base_url),
             Self::OpenAi => (MaxCompletionTokens, Effort),
@@ -59,7 +62,7 @@ impl DialectName {
             Self::Vllm | Self::LlamaCpp => (MaxTokens, TemplateArguments),
             Self::LmStudio | Self::LiteLlm | Self::Other => (MaxTokens, Effort),
         };
-        Dialect { limit, thinking }
+        Dialect { limit, thinking, accepts_files }
     }
 
     fn of_address(base_url: &str) -> Self {

@@ -22,7 +22,9 @@ use super::{
     TurnFuture,
     deadline::CallDeadline,
     endpoint::{Endpoint, Error, Plan},
+    media,
 };
+use crate::context::AttachmentRules;
 
 /// One endpoint with chat completions.
 #[derive(Debug)]
@@ -98,6 +100,12 @@ impl Provider for OpenAi {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::OF_HTTP
+    }
+
+    fn attachment_rules(&self, _: &str, _: bool) -> AttachmentRules {
+        let (config, accepts) = (self.endpoint.config(), self.dialect.accepts_files);
+        let images = config.images.accepts(accepts).then_some(media::OPENAI_IMAGES);
+        media::rules(images, config.pdf.accepts(accepts).then_some(media::OPENAI_PDF))
     }
 
     fn credential_name(&self) -> Option<&str> {

@@ -272,6 +272,7 @@ impl Call<'_> {
                 tool_calls,
                 tool_call_id: None,
                 tool_name: None,
+                media: Vec::new(),
             },
             thinking: None,
             stop,

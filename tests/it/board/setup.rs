@@ -115,6 +115,7 @@ impl BoardSetup {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
         };
         let task = tasks::add(&mut tx, &config.tasks, &new, at()).await.unwrap().task;
         let of_post = "update dalsegno.tasks set post_id = $2 where id = $1";

@@ -120,6 +120,7 @@ async fn tool_calls_and_interrupted_answers_are_shown() {
         text: text.to_owned(),
         tool_call_id: (role == Role::Tool).then(|| "c1".to_owned()),
         tool_name: (role == Role::Tool).then(|| "search".to_owned()),
+        media: Vec::new(),
         tool_calls: calls,
     };
     let mut last = measured(Uuid::new_v4(), message(Role::Assistant, "The pier is", Vec::new()));

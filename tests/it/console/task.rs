@@ -10,15 +10,22 @@ use crate::app::noon;
 async fn the_page_of_a_task_lists_its_files_and_a_link_downloads_one() {
     let scenery = Scenery::new().await;
     let path = format!("/tasks/{}", scenery.done);
-    assert!(!scenery.page(&path).await.contains("Output files"));
+    assert!(!scenery.page(&path).await.contains("id=\"files\""));
     let mut new = NewFiles::default();
     new.add("charts/<b>.html", b"<script>alert(1)</script>");
     new.add_problem(b"long", "it is too long".to_owned());
     task_files::store_contents(&scenery.app.pool, &new, noon()).await.unwrap();
     task_files::record(&scenery.app.pool, (scenery.done, 1), &new, noon()).await.unwrap();
+    let attached =
+        "insert into dalsegno.task_attachments (attached_at, position, task_id, sha256, name)
+                    select now(), 1, $1, sha256, 'charts' from dalsegno.file_contents";
+    sqlx::query(attached).bind(scenery.done).execute(&scenery.app.pool).await.unwrap();
     let page = scenery.page(&path).await;
     let link = format!("{path}/files/charts%2F%3Cb%3E.html");
-    assert!(page.contains(&format!("href=\"{link}\"")), "{page}");
+    for link in [&format!("{link}?direction=out"), &format!("{path}/files/charts?direction=in")] {
+        assert!(page.contains(&format!("href=\"{link}\"")), "{link} in {page}");
+        assert_eq!(scenery.app.get(link).await.status, 200);
+    }
     assert!(page.contains("charts/&lt;b&gt;.html") && page.contains("Not stored: it is too long"));
     let file = scenery.app.get(&link).await;
     assert_eq!((file.status, file.body.as_str()), (200, "<script>alert(1)</script>"));

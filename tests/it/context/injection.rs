@@ -5,8 +5,8 @@ use dalsegno::{
         Calibration, Parts, assemble,
         compaction::{Compaction, View},
         parts::{
-            AboutUser, Blackboard, Board, Campaign, Colleague, Edict, Fact, Parameters, Skill,
-            Status, Task,
+            AboutUser, Attachments, Blackboard, Board, Campaign, Colleague, Edict, Fact,
+            Parameters, Skill, Status, Task,
         },
         posts::{Post, Posts},
         xml::{Fence, Scope, parse},
@@ -122,6 +122,7 @@ fn send(text: &str) -> ParsedRequest {
         blackboard: Some(Blackboard { version: 7, json: text }),
         results: None,
         result_schema: None,
+        attachments: Attachments::NONE,
         task: Task {
             entry_id: task_id(),
             prompt: text,

@@ -6,7 +6,7 @@ use dalsegno::{
     context::{
         Entry, Parts,
         compaction::View,
-        parts::{Campaign, Task},
+        parts::{Attachments, Campaign, Task},
         xml::FenceSeed,
     },
     transcript::{Message, Role, ToolCall},
@@ -35,6 +35,7 @@ pub fn result(id: &str, text: &str) -> Message {
     Message {
         tool_call_id: Some(id.to_owned()),
         tool_name: Some("look_up".to_owned()),
+        media: Vec::new(),
         ..message(Role::Tool, text)
     }
 }
@@ -70,6 +71,7 @@ pub fn parts<'a>(view: View<'a>, prompt: &'a str) -> Parts<'a> {
         blackboard: None,
         results: None,
         result_schema: None,
+        attachments: Attachments::NONE,
         task: Task {
             entry_id: Uuid::from_u128(u128::MAX),
             prompt,

@@ -34,6 +34,7 @@ async fn conversation(world: &World) -> Uuid {
         tool_calls: vec![call],
         tool_call_id: None,
         tool_name: None,
+        media: Vec::new(),
     };
     let new = [
         measured(Uuid::new_v4(), asks),

@@ -142,6 +142,7 @@ async fn a_retried_task_keeps_every_option() {
         labels: Labels { tags: &tags, metadata: metadata.as_object() },
         parameters: None,
         result_schema: Some(&schema),
+        attachments: &[],
     };
     let templates = ["reviewed-text".to_owned()];
     let linked = New {

@@ -246,6 +246,7 @@ async fn messages_round_trip() {
         }],
         tool_call_id: None,
         tool_name: None,
+        media: Vec::new(),
     };
     let written = [
         measured(Uuid::new_v4(), asks),

@@ -128,6 +128,7 @@ impl World {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
         }
     }
 
@@ -304,7 +305,13 @@ fn providers() -> Vec<Provider> {
 }
 
 pub fn limits() -> tasks::Config {
-    tasks::Config { max_prompt_bytes: 1000, max_corrections: 2 }
+    tasks::Config {
+        max_prompt_bytes: 1000,
+        max_corrections: 2,
+        max_attachments: 3,
+        max_attachment_bytes: 1000,
+        max_attachments_bytes: 2000,
+    }
 }
 
 pub fn opening(task: &Task, now: TurnSettings) -> NewSession<'_> {
@@ -351,6 +358,7 @@ pub fn message(id: Uuid, role: Role, text: &str) -> messages::New {
         tool_calls: Vec::new(),
         tool_call_id,
         tool_name: None,
+        media: Vec::new(),
     };
     measured(id, plain)
 }

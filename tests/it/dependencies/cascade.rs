@@ -50,6 +50,7 @@ pub async fn fan_out(
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
             links: Default::default(),
         })
         .collect();
@@ -297,6 +298,7 @@ fn child_of<'a>(fixture: &Fixture, catalogue: &'a Catalogue) -> New<'a> {
         labels: Default::default(),
         parameters: None,
         result_schema: None,
+        attachments: &[],
         links: Default::default(),
     }
 }

@@ -38,6 +38,7 @@ fn subject(fixture: &Fixture, reader: &str, prompt: &str) -> PreviewSubject {
         prompt: Some(prompt.to_owned()),
         node: None,
         session: None,
+        attachments: Vec::new(),
     }
 }
 

@@ -52,10 +52,11 @@ async fn bodies_of_bulk_requests_may_be_as_long_as_a_list() {
     let fixture = Fixture::with(&[("http.max_body_bytes", "2000")]).await;
     let campaign = format!("/v1/campaigns/{}", fixture.world.campaign.id);
     let long = "x".repeat(3_000);
-    fixture
-        .post(&fixture.tasks(), &json!({ "agent": "copywriter", "prompt": long }))
-        .await
-        .problem(413, "body_too_large");
+    let renamed = json!({ "name": "x", "brief": long });
+    fixture.post("/v1/campaigns", &renamed).await.problem(413, "body_too_large");
+    // A task may have files in its JSON.
+    let task = json!({ "agent": "copywriter", "prompt": "x".repeat(900), "metadata": { "x": "x".repeat(1_500) } });
+    fixture.post(&fixture.tasks(), &task).await.expect(201);
     let item = json!({ "kind": "record", "name": "prices", "title": "t", "body": long });
     let import = json!({ "items": [item] });
     let imported = fixture.post(&format!("{campaign}/memory/import"), &import).await.expect(200);

@@ -1,5 +1,6 @@
 //! `/v1` over real HTTP on a real database.
 
+mod attachments;
 mod audit;
 mod auth;
 mod bad_input;

@@ -99,6 +99,7 @@ async fn played(mut request: Request) -> (Vec<Vec<String>>, String) {
             let result = Message {
                 tool_call_id: Some(call.id),
                 tool_name: Some(call.name),
+                media: Vec::new(),
                 ..message(Role::Tool, "done")
             };
             request.messages.push(result.into());

@@ -391,6 +391,7 @@ impl Fixture {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
             links,
         };
         tasks::add(conn, &config.tasks, &new, self.clock.now()).await.unwrap().task
@@ -421,6 +422,7 @@ impl Fixture {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -449,6 +451,7 @@ impl Fixture {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -525,6 +528,7 @@ impl Fixture {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
+            attachments: &[],
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;

@@ -1,6 +1,7 @@
 //! Turns from their jobs to their committed answers, on real workers, on the simulation and on a fake Ollama.
 
 mod anthropic;
+mod attachments;
 mod budgets;
 mod busy;
 mod campaign_files;

@@ -18,7 +18,7 @@ impl Fixture {
     }
 
     pub async fn file(&self, task: &Task, name: &str) -> String {
-        let file = task_files::read(&self.pool, task.id, name).await.unwrap();
+        let file = task_files::read(&self.pool, task.id, name, None).await.unwrap();
         String::from_utf8(file.content).unwrap()
     }
 }
@@ -104,7 +104,8 @@ async fn files_that_cannot_be_stored_are_reported_and_fail_nothing() {
             "f: the turn has more files than output_files.max_files (3)",
         ]
     );
-    let error = task_files::read(&fixture.pool, limited.id, "b").await.unwrap_err().to_string();
+    let error =
+        task_files::read(&fixture.pool, limited.id, "b", None).await.unwrap_err().to_string();
     assert!(error.contains("output_files.max_file_bytes"), "{error}");
     let shown = fixture.run_command(&["task", "show", &limited.id.to_string()]).await;
     let shown = String::from_utf8(shown.stdout).unwrap();
@@ -126,7 +127,7 @@ async fn a_later_turn_of_the_task_replaces_a_file() {
     new.add("a.txt", b"other text");
     task_files::store_contents(&fixture.pool, &new, noon()).await.unwrap();
     task_files::record(&fixture.pool, (task.id, 7), &new, noon()).await.unwrap();
-    assert_eq!(fixture.files(&task).await[0].turn, 7);
+    assert_eq!(fixture.files(&task).await[0].turn, Some(7));
     assert_eq!(fixture.file(&task, "a.txt").await, "other text");
     assert_eq!(task_files::remove_unused(&fixture.pool, 100).await.unwrap(), 1);
     assert_eq!(fixture.count(CONTENTS).await, 1);

@@ -33,7 +33,7 @@ async fn fixture(fake: &FakeOllama, num_ctx: &str) -> Fixture {
 }
 
 /// Drafts a preview in the process of the test, on its clock.
-async fn preview(fixture: &Fixture, subject: PreviewSubject) -> Result<ContextPreview, Error> {
+pub async fn preview(fixture: &Fixture, subject: PreviewSubject) -> Result<ContextPreview, Error> {
     preview_by(fixture.services(&[]), fixture, subject).await
 }
 
@@ -58,6 +58,7 @@ fn for_agent(fixture: &Fixture, agent: &str, prompt: Option<&str>) -> PreviewSub
         prompt: prompt.map(str::to_owned),
         node: None,
         session: None,
+        attachments: Vec::new(),
     }
 }
 
@@ -222,6 +223,7 @@ async fn a_conversation_has_no_preview_during_its_turn() {
         node: None,
         session: None,
         prompt: None,
+        attachments: Vec::new(),
     };
     let shown = preview(&fixture, other).await.unwrap();
     assert_eq!((shown.request, shown.problem), (None, None), "the simulation is sent nothing");

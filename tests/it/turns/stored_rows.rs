@@ -46,6 +46,7 @@ async fn large_numbers_long_texts_and_tool_calls_are_stored_unchanged() {
         tool_calls,
         tool_call_id: (role == Role::Tool).then(|| ODD_CHARACTERS.to_owned()),
         tool_name: (role == Role::Tool).then(|| ODD_CHARACTERS.to_owned()),
+        media: Vec::new(),
     };
     let arguments = json!({ ODD_CHARACTERS: [ODD_CHARACTERS, null, i64::MIN, u64::MAX, 1.5] });
     let call = ToolCall {

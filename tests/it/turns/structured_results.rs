@@ -43,6 +43,7 @@ async fn add(fixture: &Fixture, prompt: &str, schema: Option<&Value>, budget: Li
         labels: Default::default(),
         parameters: None,
         result_schema: schema,
+        attachments: &[],
         links: Links::default(),
     };
     let mut tx = fixture.pool.begin().await.unwrap();

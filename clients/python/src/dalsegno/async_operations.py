@@ -280,13 +280,20 @@ class AsyncOperations:
         answer: models.Webhook = await self._call(Request("POST", f"/v1/webhooks/{segment(webhook_id)}/disable", body=body or None, takes_key=True, key=idempotency_key), models.Webhook)
         return answer
 
-    async def download_task_file(self, task_id: str | UUID, file_name: str, /) -> bytes:
-        """Returns an output file of a task.
+    async def download_task_file(
+        self,
+        task_id: str | UUID,
+        file_name: str,
+        /,
+        *,
+        direction: enums.FileDirection | None = None,
+    ) -> bytes:
+        """Returns a file of a task.
 
         Its type follows from its content; texts of all kinds are `text/plain`. A `/` in the name is written
         as `%2F` in the path.
         """
-        answer: bytes = await self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/files/{segment(file_name)}"), bytes)
+        answer: bytes = await self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/files/{segment(file_name)}", query={"direction": direction}), bytes)
         return answer
 
     async def edit_campaign(
@@ -1023,8 +1030,8 @@ class AsyncOperations:
         return answer
 
     async def list_task_files(self, task_id: str | UUID, /) -> models.TaskFiles:
-        """Lists the output files of a task, by name: those that its agent has written, and those that could not
-        be stored.
+        """Lists the files of a task: its attachments, then the output files that its agent has written, and
+        those that could not be stored.
         """
         answer: models.TaskFiles = await self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/files"), models.TaskFiles)
         return answer

@@ -102,6 +102,7 @@ ContextPartKind = Literal[
     "result_schema",
     "results",
     "task",
+    "attachment",
     "tools",
     "rounds",
 ]
@@ -129,6 +130,12 @@ ContextPartReason = Literal[
     "shortened",
     "last_call",
     "correction",
+    "placed_as_file",
+    "file_not_accepted",
+    "file_not_readable",
+    "file_too_large",
+    "too_many_files",
+    "file_removed",
 ]
 
 # Origin of the text of a part.
@@ -188,6 +195,12 @@ FactSource = Literal[
 FactTrust = Literal[
     "operator",
     "agent",
+]
+
+# Origin of a file of a task.
+FileDirection = Literal[
+    "in",
+    "out",
 ]
 
 # The state, derived from the latest task at each place.

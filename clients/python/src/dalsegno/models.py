@@ -2691,6 +2691,7 @@ class TaskExplanation:
 class TaskFile:
     """A file of a task, or one that could not be stored."""
 
+    direction: enums.FileDirection | None = None
     media_type: str | None = None
     """By its content. Null: it is not stored."""
     n_bytes: int | None = None
@@ -2701,8 +2702,8 @@ class TaskFile:
     sha256: str | None = None
     """In hexadecimal."""
     stored_at: datetime
-    turn: int
-    """The turn that has written it last."""
+    turn: int | None = None
+    """The turn that has written it last. Null: it is an attachment."""
 
 
 @dataclass(frozen=True, kw_only=True)

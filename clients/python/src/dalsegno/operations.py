@@ -269,13 +269,20 @@ class Operations:
         answer: models.Webhook = self._call(Request("POST", f"/v1/webhooks/{segment(webhook_id)}/disable", body=body or None, takes_key=True, key=idempotency_key), models.Webhook)
         return answer
 
-    def download_task_file(self, task_id: str | UUID, file_name: str, /) -> bytes:
-        """Returns an output file of a task.
+    def download_task_file(
+        self,
+        task_id: str | UUID,
+        file_name: str,
+        /,
+        *,
+        direction: enums.FileDirection | None = None,
+    ) -> bytes:
+        """Returns a file of a task.
 
         Its type follows from its content; texts of all kinds are `text/plain`. A `/` in the name is written
         as `%2F` in the path.
         """
-        answer: bytes = self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/files/{segment(file_name)}"), bytes)
+        answer: bytes = self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/files/{segment(file_name)}", query={"direction": direction}), bytes)
         return answer
 
     def edit_campaign(
@@ -986,8 +993,8 @@ class Operations:
         return answer
 
     def list_task_files(self, task_id: str | UUID, /) -> models.TaskFiles:
-        """Lists the output files of a task, by name: those that its agent has written, and those that could not
-        be stored.
+        """Lists the files of a task: its attachments, then the output files that its agent has written, and
+        those that could not be stored.
         """
         answer: models.TaskFiles = self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/files"), models.TaskFiles)
         return answer

@@ -75,6 +75,10 @@ class BulkTask(TypedDict, total=False):
 
     agent: Required[str]
     """Name of the agent's file. `curator_2` and `curator/2` mean instance 2 of `curator`."""
+    attachments: Sequence[NewAttachment]
+    """Files that the task is given with its prompt: images, PDF or text, or files of other tasks of the
+    campaign.
+    """
     budget: Limit
     depends_on: Sequence[TaskLink]
     """Tasks to wait for. The task runs when all of them have ended, and gets their results."""
@@ -157,6 +161,8 @@ class EstimateSession(TypedDict, total=False):
 class EstimateTask(TypedDict, total=False):
     agent: Required[str]
     """The name of its file. `curator_2` and `curator/2` mean instance 2 of `curator`."""
+    attachments: Sequence[NewAttachment]
+    """Files that the task is given with its prompt."""
     instance: str
     node: str | None
     """The node of the task: the name of a node file. By default the current node of the session."""
@@ -242,6 +248,21 @@ class MemoryImport(TypedDict, total=False):
     items: Required[Sequence[ImportedMemoryItem]]
     replace: bool
     """True: items that exist with another text get a new version. Without it, they are refused."""
+
+
+class NewAttachment(TypedDict, total=False):
+    """A file for a task: its content, or a file of another task of the campaign."""
+
+    content: str | None
+    """The content in Base64: a PNG, JPEG, GIF or WebP image, a PDF, or text in UTF-8."""
+    file: str | None
+    """Name of an output file of that task, or of one of its attachments."""
+    media_type: str | None
+    """The type according to its sender. A content that contradicts it is refused."""
+    name: str | None
+    """Name that the model is told, without folders. By default that of `file`."""
+    task: str | UUID | None
+    """The task of the campaign that has the file. Together with `file`, in place of `content`."""
 
 
 class NewBulkAction(TypedDict, total=False):
@@ -335,6 +356,10 @@ class NewPost(TypedDict, total=False):
 class NewTask(TypedDict, total=False):
     agent: Required[str]
     """The name of its file. `curator_2` and `curator/2` mean instance 2 of `curator`."""
+    attachments: Sequence[NewAttachment]
+    """Files that the task is given with its prompt: images, PDF or text, or files of other tasks of the
+    campaign.
+    """
     budget: Limit
     depends_on: Sequence[TaskLink]
     """It runs when all of these tasks have ended, with their results in its prompt."""

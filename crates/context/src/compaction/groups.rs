@@ -108,6 +108,7 @@ pub fn interrupted_result(call: &ToolCall) -> Message {
         tool_calls: Vec::new(),
         tool_call_id: Some(call.id.clone()),
         tool_name: Some(call.name.clone()),
+        media: Vec::new(),
     }
 }
 

@@ -394,8 +394,9 @@ fn pieces(index: usize, entry: &Entry, limit: Weight) -> Vec<Piece> {
 }
 
 /// Returns the weight of a message in the summariser's input, where every message is an element, the assistant's too.
+/// Files are only named there.
 fn message_weight(entry: &Entry) -> Weight {
-    entry.weight + Weight::of_user_text("")
+    entry.text_weight() + Weight::of_user_text("")
 }
 
 /// Returns the positions at which to cut a text so that no part weighs more than `limit`.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::{
+    attachments,
     compaction::{
         accept::Refusal,
         pins::Pin,
@@ -113,6 +114,7 @@ fn push_transcript(prompt: &mut PromptBuilder, question: &Question<'_>, fence: &
         quoted.push(Some((entry, piece)));
         if piece.part == piece.parts {
             children.extend(calls(entry));
+            children.extend(attachments::named(entry.attachments()));
             quoted.resize(children.len(), None);
         }
     }

@@ -28,6 +28,8 @@ pub enum Kind {
     ResultSchema,
     Results,
     Task,
+    /// A file of a task, with the prompt that it belongs to.
+    Attachment,
     /// The tools that the model may call.
     Tools,
     /// The model's calls in this turn, with their results.
@@ -88,6 +90,7 @@ impl Kind {
             Self::ResultSchema => "result_schema",
             Self::Results => "results",
             Self::Task => "task",
+            Self::Attachment => "attachment",
             Self::Tools => "tools",
             Self::Rounds => "rounds",
         }
@@ -115,6 +118,7 @@ impl Kind {
             | Self::ResultSchema
             | Self::Results
             | Self::Task
+            | Self::Attachment
             | Self::Rounds => Trust::Untrusted,
         }
     }

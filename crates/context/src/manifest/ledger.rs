@@ -65,6 +65,21 @@ impl<'a> Ledger<'a> {
         self.texts.push(text);
     }
 
+    /// Adds a file. Of one that is not sent, its description is.
+    pub(crate) fn attachment(
+        &mut self,
+        id: String,
+        why: PartReason,
+        sha256: Digest,
+        weight: Weight,
+        sent: bool,
+    ) {
+        let part = Part::new(Kind::Attachment, Some(id), why);
+        let tokens = self.calibration.tokens(weight);
+        self.weight = self.weight + weight;
+        self.parts.push(Part { sha256: Some(sha256), sent, tokens, ..part });
+    }
+
     /// Adds one line for all entries that share a reason; none for no entries.
     pub(crate) fn entries<'e>(
         &mut self,
@@ -82,7 +97,7 @@ impl<'a> Ledger<'a> {
                 sent,
                 ..Part::new(Kind::Transcript, None, why)
             },
-            entries.map(|entry| entry.weight).sum(),
+            entries.map(|entry| entry.text_weight()).sum(),
         );
     }
 

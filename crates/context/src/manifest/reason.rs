@@ -47,6 +47,18 @@ pub enum PartReason {
     LastCall,
     /// Asks to correct an answer that does not match the result schema.
     Correction,
+    /// A file in the folder of the agent, which reads it by itself.
+    PlacedAsFile,
+    /// The model accepts no such files, as far as the service knows.
+    FileNotAccepted,
+    /// The agent works in a folder, but may not use the tool that reads files.
+    FileNotReadable,
+    /// The provider accepts only smaller files.
+    FileTooLarge,
+    /// The provider accepts fewer or smaller files in one call; newer ones are sent.
+    TooManyFiles,
+    /// Its content is not stored any more.
+    FileRemoved,
 }
 
 impl PartReason {
@@ -77,6 +89,12 @@ impl PartReason {
             Self::Shortened => "shortened to its beginning and end",
             Self::LastCall => "asks for the answer in the last call of the turn",
             Self::Correction => "asks to correct an answer that does not match the result schema",
+            Self::PlacedAsFile => "in a file that the agent can read",
+            Self::FileNotAccepted => "the model accepts no files of this type",
+            Self::FileNotReadable => "the agent has no tool to read files",
+            Self::FileTooLarge => "larger than the provider accepts",
+            Self::TooManyFiles => "the provider accepts no more files in one call",
+            Self::FileRemoved => "its content was removed",
         }
     }
 }

@@ -23,6 +23,10 @@ pub struct OpenTurn {
     pub context: CallRecord,
     /// Weight of everything that is sent.
     pub weight: Weight,
+    /// Weight of the files in it, whose tokens are estimated less exactly.
+    pub files_weight: Weight,
+    /// Weight of those of the task.
+    pub task_files_weight: Weight,
     pub around: FixedWeight,
     pub calibration: Calibration,
     pub budget: Budget,

@@ -7,7 +7,8 @@ use crate::{
         AssembledContext, Budget, Calibration, Checkpoint, Parts, Pressure, Weight, assemble,
         compaction::View,
         parts::{
-            AboutUser, AwaitedResults, Blackboard, Campaign, Edict, Fact, Parameters, Skill, Task,
+            AboutUser, Attachments, AwaitedResults, Blackboard, Campaign, Edict, Fact, Parameters,
+            Skill, Task,
         },
         xml::FenceSeed,
     },
@@ -93,7 +94,10 @@ pub fn build_outlook(
     Ok(Outlook {
         around: FixedWeight {
             system: assembled.system_weight,
-            upcoming: Weight::of_user_text(&prompt.text) + shown + given.words.upcoming(),
+            upcoming: Weight::of_user_text(&prompt.text)
+                + shown
+                + given.words.upcoming()
+                + assembled.task_files_weight,
         },
         pressure: budget.pressure(estimated_tokens, &route.thresholds),
         assembled,
@@ -121,6 +125,8 @@ fn assemble_call(
         facts: about,
         tools,
         result_schema,
+        attachments,
+        attachment_rules,
         ..
     } = assignment;
     let skills: Vec<Skill<'_>> =
@@ -166,6 +172,7 @@ fn assemble_call(
             .as_ref()
             .map(|it| Blackboard { version: it.version, json: &it.json }),
         result_schema: schema.as_deref(),
+        attachments: Attachments { rules: attachment_rules, of_task: attachments },
         results: given
             .words
             .results

@@ -54,17 +54,19 @@ fn ceiling(assignment: &Assignment<'_>, estimated_tokens: u64) -> Amount {
 /// Returns the tokens that a correct server would count. A cold estimate is high on purpose, and so is one that would
 /// not fit: a correct count would look like that of a cut prompt.
 pub fn expected_tokens(opened: &OpenTurn) -> u64 {
-    let OpenTurn { weight, budget, estimated_tokens, calibration, .. } = opened;
-    expected_of(*weight, budget, *estimated_tokens, calibration)
+    let OpenTurn { weight, files_weight, budget, estimated_tokens, calibration, .. } = opened;
+    expected_of((*weight, *files_weight), budget, *estimated_tokens, calibration)
 }
 
+/// Files do not count: a server may need far fewer tokens for an image than it is estimated at.
 fn expected_of(
-    weight: Weight,
+    (weight, files_weight): (Weight, Weight),
     budget: &Budget,
     estimated_tokens: u64,
     calibration: &Calibration,
 ) -> u64 {
-    let bare_tokens = weight.millitokens() / 1000;
+    let bare_tokens = weight.saturating_sub(files_weight).millitokens() / 1000;
+    let estimated_tokens = estimated_tokens.saturating_sub(calibration.tokens(files_weight));
     let room_tokens = budget.window_tokens() - budget.reserve_tokens();
     match calibration.is_cold() {
         true => bare_tokens,
@@ -80,7 +82,8 @@ pub fn first_request(
     calibration: &Calibration,
 ) -> Request {
     let Outlook { assembled, budget, estimated_tokens, .. } = outlook;
-    let expected_tokens = expected_of(assembled.weight, budget, *estimated_tokens, calibration);
+    let weights = (assembled.weight, assembled.files_weight);
+    let expected_tokens = expected_of(weights, budget, *estimated_tokens, calibration);
     let route = &assignment.route;
     let tokens = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     Request {

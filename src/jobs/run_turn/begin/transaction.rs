@@ -149,6 +149,8 @@ async fn open(
             rounds: Vec::new(),
         },
         weight: assembled.weight,
+        files_weight: assembled.files_weight,
+        task_files_weight: assembled.task_files_weight,
         around,
         calibration,
         budget,

@@ -77,9 +77,10 @@ pub fn check_space(
 /// Describes the size of a call that does not fit, with the parts that settings can shrink.
 pub fn describe_size(manifest: &Manifest, route: &Route<'_>, estimated_tokens: u64) -> String {
     format!(
-        "the call has about {estimated_tokens} tokens (tools {}, posts of the board {}), and {} of the window of {} tokens are reserved for the answer",
+        "the call has about {estimated_tokens} tokens (tools {}, posts of the board {}, attachments {}), and {} of the window of {} tokens are reserved for the answer",
         tokens_of(manifest, Kind::Tools),
         tokens_of(manifest, Kind::Posts),
+        tokens_of(manifest, Kind::Attachment),
         route.reserve_tokens,
         route.model_window_tokens,
     )
@@ -95,6 +96,9 @@ pub fn suggest_settings(manifest: &Manifest) -> String {
     }
     if tokens_of(manifest, Kind::Tools) > 0 {
         advice.push_str(", grant it fewer `tools`");
+    }
+    if tokens_of(manifest, Kind::Attachment) > 0 {
+        advice.push_str(", give the task fewer or smaller attachments");
     }
     advice
 }

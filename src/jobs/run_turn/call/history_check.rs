@@ -92,9 +92,13 @@ fn expected(opened: &OpenTurn) -> Option<ExpectedCounts> {
     let anchor = opened.session.checkpoint.clone()?;
     let anchor: Checkpoint = serde_json::from_value(anchor).ok()?;
     let grown = tokens(opened.weight.saturating_sub(anchor.weight));
+    // The files of the task may have far fewer tokens than they are estimated at.
+    let without_files = opened.weight.saturating_sub(opened.task_files_weight);
+    let least_grown = tokens(without_files.saturating_sub(anchor.weight));
     let shrunk = tokens(anchor.weight.saturating_sub(opened.weight));
     let history = tokens(history(opened));
-    let with_history = anchor.real_tokens.saturating_add(grown / 2).saturating_sub(shrunk * 3 / 2);
+    let with_history =
+        anchor.real_tokens.saturating_add(least_grown / 2).saturating_sub(shrunk * 3 / 2);
     let without_history = anchor.real_tokens.saturating_add(grown * 2);
     let without_history = without_history.saturating_sub(shrunk / 2).saturating_sub(history / 2);
     Some(ExpectedCounts { with_history, without_history, history })
@@ -136,6 +140,7 @@ mod tests {
             tool_calls,
             tool_call_id: None,
             tool_name: None,
+            media: Vec::new(),
         };
         let call = ToolCall {
             id: "call-1".to_owned(),

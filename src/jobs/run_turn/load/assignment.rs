@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    context::results,
+    context::{AttachmentRules, results},
     domain::{
         agents::{Agent, Catalogue, Node, Skill},
         amount::{Owner, Refusal},
@@ -20,6 +20,7 @@ use crate::{
         parameters::Parameters,
         rate_limits::Grant,
         result_schemas,
+        task_files::attachments,
         tasks::{self, Predecessor, Task},
         turn_phases::{self, AboutUser, Correction, LoadParams, TurnInput},
     },
@@ -35,7 +36,7 @@ use crate::{
             },
         },
     },
-    transcript::ToolSpec,
+    transcript::{Attachment, ToolSpec},
 };
 
 pub struct Assignment<'a> {
@@ -77,6 +78,10 @@ pub struct Assignment<'a> {
     pub edicts: Vec<memory::ValidEdict>,
     /// Facts about the campaign's user, as of then.
     pub facts: Option<AboutUser>,
+    /// Files of the task. None for a correction: the prompt before it has them.
+    pub attachments: Vec<Arc<Attachment>>,
+    /// Files that the model accepts.
+    pub attachment_rules: AttachmentRules,
     /// Results of the tasks that this one has waited for.
     pub predecessors: Vec<Predecessor>,
     /// Id of the transcript's entry with these results.
@@ -107,6 +112,7 @@ pub struct TaskRecord {
     wanted: TurnInput,
     predecessors: Vec<Predecessor>,
     chain: ChainRecord,
+    attachments: Vec<Arc<Attachment>>,
     /// The prompt of the task with the fields of earlier steps, or the reason why one is missing.
     prompt: Result<String, String>,
 }
@@ -181,11 +187,18 @@ pub async fn read(
     let predecessors = match wanted.has_waited && wanted.correction.is_none() {
         true => {
             let max_chars = i32::try_from(PREDECESSOR_MAX_CHARS).unwrap_or(i32::MAX);
-            tasks::predecessors(conn, wanted.task.id, max_chars).await?
+            tasks::predecessors(&mut *conn, wanted.task.id, max_chars).await?
         }
         false => Vec::new(),
     };
-    Ok(TaskRecord { wanted, predecessors, chain, prompt })
+    let attachments = match wanted.has_attachments && wanted.correction.is_none() {
+        true => {
+            let id = wanted.task.id;
+            attachments::load(conn, &[id]).await?.remove(&id).unwrap_or_default()
+        }
+        false => Vec::new(),
+    };
+    Ok(TaskRecord { wanted, predecessors, chain, attachments, prompt })
 }
 
 impl<'a> Assignment<'a> {
@@ -193,7 +206,7 @@ impl<'a> Assignment<'a> {
     /// have refused the turn already.
     pub async fn of(
         services: &'a Services,
-        TaskRecord { wanted, predecessors, chain, prompt }: TaskRecord,
+        TaskRecord { wanted, predecessors, chain, attachments, prompt }: TaskRecord,
         refused: &[SkippedEntry],
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, BeginRefusal)> {
@@ -247,6 +260,8 @@ impl<'a> Assignment<'a> {
         };
         let is_own =
             |busy: &BusyModel| busy.provider == route.provider_name && busy.model == route.model;
+        let can_read = agent.grants.can_read_files();
+        let attachment_rules = route.provider.attachment_rules(&route.model, can_read);
         let limits = [limit.micros, limit.tokens, task.budget_micros, task.budget_tokens];
         Ok(Self {
             chain,
@@ -277,6 +292,8 @@ impl<'a> Assignment<'a> {
             campaign,
             route,
             traceparent,
+            attachments,
+            attachment_rules,
             predecessors,
             last_post,
             asked_in: post_id,

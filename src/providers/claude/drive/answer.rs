@@ -59,6 +59,7 @@ impl Answer {
                 tool_calls: Vec::new(),
                 tool_call_id: Some(id.to_owned()),
                 tool_name,
+                media: Vec::new(),
             });
             self.ids.push(None);
         }

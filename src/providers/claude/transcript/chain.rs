@@ -179,6 +179,7 @@ impl Entries {
             let message = Message {
                 tool_call_id: Some(id.to_owned()),
                 tool_name,
+                media: Vec::new(),
                 ..Message::new(Role::Tool, text)
             };
             self.push(line, message, None);

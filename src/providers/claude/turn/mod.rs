@@ -14,6 +14,7 @@ use super::{
     credential::CredentialChannel,
     drive::{self, Watch},
     envelope::{self, Envelope},
+    input_files::{self, InputFile},
     launch::{self, CallFiles, CallFolder, Child, Launch, Plan, Start},
     neutralise,
     prestart::{Fingerprint, PrestartPool, PrestartedProcess},
@@ -26,6 +27,7 @@ use crate::providers::{
     self, CallTexts, Conversation, EventSink, Grants, Outcome, Request, SentRequest,
     TranscriptFile, TurnStart, stream_json::Limits,
 };
+use crate::transcript::Media;
 
 use self::folder_access::prefer_no_space;
 pub(super) use self::folder_access::run_blocking_in;
@@ -75,11 +77,13 @@ impl<'a> Turn<'a> {
         let (sessions, system) = (surroundings.sessions.clone(), request.system.clone());
         let grants = conversation.grants.clone();
         let output_of = grants.output.map(|_| request.turn.clone());
+        let inputs = input_files_of(request);
         let prepare = move || {
             let output_of = output_of.as_deref();
             let plan = Plan { session, call, is_kept, system: &system, output_of, grants: &grants };
             let ground = CallFolder::prepare(&sessions, &plan)?;
-            space::require(&sessions).map(|()| ground)
+            space::require(&sessions)?;
+            input_files::place(ground.cwd(), &inputs).map(|()| ground)
         };
         let ground =
             run_blocking_in("prepare the session's folder", &surroundings.sessions, prepare)
@@ -258,6 +262,16 @@ impl<'a> Turn<'a> {
     ) -> Result<T, Error> {
         run_blocking_in(doing, &self.surroundings.sessions, work).await
     }
+}
+
+/// Lists the files of the whole conversation: earlier messages, which the CLI has itself, name theirs, too.
+fn input_files_of(request: &Request) -> Vec<InputFile> {
+    let media = request.messages.iter().flat_map(|message| &message.media);
+    let file = |media: &Media| {
+        let content = Arc::clone(media.attachment.content.as_ref()?);
+        Some(InputFile { path: media.attachment.path(), content })
+    };
+    media.filter_map(file).collect()
 }
 
 /// Builds the envelope of a call that is not made. The ids of the call and of a transcript that is written first are all zeros.

@@ -9,16 +9,19 @@ use crate::http::client::Reply;
 
 /// Parts that name a task, by operation. Each has a probe in [`Probe::of`].
 const PARTS_WITH_TASK: &[(&str, &str)] = &[
+    ("add_many_tasks", "body [].attachments[].task"),
     ("add_many_tasks", "body [].depends_on[]"),
     ("add_many_tasks", "body [].depends_on[].key"),
     ("add_many_tasks", "body [].idempotency_key"),
     ("add_many_tasks", "header Idempotency-Key"),
+    ("add_task", "body attachments[].task"),
     ("add_task", "body depends_on[]"),
     ("add_task", "body depends_on[].key"),
     ("add_task", "header Idempotency-Key"),
     ("download_task_file", "path id"),
     ("explain_task", "path id"),
     ("follow_task", "path id"),
+    ("hand_out", "body children[].attachments[].task"),
     ("hand_out", "body children[].depends_on[]"),
     ("hand_out", "body children[].depends_on[].key"),
     ("hand_out", "body children[].idempotency_key"),
@@ -48,14 +51,42 @@ const TASK_FIELDS: &[&str] = &[
 ];
 /// Other parts that name no task, by operation: campaigns, templates, waits, texts.
 const PARTS_WITHOUT_TASK: &[(&str, &[&str])] = &[
-    ("add_many_tasks", &["path id", "body "]),
-    ("add_task", &["path id"]),
-    ("download_task_file", &["path name"]),
+    (
+        "add_many_tasks",
+        &[
+            "path id",
+            "body ",
+            "body [].attachments[].content",
+            "body [].attachments[].file",
+            "body [].attachments[].media_type",
+            "body [].attachments[].name",
+        ],
+    ),
+    (
+        "add_task",
+        &[
+            "path id",
+            "body attachments[].content",
+            "body attachments[].file",
+            "body attachments[].media_type",
+            "body attachments[].name",
+        ],
+    ),
+    ("download_task_file", &["path name", "query direction"]),
     ("explain_task", &[]),
     // Of its texts only names of campaigns are looked up.
     ("find_id", &["query newest", "query noun", "query text"]),
     ("follow_task", &["header Last-Event-ID"]),
-    ("hand_out", &["body continuation.prompt"]),
+    (
+        "hand_out",
+        &[
+            "body continuation.prompt",
+            "body children[].attachments[].content",
+            "body children[].attachments[].file",
+            "body children[].attachments[].media_type",
+            "body children[].attachments[].name",
+        ],
+    ),
     ("list_task_files", &[]),
     ("show_task", &["query wait"]),
     (
@@ -146,6 +177,15 @@ impl Probe<'_> {
             ("add_task", "body depends_on[]") => {
                 post(tasks, child(json!({ "depends_on": [task] }))).await
             }
+            ("add_task", "body attachments[].task") => {
+                let file = json!({ "task": task, "file": "report.txt" });
+                post(tasks, child(json!({ "attachments": [file] }))).await
+            }
+            ("add_many_tasks", "body [].attachments[].task") => {
+                let file = json!({ "task": task, "file": "report.txt" });
+                let child = child(json!({ "attachments": [file] }));
+                post(format!("{tasks}/bulk"), json!([child])).await
+            }
             ("add_task", "body depends_on[].key") => {
                 post(tasks, child(json!({ "depends_on": [{ "key": name }] }))).await
             }
@@ -166,6 +206,10 @@ impl Probe<'_> {
             ("add_many_tasks", "header Idempotency-Key") => {
                 let path = format!("{tasks}/bulk");
                 self.setup.add(self.key, &path, &json!([child(json!({}))]), name).await
+            }
+            ("hand_out", "body children[].attachments[].task") => {
+                let file = json!({ "task": task, "file": "report.txt" });
+                post(hand_out, children(child(json!({ "attachments": [file] })))).await
             }
             ("hand_out", "body children[].depends_on[]") => {
                 post(hand_out, children(child(json!({ "depends_on": [task] })))).await

@@ -35,7 +35,9 @@ fn operation(document: &Value, about: &Value) -> Operation {
         let word = |key: &str| parameter[key].as_str().unwrap();
         parts.insert(format!("{} {}", word("in"), word("name")));
     }
-    for content in about["requestBody"]["content"].as_object().into_iter().flatten() {
+    let contents = about["requestBody"]["content"].as_object().into_iter().flatten();
+    // A form has the fields of the JSON body in one of its parts.
+    for content in contents.filter(|(media_type, _)| *media_type != "multipart/form-data") {
         fields(document, &content.1["schema"], "body ", &mut parts);
     }
     Operation { id: about["operationId"].as_str().unwrap().to_owned(), parts }

@@ -184,6 +184,7 @@ async fn a_lost_session_is_rebuilt_from_its_messages(cli: Cli) {
     let result = Message {
         tool_call_id: Some("call:1".to_owned()),
         tool_name: Some("look_up".to_owned()),
+        media: Vec::new(),
         ..message(Role::Tool, "found")
     };
     stored.messages = vec![

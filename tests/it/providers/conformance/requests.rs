@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use dalsegno::{
-    providers::{CallTexts, Class, Envelope, Event, Options, Request, Think},
-    transcript::{Message, Role},
+    context::{AttachmentRules, attachments::Acceptance},
+    providers::{CallTexts, Class, Envelope, Event, Options, Provider, Request, Think},
+    transcript::{Attachment, FileKind, Media, Message, Role},
 };
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::{
     behaviours,
@@ -30,6 +33,10 @@ behaviours![
     a_request_can_be_shown_without_a_call,
     a_key_is_sent_and_never_shown,
     facts_about_the_server_are_asked_once,
+    images_stand_at_their_places_in_the_message,
+    a_pdf_is_sent_where_it_is_accepted,
+    files_beyond_a_limit_are_not_accepted,
+    a_request_with_files_gives_the_same_bytes_again,
     an_empty_conversation_sends_no_request,
     a_prompt_that_cannot_fit_sends_no_request,
 ];
@@ -164,7 +171,7 @@ async fn the_envelope_gives_its_options_again(dialect: &'static dyn Dialect) {
 async fn a_request_can_be_shown_without_a_call(dialect: &'static dyn Dialect) {
     let server = ScriptedServer::playing(dialect, []).await;
     let provider = server.provider();
-    provider.window_tokens("qwen3:8b", &tokio_util::sync::CancellationToken::new()).await;
+    provider.window_tokens("qwen3:8b", &CancellationToken::new()).await;
     let envelope = provider.envelope(&request("Write.")).unwrap().unwrap();
     let path = dialect.chat().split_once(' ').unwrap().1;
     assert_eq!(envelope.url(), Some(&*format!("{}{path}", server.base_url())));
@@ -216,4 +223,92 @@ async fn a_prompt_that_cannot_fit_sends_no_request(dialect: &'static dyn Dialect
     let error = fail(&*server.provider(), request).await;
     assert_eq!(error.class, OVERFLOW, "{error}");
     assert!(server.bodies().is_empty());
+}
+
+/// The head of an image of 4 by 4 pixels.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x04\0\0\0\x04";
+
+fn file(name: &str, media_type: &str, kind: FileKind, content: &[u8]) -> Arc<Attachment> {
+    Arc::new(Attachment {
+        position: 1,
+        name: name.to_owned(),
+        media_type: media_type.to_owned(),
+        n_bytes: content.len() as u64,
+        sha256: [7; 32],
+        kind,
+        content: Some(content.into()),
+    })
+}
+
+fn image() -> Arc<Attachment> {
+    file("a.png", "image/png", FileKind::Image { pixels: Some((4, 4)) }, PNG)
+}
+
+fn pdf() -> Arc<Attachment> {
+    file("a.pdf", "application/pdf", FileKind::Pdf { pages: Some(1) }, b"%PDF-1.4")
+}
+
+/// Builds a request of two messages of the user, with a file in the first and after the second.
+fn with_files(file: &Arc<Attachment>) -> Request {
+    let media = |at| vec![Media { at, attachment: Arc::clone(file) }];
+    let first = Message { media: media(6), ..Message::new(Role::User, "Before\n\nafter.") };
+    let second = Message { media: media(5), ..Message::new(Role::User, "Last.") };
+    Request { messages: vec![Arc::new(first), Arc::new(second)], ..request("") }
+}
+
+async fn images_stand_at_their_places_in_the_message(dialect: &'static dyn Dialect) {
+    let server = ScriptedServer::playing(dialect, []).await;
+    ask(&*server.provider(), with_files(&image())).await.unwrap();
+    let body = server.calls().remove(0);
+    let data = BASE64_STANDARD.encode(PNG);
+    assert_eq!(dialect.files(&body), [data.clone(), data.clone()]);
+    let text = body.to_string();
+    let places = ["Before", &data, "after.", "Last."].map(|part| text.find(part).unwrap());
+    if dialect.name() == "ollama" {
+        // Its messages have a list of images beside the text.
+        assert!(places[0] < places[2] && places[2] < places[3], "{text}");
+    } else {
+        assert!(places.is_sorted() && text.rfind(&data).unwrap() > places[3], "{text}");
+    }
+}
+
+async fn a_pdf_is_sent_where_it_is_accepted(dialect: &'static dyn Dialect) {
+    let server = ScriptedServer::playing(dialect, []).await;
+    let provider = server.provider();
+    ask(&*provider, with_files(&pdf())).await.unwrap();
+    let is_accepted = matches!(rules(&*provider).await.pdf, Acceptance::Sent(_));
+    assert_eq!(is_accepted, dialect.name() != "ollama");
+    if is_accepted {
+        let data = BASE64_STANDARD.encode("%PDF-1.4");
+        assert_eq!(dialect.files(&server.calls()[0]), [data.clone(), data]);
+    }
+}
+
+/// Returns the rules of a model about which the server was asked.
+async fn rules(provider: &dyn Provider) -> AttachmentRules {
+    provider.window_tokens("qwen3:8b", &CancellationToken::new()).await;
+    provider.attachment_rules("qwen3:8b", false)
+}
+
+async fn files_beyond_a_limit_are_not_accepted(dialect: &'static dyn Dialect) {
+    let server = ScriptedServer::playing(dialect, []).await;
+    let AttachmentRules { images, max_files, max_bytes, .. } = rules(&*server.provider()).await;
+    let Acceptance::Sent(images) = images else { panic!("{images:?}") };
+    assert!(images.media_types.contains(&"image/png") && images.max_bytes <= 20_000_000);
+    assert!(max_files <= 20 && max_bytes <= 22_000_000);
+}
+
+async fn a_request_with_files_gives_the_same_bytes_again(dialect: &'static dyn Dialect) {
+    let server = ScriptedServer::playing(dialect, []).await;
+    let request = with_files(&image());
+    let mut watched = watch(&*server.provider(), request.clone()).await.1;
+    let sent = watched.drain(..).find_map(|event| match event {
+        Event::Sent(sent) => Some(sent),
+        _ => None,
+    });
+    let body = sent.unwrap().envelope.body(&CallTexts::of(&request)).unwrap();
+    assert_eq!(
+        String::from_utf8(body).unwrap(),
+        String::from_utf8(server.bodies().remove(0)).unwrap()
+    );
 }

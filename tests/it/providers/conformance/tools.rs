@@ -159,6 +159,7 @@ fn result(id: &str) -> Message {
     Message {
         tool_call_id: Some(id.to_owned()),
         tool_name: Some("look_up".to_owned()),
+        media: Vec::new(),
         ..Message::new(Role::Tool, format!("result of {id}"))
     }
 }

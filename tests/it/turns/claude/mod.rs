@@ -1,5 +1,6 @@
 //! Turns on the real Claude CLI, which calls an API of the tests.
 
+mod attachments;
 mod budgets;
 mod disk_space;
 mod ends;

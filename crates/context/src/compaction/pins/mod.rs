@@ -3,7 +3,8 @@
 //! There are two sources. A *requirement* is a line that a person marked in a task (`PIN:`, `Must:`, `Rule:`,
 //! `Vorgabe:`; the list is in [`super::requirements`]). All other pins are recognised by their shape: identifiers,
 //! addresses, file names, code names, dates, quantities, quoted names. Only people's tasks can make requirements:
-//! `PIN:` in the output of a tool or in another agent's request pins nothing.
+//! `PIN:` in the output of a tool or in another agent's request pins nothing. The names of attachments are pins, because a summary is all
+//! that is left of them in the context.
 //!
 //! The ledger is limited in number and in tokens. When it is full, pins are dropped in this order:
 //! - what agents and tools said: names, then dates and quantities, then identifiers. Within a kind, tools before
@@ -171,6 +172,9 @@ impl<'a> Candidates<'a> {
             Role::Notice | Role::System | Role::Posts => return,
         };
         self.read_text(&entry.message.text, voice, limit);
+        for attachment in entry.attachments() {
+            self.see(&attachment.name, PinKind::File, voice);
+        }
     }
 
     fn read_text(&mut self, text: &'a str, voice: Speaker, limit: usize) {

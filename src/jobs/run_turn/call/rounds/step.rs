@@ -354,6 +354,7 @@ fn result(call: &ToolCall, told: ToolReply) -> Message {
         tool_calls: Vec::new(),
         tool_call_id: Some(call.id.clone()),
         tool_name: Some(call.name.clone()),
+        media: Vec::new(),
     }
 }
 

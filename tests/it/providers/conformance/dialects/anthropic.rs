@@ -319,6 +319,13 @@ impl Dialect for Anthropic {
         sent
     }
 
+    fn files(&self, body: &Value) -> Vec<String> {
+        let messages = body["messages"].as_array().unwrap().iter();
+        let blocks = messages.filter_map(|message| message["content"].as_array()).flatten();
+        let data = |block: &Value| Some(block["source"]["data"].as_str()?.to_owned());
+        blocks.filter_map(data).collect()
+    }
+
     fn options(&self, body: &Value) -> Value {
         json!({
             "temperature": body["temperature"],

@@ -74,6 +74,9 @@ pub trait Dialect: Sync {
     /// Reads the messages of a request.
     fn messages(&self, body: &Value) -> Vec<SentMessage>;
 
+    /// Reads the files of a request, in Base64.
+    fn files(&self, body: &Value) -> Vec<String>;
+
     /// Reads the options of a request: temperature, top_p, seed, stop, schema, limit.
     fn options(&self, body: &Value) -> Value;
 

@@ -36,7 +36,7 @@ impl Dialect for Ollama {
                 let shown = json!({
                     "details": { "family": "qwen3" },
                     "model_info": { "general.architecture": "qwen3", "qwen3.context_length": 40_960 },
-                    "capabilities": ["completion", "tools", "thinking"],
+                    "capabilities": ["completion", "tools", "thinking", "vision"],
                 });
                 (200, shown)
             }
@@ -129,6 +129,12 @@ impl Dialect for Ollama {
             }
         });
         messages.collect()
+    }
+
+    fn files(&self, body: &Value) -> Vec<String> {
+        let messages = body["messages"].as_array().unwrap().iter();
+        let images = messages.filter_map(|message| message["images"].as_array()).flatten();
+        images.map(|image| image.as_str().unwrap().to_owned()).collect()
     }
 
     fn options(&self, body: &Value) -> Value {

@@ -22,6 +22,8 @@ pub fn config(base_url: &str) -> Config {
         "window_tokens": 4096,
         "models": [],
         "prompt_cache_secs": 0,
+        "images": "yes",
+        "pdf": "yes",
         "ttl_days": 7,
         "connect_timeout_secs": 60,
         "first_byte_timeout_secs": 600,
@@ -208,6 +210,16 @@ impl Dialect for OpenAi {
             }
         });
         messages.collect()
+    }
+
+    fn files(&self, body: &Value) -> Vec<String> {
+        let messages = body["messages"].as_array().unwrap().iter();
+        let parts = messages.filter_map(|message| message["content"].as_array()).flatten();
+        let url = |part: &Value| {
+            let url = part.pointer("/image_url/url").or(part.pointer("/file/file_data"))?;
+            Some(url.as_str()?.split_once(";base64,")?.1.to_owned())
+        };
+        parts.filter_map(url).collect()
     }
 
     fn options(&self, body: &Value) -> Value {
