@@ -48,6 +48,10 @@ enum KindName {
     Post,
     Memory,
     Message,
+    Summary,
+    Brief,
+    Blackboard,
+    Fact,
 }
 
 impl From<KindName> for TextKind {
@@ -57,6 +61,10 @@ impl From<KindName> for TextKind {
             KindName::Post => Self::Post,
             KindName::Memory => Self::Memory,
             KindName::Message => Self::Message,
+            KindName::Summary => Self::Summary,
+            KindName::Brief => Self::Brief,
+            KindName::Blackboard => Self::Blackboard,
+            KindName::Fact => Self::Fact,
         }
     }
 }

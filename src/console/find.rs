@@ -12,18 +12,18 @@ use super::{
     layout::Content,
     page::{Page, PageResult},
     parts::{empty, id, title, url_text},
-    search,
+    search, users,
 };
 use crate::{
     domain::class::Kind,
     operations::{
-        FindId, ListAgents, ListCampaigns, ListTasks, MAX_LIMIT, Noun, Operation as _, Refusal,
-        SearchTexts,
+        FindId, ListAgents, ListCampaigns, ListFacts, ListTasks, MAX_LIMIT, Noun, Operation as _,
+        Refusal, SearchTexts,
     },
 };
 
 /// The kind of the link to the search over all texts, which is no hit.
-const EVERYWHERE: &str = "tasks, posts, memory, transcripts";
+const EVERYWHERE: &str = "tasks, transcripts, posts, memory, briefs, blackboards, facts";
 /// Most results of a kind.
 const MAX_OF_KIND: usize = 5;
 /// Digits of an id from which ids are looked up.
@@ -141,6 +141,7 @@ async fn find(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
     } else if needle.chars().count() >= 2 {
         all.extend(campaigns(page, &needle).await?);
         all.extend(agents(page, &needle).await?);
+        all.extend(user(page, text).await?);
         all.extend(tasks(page, text).await?);
     }
     all.extend(everywhere(page, text));
@@ -227,6 +228,22 @@ async fn agents(page: &Page, needle: &str) -> Result<Vec<Found>, Refusal> {
         kind: "agent",
     });
     Ok(found.collect())
+}
+
+/// Finds the user with exactly this name, if there is a fact about them.
+async fn user(page: &Page, name: &str) -> Result<Option<Found>, Refusal> {
+    let list = ListFacts { name: name.to_owned(), ended: false, cursor: None, limit: Some(1) };
+    let has_facts = match page.caller.run_if_allowed(list).await {
+        Ok(listing) => listing.is_some_and(|listing| !listing.items.is_empty()),
+        // These words cannot be the name of a user.
+        Err(refusal) if refusal.kind == Kind::Invalid => false,
+        Err(refusal) => return Err(refusal),
+    };
+    Ok(has_facts.then(|| Found {
+        target: users::address(name),
+        name: html! { "Facts about " bdi { (name) } },
+        kind: "user",
+    }))
 }
 
 async fn tasks(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {

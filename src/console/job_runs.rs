@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use uuid::Uuid;
 
@@ -12,6 +13,8 @@ use crate::{
     queue::admin::{PresentRun, RunRecord},
 };
 
+/// The outcome of a run whose worker was lost.
+const LOST: &str = "lost";
 /// Jobs of a task whose runs are read at most: each retry of a task has another job.
 const MAX_JOBS: usize = 10;
 
@@ -27,6 +30,8 @@ struct WorkerName {
 #[derive(Debug, Default)]
 pub(super) struct JobRuns {
     workers: HashMap<(i64, i64), WorkerName>,
+    /// The ends of runs whose worker was lost.
+    losses: HashMap<(i64, i64), DateTime<Utc>>,
     /// False: the caller may not see jobs, so pages name no worker.
     is_visible: bool,
 }
@@ -51,6 +56,9 @@ impl JobRuns {
         let Some(explanation) = explanation else { return Ok(()) };
         for run in &explanation.runs {
             self.workers.extend(of_run(run).map(|name| ((job, run.lease), name)));
+            if run.outcome == LOST {
+                self.losses.insert((job, run.lease), run.ended_at);
+            }
         }
         if explanation.state == "running"
             && let Some(Some(detail)) =
@@ -60,6 +68,11 @@ impl JobRuns {
             self.workers.insert((job, run.lease), of_present(run));
         }
         Ok(())
+    }
+
+    /// Returns the moment at which the worker of a turn was found lost, if it was. The next turn marks it as interrupted later.
+    pub(super) fn lost_at(&self, turn: &Turn) -> Option<DateTime<Utc>> {
+        self.losses.get(&(turn.job_id, turn.lease)).copied()
     }
 
     /// Names the worker of a turn, with a link to the workers.

@@ -10,6 +10,7 @@ use super::{
     page::{Page, PageResult},
     parts::{campaign_id, counted, empty, icon, next_page, optional, section, title, url_text},
     range::TimeRange,
+    users,
 };
 use crate::{
     domain::text_query::{SnippetPart, TextHit, TextKind},
@@ -42,12 +43,12 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let search = query.operation(&page)?;
     let found = match query.q.trim().is_empty() {
         true => {
-            html! { (empty("Write words of a prompt, an answer, a post or an item of the memory. \"In this order\", or and -without work as in search engines.", "dalsegno search \"the quay\" --since 7d")) }
+            html! { (empty("Write words of a prompt, an answer, a post, a brief or an item of the memory. \"In this order\", or and -without work as in search engines.", "dalsegno search \"the quay\" --since 7d")) }
         }
         false => hits(&page, &query, &names, &page.caller.run(search).await?),
     };
     let body = html! {
-        div.head { div { h1 { "Search" } div.meta { span { "Tasks, posts, memory and transcripts of all campaigns" } } } }
+        div.head { div { h1 { "Search" } div.meta { span { "Tasks, transcripts, posts, memory, briefs, blackboards and facts of all campaigns" } } } }
         (form(&query, &names))
         (found)
     };
@@ -132,17 +133,21 @@ fn hits(page: &Page, query: &PageQuery, names: &Names, listing: &Listing<TextHit
 }
 
 fn row(page: &Page, names: &Names, hit: &TextHit) -> Markup {
-    let (name, word) = match hit.kind {
-        TextKind::Task => ("task", "Task of"),
-        TextKind::Post => ("talk", "Post of"),
-        TextKind::Memory => ("archive", "Memory by"),
-        TextKind::Message => ("agents", "Message of"),
+    let (name, words, by) = match hit.kind {
+        TextKind::Task => ("task", "Task", "of"),
+        TextKind::Post => ("talk", "Post", "of"),
+        TextKind::Memory => ("archive", "Memory", "by"),
+        TextKind::Message => ("agents", "Message", "of"),
+        TextKind::Summary => ("fold", "Summary in a conversation", "of"),
+        TextKind::Brief => ("overview", "Brief and client context", "by"),
+        TextKind::Blackboard => ("archive", "Blackboard", "last changed by"),
+        TextKind::Fact => ("agents", "Fact", "about"),
     };
     html! {
         li data-at=(hit.at.to_rfc3339()) {
             header {
-                a href=(place(hit)) { (icon(name)) (word) " " bdi { (hit.author) } }
-                span.faint { "in " (names.group(&hit.campaign_id.to_string())) }
+                a href=(place(hit)) { (icon(name)) (words) @if !hit.author.is_empty() { " " (by) " " bdi { (hit.author) } } }
+                @if let Some(campaign) = hit.campaign_id { span.faint { "in " (names.campaign(campaign)) } }
                 span.end { (page.view.time(hit.at)) }
             }
             p.snippet dir="auto" { @for SnippetPart { text, is_match } in &hit.snippet { @if *is_match { mark { (text) } } @else { (text) } } }
@@ -152,15 +157,18 @@ fn row(page: &Page, names: &Names, hit: &TextHit) -> Markup {
 
 /// Returns the address of the text: the post on its board, the message in its transcript.
 fn place(hit: &TextHit) -> String {
-    let campaign = hit.campaign_id;
-    match (hit.kind, hit.session_id, hit.seq) {
-        (TextKind::Message, Some(session), Some(seq)) => {
+    let campaign = |rest: &str| format!("/campaigns/{}{rest}", hit.campaign_id.unwrap_or_default());
+    let seq = hit.seq.unwrap_or_default();
+    match (hit.kind, hit.session_id) {
+        (TextKind::Message, Some(session)) => {
             format!("/sessions/{session}?cursor={}#m{seq}", seq - 1)
         }
-        (TextKind::Post, _, Some(seq)) => {
-            format!("/campaigns/{campaign}?cursor={}#p{seq}", seq + 1)
-        }
-        (TextKind::Memory, ..) => format!("/campaigns/{campaign}?part=memory&item={}", hit.id),
+        (TextKind::Summary, Some(session)) => format!("/sessions/{session}/compactions/{seq}"),
+        (TextKind::Post, _) => campaign(&format!("?cursor={}#p{seq}", seq + 1)),
+        (TextKind::Memory, _) => campaign(&format!("?part=memory&item={}", hit.id)),
+        (TextKind::Brief, _) => campaign("?part=brief"),
+        (TextKind::Blackboard, _) => campaign("?part=blackboard"),
+        (TextKind::Fact, _) => users::address(&hit.author),
         _ => format!("/tasks/{}", hit.id),
     }
 }
@@ -171,6 +179,10 @@ fn many(kind: TextKind) -> &'static str {
         TextKind::Post => "posts",
         TextKind::Memory => "memory",
         TextKind::Message => "transcripts",
+        TextKind::Summary => "summaries",
+        TextKind::Brief => "briefs and client contexts",
+        TextKind::Blackboard => "blackboards",
+        TextKind::Fact => "facts about users",
     }
 }
 
@@ -186,7 +198,7 @@ mod tests {
         let hit = |kind, session_id, seq| TextHit {
             kind,
             id,
-            campaign_id: Uuid::from_u128(8),
+            campaign_id: Some(Uuid::from_u128(8)),
             author: "planner".into(),
             at: chrono::DateTime::UNIX_EPOCH,
             snippet: Vec::new(),
@@ -199,5 +211,10 @@ mod tests {
         let post = place(&hit(TextKind::Post, None, Some(3)));
         assert_eq!(post, format!("/campaigns/{campaign}?cursor=4#p3"));
         assert_eq!(place(&hit(TextKind::Task, Some(id), None)), format!("/tasks/{id}"));
+        let summary = place(&hit(TextKind::Summary, Some(id), Some(2)));
+        assert_eq!(summary, format!("/sessions/{id}/compactions/2"));
+        let blackboard = place(&hit(TextKind::Blackboard, None, Some(4)));
+        assert_eq!(blackboard, format!("/campaigns/{campaign}?part=blackboard"));
+        assert_eq!(place(&hit(TextKind::Fact, None, None)), "/users?name=planner");
     }
 }

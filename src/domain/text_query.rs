@@ -55,7 +55,7 @@ pub struct Span {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextRow {
     pub id: Uuid,
-    pub campaign_id: Uuid,
+    pub campaign_id: Option<Uuid>,
     pub author: String,
     pub at: DateTime<Utc>,
     /// With marks around the matches.
@@ -76,24 +76,32 @@ pub enum TextKind {
     Memory,
     /// An answer, or the result of a tool.
     Message,
+    /// The summary of a compaction.
+    Summary,
+    /// The brief and the client context of a campaign.
+    Brief,
+    Blackboard,
+    /// A fact about a user.
+    Fact,
 }
 
 /// A text that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TextHit {
     pub kind: TextKind,
-    /// Id of the task, the post, the item or the message.
+    /// Id of the task, the post, the item, the fact or the message; of the session for a summary, of the campaign for a brief or a blackboard.
     pub id: Uuid,
-    pub campaign_id: Uuid,
-    /// The agent of a task or a message; the sender or author of the others.
+    /// Null for a fact that was stated outside of campaigns.
+    pub campaign_id: Option<Uuid>,
+    /// The agent of a task, a message or a summary; the user that a fact is about; the sender or author of the others. Empty if no author is known.
     pub author: String,
     /// When it was written; of a task: when it was added.
     pub at: DateTime<Utc>,
     /// The passages that match.
     pub snippet: Vec<SnippetPart>,
-    /// The session of a message.
+    /// The session of a message or a summary.
     pub session_id: Option<Uuid>,
-    /// The place of a message in its transcript, or of a post on its board.
+    /// The place of a message in its transcript, or of a post on its board; the generation of a summary; the version of a brief or a blackboard.
     pub seq: Option<i64>,
 }
 
@@ -105,7 +113,16 @@ pub struct SnippetPart {
 }
 
 impl TextKind {
-    pub const ALL: [Self; 4] = [Self::Task, Self::Post, Self::Memory, Self::Message];
+    pub const ALL: [Self; 8] = [
+        Self::Task,
+        Self::Post,
+        Self::Memory,
+        Self::Message,
+        Self::Summary,
+        Self::Brief,
+        Self::Blackboard,
+        Self::Fact,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -113,6 +130,10 @@ impl TextKind {
             Self::Post => "post",
             Self::Memory => "memory",
             Self::Message => "message",
+            Self::Summary => "summary",
+            Self::Brief => "brief",
+            Self::Blackboard => "blackboard",
+            Self::Fact => "fact",
         }
     }
 }

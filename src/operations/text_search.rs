@@ -16,7 +16,8 @@ use crate::domain::{
 const FUTURE: TimeDelta = TimeDelta::weeks(520);
 
 /// Searches the texts of all campaigns, the newest first: prompts and results of tasks, posts, valid items of the memory, results of tools,
-/// answers before a tool and interrupted ones. Other answers are found as the results of their tasks.
+/// answers before a tool and interrupted ones, summaries of compactions, current briefs with client contexts, current blackboards, and valid
+/// facts about users. Other answers are found as the results of their tasks. Keys that are bound to campaigns find no facts.
 ///
 /// Words of four letters or more also find longer words that begin with them. Of a text, the first 65,536 characters are searched; of open
 /// tasks the newest 1,000, and as many of the tasks that ended in the last minutes and are not in the index yet. If more than 10,000 texts

@@ -56,6 +56,8 @@ impl Operation for ShowTurn {
     async fn run(self, call: &Call) -> Result<Detail, Refusal> {
         let mut transaction = call.begin_read().await?;
         let id = turns::find_session(&mut transaction, self.id, self.number).await?;
-        Ok(turns::detail(&mut transaction, id, self.number).await?)
+        let catalogue = call.catalogue()?;
+        let lead = catalogue.lead().map(AsRef::as_ref);
+        Ok(turns::detail(&mut transaction, id, self.number, lead).await?)
     }
 }

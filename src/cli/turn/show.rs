@@ -46,6 +46,14 @@ pub(super) fn format_turn(detail: &Detail, catalogue: &Catalogue) -> String {
         };
         text.push_str(&format!("\n{why}\n"));
     }
+    let hidden = detail.hidden_posts.iter();
+    let hidden =
+        hidden.map(|it| format!("{} ({} to {})", it.seq, it.sender, it.audience.join(", ")));
+    let hidden: Vec<String> = hidden.collect();
+    if !hidden.is_empty() {
+        let sentence = format!("Posts to others, not in the context: {}.", hidden.join("; "));
+        text.push_str(&format!("\n{}", format_wrapped("", &sentence)));
+    }
     let mut earlier: Option<&CallContext> = None;
     for context in contexts {
         text.push_str(&format!("\n{}", format_context(context, earlier)));

@@ -25,6 +25,30 @@ function entry(button) {
   return item;
 }
 
+// The command below a form does the same as the form: it follows the fields that have a flag. An empty flag is a value by its place.
+function withFlag(command, field) {
+  const { flag, flagIfEmpty } = field.dataset;
+  const isSwitch = field.type === "checkbox";
+  const words = isSwitch ? [flag] : [flag, shellWord(field.value.trim())].filter(Boolean);
+  const isGiven = isSwitch ? field.checked : field.value.trim() !== "";
+  const given = isGiven ? ` ${words.join(" ")}` : flagIfEmpty ? ` ${flagIfEmpty}` : "";
+  const present = flag ? command.match(` ${flag} ('[^']*'|[^ ]+)`) : null;
+  return present ? command.replace(present[0], () => given) : command + given;
+}
+
+function shellWord(text) {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+export function followFields() {
+  document.addEventListener("input", ({ target }) => {
+    const form = target.closest("form");
+    const shown = form?.querySelector("[data-command]");
+    if (!shown) return;
+    shown.textContent = [...form.querySelectorAll("[data-flag]")].reduce(withFlag, shown.dataset.command);
+  });
+}
+
 export function offerActions() {
   const list = document.getElementById("page-actions");
   const input = document.getElementById("q");

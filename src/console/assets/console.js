@@ -1,5 +1,5 @@
 // Everything here is an addition: each page can be read, and each form works, without a script.
-import { offerActions } from "./actions.js";
+import { followFields, offerActions } from "./actions.js";
 import { listenToKeys } from "./keys.js";
 import { followChanges } from "./live.js";
 import { offerNotifications } from "./notices.js";
@@ -49,5 +49,6 @@ followChanges();
 offerNotifications();
 followSelection();
 offerActions();
+followFields();
 markVisits();
 root.dataset.ready = "";

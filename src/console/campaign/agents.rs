@@ -58,7 +58,7 @@ fn actions(page: &Page, campaign: Uuid, n: usize, it: &AgentOverview, is_busy: b
     let [pause_id, interrupt_id, reset_id] = &ids;
     let reason = |id: &str, words: &str| {
         let id = format!("{id}-reason");
-        html! { div.field { label for=(id) { (words) } input id=(id) name="reason" maxlength="300"; } }
+        html! { div.field { label for=(id) { (words) } input id=(id) name="reason" data-flag="--reason" maxlength="300"; } }
     };
     let resume = Action::of::<ResumeAgent>("Resume", "", &fields, &here).class("btn slim");
     let pause = Confirmation {

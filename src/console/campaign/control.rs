@@ -22,7 +22,7 @@ pub(super) fn show(page: &Page, campaign: Uuid, status: Status) -> Markup {
         id: "confirm-pause",
         heading: "Pause this campaign",
         consequences: html! { p { "No further turn starts. Turns that run go on to their end; tasks can still be added." } },
-        fields: html! { div.field { label for="pause-reason" { "Reason, shown with each waiting task" } input #pause-reason name="reason" maxlength="300"; } },
+        fields: html! { div.field { label for="pause-reason" { "Reason, shown with each waiting task" } input #pause-reason name="reason" data-flag="--reason" maxlength="300"; } },
         command: format!("dalsegno campaign pause {given}"),
     };
     let close = Confirmation {
@@ -39,7 +39,7 @@ pub(super) fn show(page: &Page, campaign: Uuid, status: Status) -> Markup {
         id: "confirm-erase",
         heading: "Erase this campaign",
         consequences: html! { p { "A worker deletes its conversations, prompts, results, board, memory and brief for good. Its costs and a signed receipt stay. It cannot be undone." } },
-        fields: html! { div.field { label for="erase-reason" { "Reason; it stays in the receipt, so it must not name what is erased" } input #erase-reason name="reason" required maxlength="300"; } },
+        fields: html! { div.field { label for="erase-reason" { "Reason; it stays in the receipt, so it must not name what is erased" } input #erase-reason name="reason" data-flag="--reason" required maxlength="300"; } },
         command: format!("dalsegno campaign erase {given} --yes"),
     };
     let (view, caller) = (&page.view, &page.caller);

@@ -6,7 +6,8 @@ use uuid::Uuid;
 use crate::{
     console::{
         page::Page,
-        parts::{Action, Tone, empty, next_page, place, section, url_text, wide},
+        parts::{Action, Tone, empty, next_page, place, section, wide},
+        users,
     },
     domain::facts::{CampaignUser, Extraction, Outcome},
     operations::{ListExtractions, PutCampaignUser, Refusal, ShowCampaignUser},
@@ -41,7 +42,7 @@ fn of(page: &Page, campaign: Uuid, user: Option<&CampaignUser>) -> Markup {
     };
     html! {
         @match user {
-            Some(it) => p.small { "The campaign works for " a href={ "/users?name=" (url_text(&it.user)) } { bdi { (it.user) } } ". Requests since " (page.view.time(it.since)) " are read for facts about them." },
+            Some(it) => p.small { "The campaign works for " a href=(users::address(&it.user)) { bdi { (it.user) } } ". Requests since " (page.view.time(it.since)) " are read for facts about them." },
             None => (empty("The campaign works for no user in particular, so no facts are read from its conversations.", &format!("dalsegno memory facts user --campaign {campaign} ann@example.org"))),
         }
         @if put.is_allowed(&page.caller) { div.after { (put.form(&page.view, &form)) } }

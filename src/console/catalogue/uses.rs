@@ -34,7 +34,7 @@ pub(super) fn actions(page: &Page, file: &SourceFile) -> Markup {
         id: "pause-everywhere",
         heading: "Pause this agent in all campaigns",
         consequences: html! { p { "No further turn of it starts, in present and future campaigns. Turns that run go on; new tasks wait." } },
-        fields: html! { div.field { label for="pause-reason" { "Reason, shown with each waiting task" } input #pause-reason name="reason" maxlength="300"; } },
+        fields: html! { div.field { label for="pause-reason" { "Reason, shown with each waiting task" } input #pause-reason name="reason" data-flag="--reason" maxlength="300"; } },
         command: format!("dalsegno agent pause {} --everywhere", file.name),
     };
     match file.kind {

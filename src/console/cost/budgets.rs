@@ -23,6 +23,8 @@ use crate::{
 };
 
 const HERE: &str = "/cost/budgets";
+const HARD_FLAGS: [&str; 2] = ["--money", "--tokens"];
+const SOFT_FLAGS: [&str; 2] = ["--warn-money", "--warn-tokens"];
 
 #[derive(Debug, Deserialize)]
 pub(in crate::console) struct BudgetQuery {
@@ -233,16 +235,16 @@ fn forms(page: &Page, place: usize, budget: &OwnedBudget) -> Markup {
         id: &hard_id,
         heading: &hard_words,
         consequences: html! { (state) p { "Tasks that wait and fit now continue. An empty field removes that limit; a budget without any limit ends." } },
-        fields: html! { (limits(page, &hard_id, "", budget.limit)) (on_limit(&hard_id, budget.on_limit)) },
-        command: command(&named, ["--money", "--tokens"], budget.limit),
+        fields: html! { (limits(page, &hard_id, "", HARD_FLAGS, budget.limit)) (on_limit(&hard_id, budget.on_limit)) },
+        command: command(&named, HARD_FLAGS, budget.limit),
     };
     let soft = Confirmation {
         action: action("Warning"),
         id: &soft_id,
         heading: &soft_words,
         consequences: html! { (state) p { "A warning is written once when spending reaches it. Nothing stops." } },
-        fields: limits(page, &soft_id, "soft_", budget.soft),
-        command: command(&named, ["--warn-money", "--warn-tokens"], budget.soft),
+        fields: limits(page, &soft_id, "soft_", SOFT_FLAGS, budget.soft),
+        command: command(&named, SOFT_FLAGS, budget.soft),
     };
     html! { (hard.button(&page.view, &page.caller)) (soft.button(&page.view, &page.caller)) }
 }
@@ -265,7 +267,7 @@ fn command(named: &str, [money, tokens]: [&str; 2], limit: Limit) -> String {
     let money = limit.micros.map(|micros| format!(" {money} {}", format_money(micros)));
     let tokens = limit.tokens.map(|n| format!(" {tokens} {n}"));
     let flags = format!("{}{}", money.unwrap_or_default(), tokens.unwrap_or_default());
-    format!("dalsegno budget set {named}{}", if flags.is_empty() { " --help" } else { &flags })
+    format!("dalsegno budget set {named}{flags}")
 }
 
 /// The form for a budget that does not exist yet.
@@ -276,23 +278,34 @@ fn new(page: &Page) -> Markup {
         heading: "Limit an agent, a user or the day",
         consequences: html! { p { "It begins with what the ledger has: of the agent, of the user's campaigns, or of today. Campaigns have their budget on their page." } },
         fields: html! {
-            div.field { label for="budget-owner" { "Limit for" } select #budget-owner name="owner" { option value="day" { "each day" } option value="agent" { "an agent" } option value="user" { "a user" } } }
-            div.field { label for="budget-key" { "Name of the agent or the user; empty for a day" } input #budget-key name="key" autocomplete="off" maxlength="64"; }
-            (limits(page, "new-budget", "", Limit::default()))
+            div.field { label for="budget-owner" { "Limit for" } select #budget-owner name="owner" data-flag="" { option value="day" { "each day" } option value="agent" { "an agent" } option value="user" { "a user" } } }
+            div.field { label for="budget-key" { "Name of the agent or the user; empty for a day" } input #budget-key name="key" data-flag="" autocomplete="off" maxlength="64"; }
+            (limits(page, "new-budget", "", HARD_FLAGS, Limit::default()))
             (on_limit("new-budget", OnLimit::Wait))
         },
-        command: "dalsegno budget set agent copywriter --money 5".to_owned(),
+        command: "dalsegno budget set".to_owned(),
     };
     new.button(&page.view, &page.caller)
 }
 
-fn limits(page: &Page, of: &str, prefix: &str, limit: Limit) -> Markup {
+fn limits(
+    page: &Page,
+    of: &str,
+    prefix: &str,
+    [money_flag, tokens_flag]: [&str; 2],
+    limit: Limit,
+) -> Markup {
     let (money_id, tokens_id) = (format!("{of}-money"), format!("{of}-tokens"));
     let (money, tokens) = (format!("money:{prefix}micros"), format!("number:{prefix}tokens"));
     html! {
-        div.field { label for=(money_id) { "Money in " (page.view.currency()) } input id=(money_id) name=(money) inputmode="decimal" pattern="[0-9]+([.,][0-9]{1,6})?" title="An amount such as 12.50" placeholder="no limit" autocomplete="off" value=[limit.micros.map(format_money)]; }
-        div.field { label for=(tokens_id) { "Tokens" } input id=(tokens_id) name=(tokens) inputmode="numeric" pattern="[0-9]+" title="A whole number" placeholder="no limit" autocomplete="off" value=[limit.tokens]; }
+        div.field { label for=(money_id) { "Money in " (page.view.currency()) } input id=(money_id) name=(money) data-flag=(money_flag) data-flag-if-empty=[limit.micros.map(|_| without(money_flag))] inputmode="decimal" pattern="[0-9]+([.,][0-9]{1,6})?" title="An amount such as 12.50" placeholder="no limit" autocomplete="off" value=[limit.micros.map(format_money)]; }
+        div.field { label for=(tokens_id) { "Tokens" } input id=(tokens_id) name=(tokens) data-flag=(tokens_flag) data-flag-if-empty=[limit.tokens.map(|_| without(tokens_flag))] inputmode="numeric" pattern="[0-9]+" title="A whole number" placeholder="no limit" autocomplete="off" value=[limit.tokens]; }
     }
+}
+
+/// Returns the flag that removes a limit.
+fn without(flag: &str) -> String {
+    format!("--no-{}", flag.trim_start_matches("--"))
 }
 
 fn on_limit(of: &str, on_limit: OnLimit) -> Markup {
@@ -300,7 +313,7 @@ fn on_limit(of: &str, on_limit: OnLimit) -> Markup {
     html! {
         div.field {
             label for=(given) { "Tasks at the limit" }
-            select id=(given) name="on_limit" {
+            select id=(given) name="on_limit" data-flag="--on-limit" {
                 option value="wait" selected[on_limit == OnLimit::Wait] { "wait until there is space" }
                 option value="fail" selected[on_limit == OnLimit::Fail] { "fail" }
             }

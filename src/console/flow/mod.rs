@@ -213,7 +213,7 @@ fn actions(page: &Page, flow: &Flow, steps: &[StepTask]) -> Markup {
         id: "retry-flow",
         heading: "Run a step again",
         consequences: html! { p { "The tasks of the step run again, and all that depend on them. Those that have not ended are cancelled first." } },
-        fields: html! { div.field { label for="retry-from" { "Step" } select #retry-from name="from" { @for name in names(steps) { option value=(name) selected[Some(name) == first] { (name) } } } } },
+        fields: html! { div.field { label for="retry-from" { "Step" } select #retry-from name="from" data-flag="--from" { @for name in names(steps) { option value=(name) selected[Some(name) == first] { (name) } } } } },
         command: format!("dalsegno flow retry {given} --from {}", first.unwrap_or("STEP")),
     };
     let cancel = Confirmation {
@@ -221,7 +221,7 @@ fn actions(page: &Page, flow: &Flow, steps: &[StepTask]) -> Markup {
         id: "cancel-flow",
         heading: "Cancel this flow",
         consequences: html! { p { "Waiting tasks end at once, running ones through their workers." } },
-        fields: html! { div.field { label for="flow-reason" { "Reason, shown with the tasks" } input #flow-reason name="reason" maxlength="300"; } },
+        fields: html! { div.field { label for="flow-reason" { "Reason, shown with the tasks" } input #flow-reason name="reason" data-flag="--reason" maxlength="300"; } },
         command: format!("dalsegno flow cancel {given}"),
     };
     html! {

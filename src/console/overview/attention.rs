@@ -182,9 +182,9 @@ fn page_of(item: &Attention) -> Option<(&'static str, String)> {
     let subject = url_text(&item.subject);
     Some(match (item.kind, item.campaign_id) {
         (Kind::FailedTask, _) => ("Details", format!("/tasks/{subject}")),
-        (Kind::SpentTaskBudget, _) => ("Raise the limit", format!("/tasks/{subject}")),
+        (Kind::SpentTaskBudget, _) => ("Raise the limit", format!("/tasks/{subject}#task-limit")),
         (Kind::SpentBudget, Some(campaign)) => {
-            ("Raise the limit", format!("/campaigns/{campaign}"))
+            ("Raise the limit", format!("/campaigns/{campaign}#limit"))
         }
         (Kind::SpentBudget, None) => ("Raise the limit", "/cost/budgets".to_owned()),
         (Kind::BusyModel, _) => ("Its tasks", "/work/jobs?waits_for=snooze".to_owned()),

@@ -200,8 +200,8 @@ fn queue(turns: Option<(&QueueView, WaitSums)>) -> Markup {
         share("Ready", sums.ready, "p3"),
         share("Behind another of its conversation", sums.behind, "p5"),
         share("Later, for a limit or for a signal", sums.later, "p2"),
-        share("Paused", sums.paused, "p7"),
-        share("Held, or in a held lane", sums.held, "p6"),
+        share("Queue or campaign paused", sums.paused, "p7"),
+        share("Held, with its lane, or by the pause of an agent", sums.held, "p6"),
     ];
     let n_waiting = queue.ready + queue.blocked + queue.scheduled + queue.held;
     let body = html! {

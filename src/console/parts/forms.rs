@@ -57,7 +57,7 @@ pub(in crate::console) struct Confirmation<'a> {
     pub(in crate::console) id: &'a str,
     pub(in crate::console) heading: &'a str,
     pub(in crate::console) consequences: Markup,
-    /// Further fields.
+    /// Further fields. The command follows those with a `data-flag`.
     pub(in crate::console) fields: Markup,
     /// The same as a command.
     pub(in crate::console) command: String,
@@ -118,7 +118,7 @@ impl Confirmation<'_> {
                 button.btn.primary { (self.heading) }
                 button.btn.quiet type="button" popovertarget=(self.id) popovertargetaction="hide" { "Close" }
             }
-            pre."code wrap" { (self.command) }
+            pre."code wrap" data-command=(self.command) { (self.command) }
         };
         html! {
             button class=(action.class) popovertarget=(self.id) { @if !action.icon.is_empty() { (icon(action.icon)) } (action.words) "…" }

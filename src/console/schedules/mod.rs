@@ -169,7 +169,7 @@ fn actions(page: &Page, n: usize, schedule: &Schedule) -> Markup {
         id: &pause_id,
         heading: "Pause this schedule",
         consequences: html! { p { "Its moments are skipped until it is resumed. They are not caught up." } },
-        fields: html! { div.field { label for=(reason_id) { "Reason, shown while it is paused" } input id=(reason_id) name="reason" maxlength="300"; } },
+        fields: html! { div.field { label for=(reason_id) { "Reason, shown while it is paused" } input id=(reason_id) name="reason" data-flag="--reason" maxlength="300"; } },
         command: format!("dalsegno schedule pause {name}"),
     };
     let remove_id = format!("remove-{n}");

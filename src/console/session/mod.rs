@@ -159,7 +159,7 @@ fn actions(page: &Page, detail: &Detail) -> Markup {
         id: "confirm-fork",
         heading: "Fork this conversation",
         consequences: html! { p { "A new instance of the agent goes on from here with the same messages. Both conversations continue independently." } },
-        fields: html! { div.field { label for="fork-instance" { "Name of the new instance; empty for the next free number" } input #fork-instance name="instance" maxlength="40"; } },
+        fields: html! { div.field { label for="fork-instance" { "Name of the new instance; empty for the next free number" } input #fork-instance name="instance" data-flag="--as" maxlength="40"; } },
         command: format!("dalsegno session fork {given}"),
     };
     let reset = Confirmation {
@@ -167,7 +167,7 @@ fn actions(page: &Page, detail: &Detail) -> Markup {
         id: "confirm-reset",
         heading: "Reset this conversation",
         consequences: html! { p { "The next turn begins a new session. The transcript stays, and the model is told that it was reset." } },
-        fields: html! { label.small { input type="checkbox" name="fresh" value="true"; " Begin without any earlier message" } },
+        fields: html! { label.small { input type="checkbox" name="fresh" data-flag="--fresh" value="true"; " Begin without any earlier message" } },
         command: format!("dalsegno session reset {given}"),
     };
     let interrupt = Confirmation {
@@ -175,7 +175,7 @@ fn actions(page: &Page, detail: &Detail) -> Markup {
         id: "confirm-interrupt",
         heading: "Interrupt the running turn",
         consequences: html! { p { "The turn stops now; what has arrived is kept. Its task is cancelled." } },
-        fields: html! { div.field { label for="interrupt-reason" { "Reason" } input #interrupt-reason name="reason" maxlength="300"; } },
+        fields: html! { div.field { label for="interrupt-reason" { "Reason" } input #interrupt-reason name="reason" data-flag="--reason" maxlength="300"; } },
         command: format!("dalsegno session interrupt {given}"),
     };
     html! {

@@ -128,7 +128,7 @@ fn head(page: &Page, detail: &Detail, name: &str) -> Markup {
         id: "confirm-cancel",
         heading: "Cancel this task",
         consequences: html! { p { "A waiting task ends at once, a running one through its worker; the part of the answer that has arrived is kept. Tasks that depend on it are cancelled, too." } },
-        fields: html! { div.field { label for="reason" { "Reason, for those who depend on it" } input #reason name="reason" maxlength="300"; } },
+        fields: html! { div.field { label for="reason" { "Reason, for those who depend on it" } input #reason name="reason" data-flag="--reason" maxlength="300"; } },
         command: format!("dalsegno task cancel {given}"),
     };
     let has_ended = !matches!(task.state, State::Queued | State::Running);
@@ -162,7 +162,7 @@ fn priority(page: &Page, detail: &Detail) -> Markup {
         id: "change-priority",
         heading: "Change the priority",
         consequences: html! { p { "Waiting tasks of all conversations start in the order of their priority: 0 is the most urgent, 100 the default. Tasks of one conversation keep their order. Retries keep the priority." } },
-        fields: html! { div.field { label for="priority" { "Priority, 0 to 32767" } input #priority name="priority" type="number" min="0" max="32767" required value=(detail.priority); } },
+        fields: html! { div.field { label for="priority" { "Priority, 0 to 32767" } input #priority name="priority" data-flag=(given) type="number" min="0" max="32767" required value=(detail.priority); } },
         command: format!("dalsegno task priority {given} {}", detail.priority),
     };
     change.button(&page.view, &page.caller)

@@ -61,8 +61,9 @@ fn stretches(view: &View, detail: &Detail, runs: &JobRuns) -> Vec<Stretch> {
         if turn.started_at - at > SHORTEST_WAIT || at == task.created_at {
             all.push(wait(detail, at, turn.started_at, false));
         }
-        all.push(attempt(view, turn, runs));
-        at = turn.ended_at.unwrap_or(view.now);
+        let worked = attempt(view, turn, runs);
+        at = worked.end;
+        all.push(worked);
     }
     match task.state {
         State::Queued => all.push(wait(detail, at, view.now, true)),
@@ -102,7 +103,7 @@ fn attempt(view: &View, turn: &Turn, runs: &JobRuns) -> Stretch {
     };
     Stretch {
         begin: turn.started_at,
-        end: turn.ended_at.unwrap_or(view.now),
+        end: runs.lost_at(turn).or(turn.ended_at).unwrap_or(view.now),
         tone,
         word,
         what,

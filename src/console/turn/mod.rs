@@ -26,6 +26,7 @@ use crate::{
     domain::{
         manifests::{CallContext, Part},
         memory,
+        posts::HiddenPost,
         turns::{Detail, State, Turn},
     },
     operations::{ListMemory, MAX_LIMIT, Refusal, ShowSession, ShowTurn},
@@ -100,6 +101,7 @@ pub(super) async fn show(
                 (side_call)
                 @if let Some(context) = context { (manifest(context, &detail.contexts, &here, (given, campaign), &titles)) }
                 @else { (section("Context", &html! {}, &empty(no_context(turn), &format!("dalsegno turn show {given} {number}")))) }
+                (hidden_posts(&detail.hidden_posts, campaign))
                 (request)
                 @if let Some(calls) = &calls { (reruns::table(&page, calls).await?) }
             }
@@ -202,6 +204,17 @@ fn manifest(
         }
     };
     section("Context", &end, &body)
+}
+
+/// Lists the posts that the context lacks because they are addressed to others.
+fn hidden_posts(posts: &[HiddenPost], campaign: Uuid) -> Markup {
+    let row = |post: &HiddenPost| {
+        let target = format!("/campaigns/{campaign}?cursor={}#p{}", post.seq + 1, post.seq);
+        html! { li { a href=(target) { "post " (post.seq) } " from " bdi { (post.sender) } " to " bdi { (post.audience.join(", ")) } } }
+    };
+    let end = html! { "not in the context" };
+    let list = html! { ul.rows { @for post in posts { (row(post)) } } };
+    html! { @if !posts.is_empty() { (section("Posts to others", &end, &list)) } }
 }
 
 /// Loads the titles of the edicts of a context, by their ids.

@@ -90,11 +90,11 @@ pub(super) async fn form(
             (budget(page, campaign).await?)
         },
         fields: html! {
-            div.field { label for="rerun-times" { "Number of reruns, up to 20" } input #rerun-times name="times" type="number" min="1" max="20" value="1"; }
-            div.field { label for="rerun-model" { "Another model of the same provider; empty for the same one" } input #rerun-model name="model" maxlength="200"; }
+            div.field { label for="rerun-times" { "Number of reruns, up to 20" } input #rerun-times name="times" data-flag="--times" type="number" min="1" max="20" value="1"; }
+            div.field { label for="rerun-model" { "Another model of the same provider; empty for the same one" } input #rerun-model name="model" data-flag="--model" maxlength="200"; }
             @match fixed {
                 Some(reason) => p."small soft" { "The temperature cannot be set: " (coded(reason)) "." },
-                None => div.field { label for="rerun-temperature" { "Temperature; empty for that of the call" } input #rerun-temperature name="temperature" type="number" min="0" max="2" step="0.1"; },
+                None => div.field { label for="rerun-temperature" { "Temperature; empty for that of the call" } input #rerun-temperature name="temperature" data-flag="--temperature" type="number" min="0" max="2" step="0.1"; },
             }
         },
         command: format!("dalsegno turn rerun {given} --turn {number} --call {call}"),

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::here;
+use super::address;
 use crate::{
     console::{
         page::Page,
@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(super) fn forget(page: &Page, name: &str) -> Markup {
-    let (then, fields) = (here(name), [("name", name)]);
+    let (then, fields) = (address(name), [("name", name)]);
     let forget = Confirmation {
         action: Action::of::<ForgetUser>("Forget", "", &fields, &then).class("btn danger"),
         id: "confirm-forget",
@@ -26,7 +26,7 @@ pub(super) fn forget(page: &Page, name: &str) -> Markup {
 }
 
 pub(super) fn state(page: &Page, name: &str) -> Markup {
-    let (then, fields) = (here(name), [("name", name)]);
+    let (then, fields) = (address(name), [("name", name)]);
     let state = Action::of::<StateFact>("State", "", &fields, &then);
     if !state.is_allowed(&page.caller) {
         return html! {};
@@ -42,7 +42,7 @@ pub(super) fn state(page: &Page, name: &str) -> Markup {
 }
 
 pub(super) fn change(page: &Page, fact: &Fact) -> Markup {
-    let (then, given) = (here(&fact.user), fact.id.to_string());
+    let (then, given) = (address(&fact.user), fact.id.to_string());
     let fields = [("name", fact.user.as_str()), ("fact", given.as_str())];
     let edit = Action::of::<EditFact>("Edit", "", &fields, &then);
     let revoke = Confirmation {

@@ -43,6 +43,11 @@ pub(super) struct PageQuery {
     cursor: Option<Uuid>,
 }
 
+/// Returns the address of the facts about a user.
+pub(super) fn address(user: &str) -> String {
+    format!("{HERE}?name={}", url_text(user))
+}
+
 pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
     let name = query.name.trim();
     let fact = optional("the id of a fact", &query.fact, |id| id.parse().ok())?;
@@ -101,17 +106,13 @@ async fn known(page: &Page) -> Result<Markup, Refusal> {
             tbody {
                 @for (name, costs) in &users {
                     @let calls = format!("/cost/calls?days={KNOWN_DAYS}&user={}", url_text(name));
-                    tr { td.fill { a href=(here(name)) { bdi { (name) } } } td.num { a href=(calls) { (costs.calls) } } td.num { (page.view.money(costs.cost_micros)) } }
+                    tr { td.fill { a href=(address(name)) { bdi { (name) } } } td.num { a href=(calls) { (costs.calls) } } td.num { (page.view.money(costs.cost_micros)) } }
                 }
             }
         }
     };
     let end = html! { "of campaigns with calls in the last " (KNOWN_DAYS) " days" };
     Ok(section("Known users", &end, &wide("Known users", &table)))
-}
-
-fn here(name: &str) -> String {
-    format!("{HERE}?name={}", url_text(name))
 }
 
 async fn facts(
@@ -149,8 +150,8 @@ async fn list(page: &Page, name: &str, query: &PageQuery) -> Result<Markup, Refu
         div {
             div.filters {
                 nav.choice aria-label="Facts" {
-                    a href=(here(name)) aria-current=[(!is_all).then_some("page")] { "Valid" }
-                    a href={ (here(name)) "&ended=true" } aria-current=[is_all.then_some("page")] { "With ended ones" }
+                    a href=(address(name)) aria-current=[(!is_all).then_some("page")] { "Valid" }
+                    a href={ (address(name)) "&ended=true" } aria-current=[is_all.then_some("page")] { "With ended ones" }
                 }
             }
             @if listing.items.is_empty() { (empty("No fact is known about this user.", &format!("dalsegno memory facts state {name} Diet \"Eats no meat.\""))) }
@@ -163,7 +164,7 @@ async fn list(page: &Page, name: &str, query: &PageQuery) -> Result<Markup, Refu
 async fn found(page: &Page, name: &str, words: &str) -> Result<Markup, Refusal> {
     let ask = SearchFacts { name: name.to_owned(), q: words.to_owned(), limit: Some(MAX_HITS) };
     let hits = page.caller.run(ask).await?.items;
-    let end = html! { (hits.len()) " · " a href=(here(name)) { "all facts" } };
+    let end = html! { (hits.len()) " · " a href=(address(name)) { "all facts" } };
     Ok(match hits.is_empty() {
         true => empty(
             "No valid fact has these words.",

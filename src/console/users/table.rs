@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::{actions, here};
+use super::{actions, address};
 use crate::{
     console::{
         page::Page,
@@ -25,7 +25,7 @@ fn row(page: &Page, fact: &Fact) -> Markup {
         tr.gone[!fact.is_current(page.view.now)] {
             td { (state(page, fact)) }
             td { bdi { (fact.attribute) } }
-            td.text { a href={ (here(&fact.user)) "&fact=" (fact.id) "#fact" } { bdi { (fact.text) } } }
+            td.text { a href={ (address(&fact.user)) "&fact=" (fact.id) "#fact" } { bdi { (fact.text) } } }
             td { (source(fact)) }
             td { (page.view.time(fact.valid_from)) }
         }
@@ -71,7 +71,7 @@ pub(super) fn one(page: &Page, fact: &Fact) -> Markup {
         ("Expires", html! { @if let Some(at) = fact.expires_at { (page.view.time(at)) } }),
         (
             "Ended by",
-            html! { @if let Some(next) = fact.replaced_by { a href={ (here(&fact.user)) "&fact=" (next) "#fact" } { "a later fact" } } },
+            html! { @if let Some(next) = fact.replaced_by { a href={ (address(&fact.user)) "&fact=" (next) "#fact" } { "a later fact" } } },
         ),
     ]);
     let body = html! {
@@ -79,6 +79,6 @@ pub(super) fn one(page: &Page, fact: &Fact) -> Markup {
         div.after { (rows) }
         @if fact.is_current(page.view.now) { (actions::change(page, fact)) }
     };
-    let end = html! { a href=(here(&fact.user)) { "all facts" } };
+    let end = html! { a href=(address(&fact.user)) { "all facts" } };
     html! { div #fact { (section("Fact", &end, &body)) } }
 }

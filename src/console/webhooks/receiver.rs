@@ -144,7 +144,7 @@ fn head(page: &Page, webhook: &Webhook, name: &str) -> Markup {
         id: "confirm-disable",
         heading: "Disable this webhook",
         consequences: html! { p { "Deliveries are held until it is enabled. They can be replayed then." } },
-        fields: html! { div.field { label for="reason" { "Reason, shown while it is disabled" } input #reason name="reason" maxlength="300"; } },
+        fields: html! { div.field { label for="reason" { "Reason, shown while it is disabled" } input #reason name="reason" data-flag="--reason" maxlength="300"; } },
         command: format!("dalsegno webhook disable {given}"),
     };
     let remove = Confirmation {

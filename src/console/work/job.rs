@@ -93,7 +93,7 @@ fn actions(page: &Page, detail: &JobDetail) -> Markup {
     let fields = [("id", given.as_str())];
     let retry = Action::of::<RetryJob>("Run now", "retry", &fields, &here);
     let release = Action::of::<ReleaseJob>("Release", "", &fields, &here);
-    let reason = |id: &str| html! { div.field { label for=(id) { "Reason" } input id=(id) name="reason" maxlength="300"; } };
+    let reason = |id: &str| html! { div.field { label for=(id) { "Reason" } input id=(id) name="reason" data-flag="--reason" maxlength="300"; } };
     let hold = Confirmation {
         action: Action::of::<HoldJob>("Hold", "held", &fields, &here),
         id: "confirm-hold",

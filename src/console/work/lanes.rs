@@ -163,7 +163,7 @@ fn actions(page: &Page, lane: &LaneView) -> Markup {
         id: "confirm-hold",
         heading: "Hold this lane",
         consequences: html! { p { "Its running job goes on. None of the others starts until the lane is released." } },
-        fields: html! { div.field { label for="reason" { "Reason" } input #reason name="reason" maxlength="300"; } },
+        fields: html! { div.field { label for="reason" { "Reason" } input #reason name="reason" data-flag="--reason" maxlength="300"; } },
         command: format!("dalsegno lane hold {}", lane.lane),
     };
     let release = Action::of::<ReleaseLane>("Release the lane", "", &fields, &here);

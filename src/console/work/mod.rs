@@ -74,7 +74,7 @@ fn head(page: &Page, name: &str, queue: Option<&QueueView>, sums: Option<WaitSum
         id: "confirm-pause",
         heading: "Pause this queue",
         consequences: html! { p { "Workers claim none of its jobs until it is resumed. Running jobs continue. New jobs are accepted and wait." } },
-        fields: html! { div.field { label for="reason" { "Reason, shown while it is paused" } input #reason name="reason" maxlength="300"; } },
+        fields: html! { div.field { label for="reason" { "Reason, shown while it is paused" } input #reason name="reason" data-flag="--reason" maxlength="300"; } },
         command: format!("dalsegno queue pause {name}"),
     };
     let resume = Action::of::<ResumeQueue>("Resume the queue", "", &fields, &here);

@@ -85,12 +85,13 @@ fn colour(reason: WaitReason) -> &'static str {
 pub(in crate::console) struct WaitSums {
     /// Jobs that a free slot takes.
     pub(in crate::console) ready: i64,
+    /// Jobs of a paused queue or campaign.
     pub(in crate::console) paused: i64,
     /// Jobs behind another one of their lane.
     pub(in crate::console) behind: i64,
     /// Jobs that wait for a time, a budget or a signal.
     pub(in crate::console) later: i64,
-    /// Jobs that are held one by one or with their lane.
+    /// Jobs that are held one by one, with their lane, or because their agent is paused.
     pub(in crate::console) held: i64,
     /// Since when the first of the ready jobs is ready.
     pub(in crate::console) ready_at: Option<DateTime<Utc>>,

@@ -220,9 +220,9 @@ const AGENT_KEYS: [KeyText; 38] = [
         "[reviewed-text]",
         "Flow templates that the agent may start with the tool `flows_start`. A task may set another list.",
     ),
-    KeyText::new("temperature", "that of the provider", "0.8", "Ollama only: temperature of the model."),
-    KeyText::new("top_p", "that of the provider", "0.9", "Ollama only: nucleus sampling of the model."),
-    KeyText::new("seed", "random", "42", "Ollama only: seed of the model."),
+    KeyText::new("temperature", "that of the provider", "0.8", "Ollama and endpoints: temperature of the model."),
+    KeyText::new("top_p", "that of the provider", "0.9", "Ollama and endpoints: nucleus sampling of the model."),
+    KeyText::new("seed", "random", "42", "Ollama and endpoints with chat completions: seed of the model."),
     KeyText::new("think", "that of the provider", "low", "Thinking of models that offer it: switched on or off, or with this effort."),
     KeyText::new(
         "task_budget",

@@ -10,13 +10,18 @@ use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{
-    StatementError, agent_pauses, campaigns,
+    StatementError,
+    agent_pauses::{self, Pause},
+    campaigns,
     class::{Class, Classify},
     credentials,
     tasks::{self, TaskLine},
     text::count,
 };
-use crate::queue::{self, admin};
+use crate::queue::{
+    self,
+    admin::{self, HeldCount},
+};
 
 /// Age up to which failed tasks are listed.
 const FAILED_WITHIN: TimeDelta = TimeDelta::days(7);
@@ -113,8 +118,15 @@ pub async fn list(
     let campaigns = of_campaigns(&mut *conn, campaigns).await?;
     let warnings = warnings::list(&mut *conn, &queues, &health, n_broken_files, now).await?;
     let failed = failed.into_iter().map(of_failed);
-    let queues = queues.iter().flat_map(|queue| [of_held(queue), of_paused(queue)]).flatten();
-    let pauses = pauses.iter().map(of_pause);
+    let reasons: Vec<String> = pauses.iter().map(Pause::hold_reason).collect();
+    let by_pauses = if reasons.is_empty() {
+        Vec::new()
+    } else {
+        admin::count_held(&mut *conn, &reasons).await?
+    };
+    let queues = queues.iter().flat_map(|queue| [of_held(queue, &by_pauses), of_paused(queue)]);
+    let queues = queues.flatten();
+    let pauses = pauses.iter().map(|pause| of_pause(pause, &by_pauses));
     let credentials = credentials.into_iter().filter_map(|credential| {
         let until = credential.paused_until?;
         let because = credential.why.unwrap_or_default();
@@ -171,11 +183,14 @@ fn of_failed(task: TaskLine) -> Attention {
     }
 }
 
-fn of_held(queue: &admin::QueueView) -> Option<Attention> {
-    let because = count(queue.held, "job of the queue is held", "jobs of the queue are held");
+/// Those that are held for the pause of an agent belong to that pause.
+fn of_held(queue: &admin::QueueView, by_pauses: &[HeldCount]) -> Option<Attention> {
+    let of_pauses = by_pauses.iter().filter(|it| it.queue == queue.queue).map(|it| it.jobs);
+    let n_held = queue.held - of_pauses.sum::<i64>();
+    let because = count(n_held, "job of the queue is held", "jobs of the queue are held");
     let command = format!("dalsegno job ls --state held --queue {}", queue.queue);
     let attention = Attention::of(Kind::HeldJobs, &queue.queue, because, command);
-    (queue.held > 0).then_some(Attention { count: Some(queue.held), ..attention })
+    (n_held > 0).then_some(Attention { count: Some(n_held), ..attention })
 }
 
 fn of_paused(queue: &admin::QueueView) -> Option<Attention> {
@@ -201,12 +216,19 @@ async fn of_campaigns(
     Ok(all)
 }
 
-fn of_pause(pause: &agent_pauses::Pause) -> Attention {
-    let because = format!("paused by {}: {}", pause.paused_by, pause.reason);
+fn of_pause(pause: &Pause, held: &[HeldCount]) -> Attention {
+    let reason = pause.hold_reason();
+    let n_held: i64 = held.iter().filter(|it| it.reason == reason).map(|it| it.jobs).sum();
+    let waiting = match n_held {
+        0 => String::new(),
+        n => format!("; {}", count(n, "task waits", "tasks wait")),
+    };
+    let because = format!("paused by {}: {}{waiting}", pause.paused_by, pause.reason);
     let command = pause.resume_command().trim_matches('`').to_owned();
     Attention {
         campaign_id: pause.campaign_id,
         since: Some(pause.paused_at),
+        count: Some(n_held),
         ..Attention::of(Kind::PausedAgent, &pause.agent, because, command)
     }
 }

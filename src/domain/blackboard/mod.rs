@@ -13,6 +13,7 @@ mod error;
 mod history;
 mod merge;
 mod size;
+mod texts;
 mod write;
 
 use chrono::{DateTime, Utc};
@@ -25,6 +26,7 @@ pub use self::{
     error::Error,
     history::{Entry, Kind, at_version, history, remove_some},
     size::MAX_BYTES,
+    texts::find_texts,
     write::{Change, ChangeAuthor, WriteOutcome, change},
 };
 pub use super::agents::{BlackboardGrants as Grants, BlackboardPath as Path, NoPath};

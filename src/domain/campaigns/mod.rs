@@ -3,6 +3,7 @@
 mod budget;
 mod error;
 mod experiments;
+mod texts;
 mod versions;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ pub use self::{
     experiments::{
         ExperimentBudget, charge_experiments, experiment_budget, lock_experiment_budget,
     },
+    texts::find_texts,
     versions::{
         CampaignVersion, Edit, EditOutcome, VersionSummary, add_first_version, edit, list_versions,
         remove_old_versions, remove_versions, version,

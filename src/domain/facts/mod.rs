@@ -30,6 +30,7 @@ mod remove;
 mod request;
 mod search;
 mod shown;
+mod texts;
 mod users;
 mod vectors;
 mod write;
@@ -54,6 +55,7 @@ pub use self::{
     request::{ExtractFacts, enqueue_reading, request, request_of_ended},
     search::{Hit, search},
     shown::{inherit_showings, record_showings},
+    texts::find_texts,
     users::{CampaignUser, check_name, lock_user_of, set_user, unset_user, user_of},
     vectors::{keep_vectors, list_without_vector},
     write::{WritingTurn, WrittenFact, write},

@@ -20,6 +20,7 @@ mod audience;
 mod chain;
 mod config;
 mod error;
+mod hidden;
 mod key;
 mod read;
 mod remove;
@@ -44,6 +45,7 @@ pub use self::{
     },
     config::Config,
     error::Error,
+    hidden::{HiddenPost, list_hidden},
     key::{Key, KeyedPost, find_by_key, keep_key, lock_key},
     read::{ListDirection, find, list_before, list_page},
     remove::remove_some,

@@ -1,7 +1,8 @@
-//! Search over the texts of all campaigns: tasks, posts, memory and transcripts, the newest first.
+//! Search over the texts of all campaigns: prompts and results, posts, memory, briefs, blackboards, facts and transcripts, the newest first.
 
 mod job;
 mod messages;
+mod summaries;
 
 use std::collections::HashSet;
 
@@ -9,9 +10,9 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 
 use super::{
-    StatementError,
+    StatementError, blackboard, campaigns,
     class::{Class, Classify},
-    memory, posts,
+    facts, memory, posts,
     search::{Question, is_plain},
     tasks, text,
     text_query::{Span, TextHit, TextKind, TextQuery, TextRow},
@@ -63,8 +64,13 @@ async fn of_kind(
     let mut rows = match kind {
         // A campaign has few items.
         TextKind::Memory => return memory::find_texts(conn, query, now).await,
+        // Facts about users belong to no campaign.
+        TextKind::Fact if query.within.is_some() => return Ok(Vec::new()),
+        TextKind::Fact => return facts::find_texts(conn, query, now).await,
+        // People write briefs.
+        TextKind::Brief if query.agent.is_some() => return Ok(Vec::new()),
         TextKind::Task => tasks::find_fresh_texts(&mut *conn, query, part_of(query.words)).await?,
-        TextKind::Post | TextKind::Message => Vec::new(),
+        _ => Vec::new(),
     };
     let n_fresh = rows.len();
     for span in Span::before(query.before, now) {
@@ -76,7 +82,10 @@ async fn of_kind(
             TextKind::Task => tasks::find_ended_texts(&mut *conn, query, &span).await?,
             TextKind::Post => posts::find_texts(&mut *conn, query, &span).await?,
             TextKind::Message => messages::find(&mut *conn, query, &span).await?,
-            TextKind::Memory => Vec::new(),
+            TextKind::Summary => summaries::find(&mut *conn, query, &span).await?,
+            TextKind::Brief => campaigns::find_texts(&mut *conn, query, &span).await?,
+            TextKind::Blackboard => blackboard::find_texts(&mut *conn, query, &span).await?,
+            TextKind::Memory | TextKind::Fact => Vec::new(),
         });
     }
     // A task may get its words between the two statements.

@@ -8,14 +8,20 @@ use uuid::Uuid;
 use super::{Error, Turn, find, of_session};
 use crate::{
     domain::{
+        StatementError,
+        agents::Agent,
         feed::{self, ToolRun},
         manifests::{self, CallContext},
         messages,
+        posts::{self, HiddenPost},
         sessions::{self, Session},
         usage::{self, LedgerCall},
     },
     queue::admin,
 };
+
+/// Most posts to others of a turn: the newest.
+const MAX_HIDDEN_POSTS: i64 = 20;
 
 /// A turn, with the agent and the model of its session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -49,6 +55,9 @@ pub struct Detail {
     pub ledger: Vec<LedgerCall>,
     /// The contexts of the calls for the answer, stored with the end of the turn. Empty while it runs, and if its worker was lost.
     pub contexts: Vec<CallContext>,
+    /// Posts since the turn before that the agent did not see, because they are addressed to others: the newest 20.
+    #[serde(default)]
+    pub hidden_posts: Vec<HiddenPost>,
 }
 
 impl ListedTurn {
@@ -75,10 +84,12 @@ pub async fn list(
     Ok(turns.into_iter().map(|turn| ListedTurn::of(turn, &session)).collect())
 }
 
+/// Reads a turn with its calls. The lead is the agent that sees all posts.
 pub async fn detail(
     conn: &mut PgConnection,
     session_id: Uuid,
     number: i32,
+    lead: Option<&Agent>,
 ) -> Result<Detail, Error> {
     let session = sessions::get(&mut *conn, session_id).await?;
     let turn = find(&mut *conn, session_id, number).await?;
@@ -86,7 +97,18 @@ pub async fn detail(
     let prompt = messages::find_prompt(&mut *conn, session_id, turn.task_id).await?;
     let runs = admin::runs_of(&mut *conn, turn.job_id).await?;
     let run = runs.into_iter().find(|run| run.lease == turn.lease);
+    let sees_all = lead.is_some_and(|it| it.name == session.agent && it.leads(&session.instance));
+    let board = if sees_all { None } else { board_of(&mut *conn, session_id, number).await? };
+    let reader = posts::reader(&session.agent, &session.instance);
+    let hidden_posts = match board {
+        Some(places) => {
+            let (campaign, limit) = (session.campaign_id, MAX_HIDDEN_POSTS);
+            posts::list_hidden(&mut *conn, campaign, &reader, places, limit).await?
+        }
+        None => Vec::new(),
+    };
     Ok(Detail {
+        hidden_posts,
         claimed_at: run.and_then(|run| run.started_at),
         tools: feed::tools_of_turn(&mut *conn, turn.task_id, number).await?,
         ledger: usage::of_turn(&mut *conn, session.campaign_id, session_id, number).await?,
@@ -95,4 +117,23 @@ pub async fn detail(
         prompt_turn: prompt.map(|prompt| prompt.turn),
         turn: ListedTurn::of(turn, &session),
     })
+}
+
+/// Returns the places on the board up to which the turn before, and this turn had seen it. None: the turn did not end with an answer.
+async fn board_of(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    number: i32,
+) -> Result<Option<(i64, i64)>, StatementError> {
+    let row = sqlx::query!(
+        r#"select t.board_cursor as "board_cursor!",
+                  coalesce((select max(e.board_cursor) from dalsegno.turns as e where e.session_id = $1 and e.number < $2), 0) as "earlier!"
+             from dalsegno.turns as t where t.session_id = $1 and t.number = $2 and t.board_cursor is not null"#,
+        session_id,
+        number,
+    )
+    .fetch_optional(conn)
+    .await
+    .map_err(StatementError::to("read the place of a turn on the board"))?;
+    Ok(row.map(|row| (row.earlier, row.board_cursor)))
 }

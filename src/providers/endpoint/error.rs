@@ -54,7 +54,7 @@ pub enum Error {
     /// `after` is the pause that the server asks for; zero if it does not say.
     #[error("{server} takes no calls now: {message}")]
     Busy { server: Server, after: Duration, message: String },
-    #[error("{server} refuses the key (status {status}): {message}; correct the key in {}", server.key("credential_variable"))]
+    #[error("{server} refuses the key (status {status}): {message}; correct the key in {} or credential_file", server.key("credential_variable"))]
     KeyRefused { server: Server, status: u16, message: String },
     #[error(
         "the account of {server} has no credit left: {message}; add credit, or use another key"

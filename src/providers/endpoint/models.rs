@@ -70,11 +70,12 @@ const SERVED: [&str; 7] = [
     "/max_context_window",
 ];
 /// Places of the window of training.
-const TRAINED: [&str; 3] = [
+const TRAINED: [&str; 2] = [
     "/meta/n_ctx_train",   // llama.cpp
     "/max_context_length", // LM Studio
-    "/max_input_tokens",   // Anthropic: longer prompts cost more, so the setting is the limit
 ];
+/// Place of the window in the lists of LiteLLM and of Anthropic. Longer prompts cost more at Anthropic, so the setting is the limit there.
+const INPUT: [&str; 1] = ["/max_input_tokens"];
 
 impl Models {
     /// Asks the server for its models.
@@ -89,8 +90,9 @@ impl Models {
             Kind::Anthropic => LONG_PATH,
         });
         let reply: Reply = endpoint.fetch(request, step, deadline).await?;
-        let models: Vec<_> =
-            reply.data.iter().take(MAX_MODELS).filter_map(ModelFacts::of).collect();
+        let kind = endpoint.config.kind;
+        let listed = reply.data.iter().take(MAX_MODELS);
+        let models: Vec<_> = listed.filter_map(|model| ModelFacts::of(model, kind)).collect();
         self.keep(models.clone());
         Ok(models)
     }
@@ -152,16 +154,20 @@ impl ModelFacts {
         }
     }
 
-    fn of(model: &Value) -> Option<Self> {
+    fn of(model: &Value, kind: Kind) -> Option<Self> {
         let number = |places: &[&str]| {
             let numbers = places.iter().filter_map(|place| model.pointer(place)?.as_u64());
             numbers.filter(|tokens| *tokens > 0).find_map(|tokens| u32::try_from(tokens).ok())
         };
         let served = number(&SERVED).map(Window::Served);
+        let input = number(&INPUT).map(|tokens| match kind {
+            Kind::OpenAi => Window::Served(tokens),
+            Kind::Anthropic => Window::Trained(tokens),
+        });
         let parameters = model.get("supported_parameters").and_then(Value::as_array);
         Some(Self {
             name: model.get("id")?.as_str()?.to_owned(),
-            window: served.or_else(|| number(&TRAINED).map(Window::Trained)),
+            window: served.or(input).or_else(|| number(&TRAINED).map(Window::Trained)),
             has_no_tools: parameters.is_some_and(|names| !names.iter().any(|name| name == "tools")),
             thinking: model.get("capabilities").and_then(ThinkingModes::of),
         })
@@ -178,9 +184,13 @@ mod tests {
 
     use super::*;
 
+    fn of(model: &Value) -> Option<ModelFacts> {
+        ModelFacts::of(model, Kind::OpenAi)
+    }
+
     #[test]
     fn the_window_is_found_in_each_servers_list() {
-        let window = |model: Value| ModelFacts::of(&model).unwrap().window;
+        let window = |model: Value| of(&model).unwrap().window;
         let served = Some(Window::Served(8192));
         assert_eq!(window(json!({ "id": "m", "max_model_len": 8192 })), served);
         assert_eq!(window(json!({ "id": "m", "context_length": 8192 })), served);
@@ -189,7 +199,11 @@ mod tests {
         assert_eq!(window(narrower), served);
         let llama = json!({ "id": "m", "meta": { "n_ctx_train": 8192 } });
         assert_eq!(window(llama.clone()), Some(Window::Trained(8192)));
-        assert_eq!(ModelFacts::of(&llama).unwrap().window_tokens(4096), 4096);
+        assert_eq!(of(&llama).unwrap().window_tokens(4096), 4096);
+        let input = json!({ "id": "m", "max_input_tokens": 8192 });
+        assert_eq!(window(input.clone()), served);
+        let of_anthropic = ModelFacts::of(&input, Kind::Anthropic).unwrap();
+        assert_eq!(of_anthropic.window, Some(Window::Trained(8192)));
         assert_eq!(window(json!({ "id": "m" })), None);
         for nonsense in [json!(0), json!(-1), json!("many"), json!(1e300), json!(null)] {
             assert_eq!(window(json!({ "id": "m", "max_model_len": nonsense })), None);
@@ -198,10 +212,10 @@ mod tests {
 
     #[test]
     fn tools_are_assumed_unless_the_server_lists_parameters_without_them() {
-        let has_none = |model: Value| ModelFacts::of(&model).unwrap().has_no_tools;
+        let has_none = |model: Value| of(&model).unwrap().has_no_tools;
         assert!(!has_none(json!({ "id": "m" })));
         assert!(!has_none(json!({ "id": "m", "supported_parameters": ["tools", "seed"] })));
         assert!(has_none(json!({ "id": "m", "supported_parameters": ["seed"] })));
-        assert_eq!(ModelFacts::of(&json!({ "name": "m" })), None);
+        assert_eq!(of(&json!({ "name": "m" })), None);
     }
 }

@@ -57,6 +57,11 @@ const NO_MODEL: [&str; 6] = [
     "model not found",
     "notfounderror",
 ];
+/// Phrases for a key that the server does not know, with a status that does not say so.
+const BAD_KEY: [&str; 2] = [
+    "no_db_connection", // LiteLLM without a database, for a key other than its master key
+    "api key not valid", // Gemini
+];
 /// Phrases for an account without money. They come with the status of a rate limit.
 const NO_CREDIT: [&str; 7] = [
     "insufficient_quota",
@@ -144,6 +149,9 @@ fn error_of_words(
     }
     if status == 400 && has_any(message, &BAD_THINKING) {
         return Some(Error::HistoryRefused { server, message: message_text });
+    }
+    if status == 400 && has_any(message, &BAD_KEY) {
+        return Some(Error::KeyRefused { server, status, message: message_text });
     }
     if matches!(status, 400 | 404) && has_any(message, &NO_MODEL) {
         return Some(Error::ModelMissing { server, model, message: message_text });

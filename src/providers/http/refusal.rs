@@ -34,7 +34,8 @@ pub(in crate::providers) fn error_text(error: &Value) -> String {
             _ => text.clone(),
         },
         Value::Object(object) => {
-            let part = |key| object.get(key).and_then(Value::as_str);
+            // LiteLLM spells a missing type as Python does.
+            let part = |key| object.get(key).and_then(Value::as_str).filter(|it| *it != "None");
             let parts: Vec<_> = ["type", "message"].into_iter().filter_map(part).collect();
             match parts.is_empty() {
                 true => error.to_string(),
@@ -45,7 +46,7 @@ pub(in crate::providers) fn error_text(error: &Value) -> String {
     }
 }
 
-/// Returns one line that cannot break a log or a terminal.
+/// Returns one line that cannot break a log or a terminal, without the full stop at its end: errors go on after it.
 pub(in crate::providers) fn excerpt(text: &str) -> String {
     let line: String = text.split(|c: char| c.is_whitespace() || c.is_control()).fold(
         String::new(),
@@ -57,9 +58,9 @@ pub(in crate::providers) fn excerpt(text: &str) -> String {
             line
         },
     );
-    match line.is_empty() {
-        true => "no explanation".to_owned(),
-        false => line.chars().take(MAX_MESSAGE_CHARS).collect(),
+    match line.strip_suffix('.').unwrap_or(&line) {
+        "" => "no explanation".to_owned(),
+        line => line.chars().take(MAX_MESSAGE_CHARS).collect(),
     }
 }
 
@@ -72,5 +73,12 @@ mod tests {
         assert_eq!(excerpt("a\u{1b}[31m\n\tb\0c"), "a [31m b c");
         assert_eq!(excerpt(&"é ".repeat(9_999)).chars().count(), MAX_MESSAGE_CHARS);
         assert_eq!(excerpt(" \n"), "no explanation");
+        assert_eq!(excerpt("No connected db."), "No connected db");
+    }
+
+    #[test]
+    fn a_missing_type_is_not_part_of_the_message() {
+        let error = serde_json::json!({ "type": "None", "message": "no model m" });
+        assert_eq!(error_text(&error), "no model m");
     }
 }

@@ -54,13 +54,11 @@ struct CachedReply<T> {
     answer: T,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct ShowReply {
-    #[serde(default)]
     model_info: Map<String, Value>,
-    #[serde(default)]
     capabilities: Vec<String>,
-    #[serde(default)]
     details: Map<String, Value>,
 }
 
@@ -88,7 +86,11 @@ impl Models {
             return Ok(known);
         }
         // Two callers may both ask. Neither waits for the other, and the answers are the same.
-        let shown: ShowReply = http.model(model, patience).await?;
+        let shown: ShowReply = match http.model(model, patience).await {
+            // A proxy may let only the calls themselves through. The call fails again at an address that is wrong.
+            Err(Error::NotOllama { .. }) => ShowReply::default(),
+            shown => shown?,
+        };
         let facts = ModelFacts::of(&shown);
         let mut known = lock(&self.facts);
         if known.len() >= MAX_MODELS {

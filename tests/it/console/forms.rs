@@ -141,3 +141,37 @@ async fn the_memory_is_exported_in_the_form_of_the_import() {
     let path = format!("/v1/campaigns/{}/memory/import", scenery.hostile_campaign);
     assert_eq!(scenery.send("POST", &path, &import).await["created"], 1);
 }
+
+/// A copied command does the same as the form beside it.
+#[tokio::test]
+async fn commands_in_dialogs_follow_the_fields() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(1440, 900).await;
+    let campaign = scenery.world.campaign.id;
+    let command = "#confirm-pause [data-command]";
+    browser.open(&scenery.url(&format!("/campaigns/{campaign}"))).await;
+    browser.wait_until("document.documentElement.dataset.ready !== undefined").await;
+    browser.click("[popovertarget='confirm-pause']").await;
+    assert_eq!(browser.text(command).await, format!("dalsegno campaign pause {campaign}"));
+    browser.write("#pause-reason", "the client's holidays").await;
+    let with_reason =
+        format!(r"dalsegno campaign pause {campaign} --reason 'the client'\''s holidays'");
+    assert_eq!(browser.text(command).await, with_reason);
+
+    let limit = json!({ "owner": "day", "micros": 5_000_000 });
+    scenery.send("PATCH", "/v1/budgets", &limit).await;
+    browser.open(&scenery.url("/cost/budgets")).await;
+    browser.wait_until("document.documentElement.dataset.ready !== undefined").await;
+    let script = |value: &str| {
+        format!(
+            "const field = [...document.querySelectorAll('[data-flag=\"--money\"]')].find((it) => it.value.startsWith('5') || it.dataset.seen);
+             field.dataset.seen = ''; field.value = '{value}'; field.dispatchEvent(new Event('input', {{ bubbles: true }}));
+             return field.closest('form').querySelector('[data-command]').textContent"
+        )
+    };
+    let changed = browser.run(&script("7.50")).await;
+    assert_eq!(changed, "dalsegno budget set day --money 7.50 --on-limit wait");
+    let removed = browser.run(&script("")).await;
+    assert_eq!(removed, "dalsegno budget set day --no-money --on-limit wait");
+}

@@ -1,6 +1,9 @@
 //! The overview: what waits for a person, with its fix.
 
-use dalsegno::domain::tasks;
+use dalsegno::{
+    domain::{agent_pauses, tasks},
+    queue::admin,
+};
 use serde_json::{Value, json};
 
 use super::{browser::Browser, scenery::Scenery};
@@ -172,8 +175,8 @@ async fn providers_that_refuse_held_lanes_and_waits_for_budgets_are_listed() {
     for part in [
         "/do/release_lane",
         "/work/jobs?waits_for=snooze",
-        "Held, or in a held lane",
-        &format!("href=\"/campaigns/{campaign}\">Raise the limit"),
+        "Held, with its lane, or by the pause of an agent",
+        &format!("href=\"/campaigns/{campaign}#limit\">Raise the limit"),
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }
@@ -216,4 +219,24 @@ async fn the_time_range_is_in_the_url() {
     send(scenery.app.address, "GET", "/v1/overview?hours=169", &[], "")
         .await
         .problem(400, "bad_query");
+}
+
+#[tokio::test]
+async fn tasks_that_a_paused_agent_holds_are_listed_with_the_pause_alone() {
+    let scenery = Scenery::new().await;
+    let pool = &scenery.app.pool;
+    let campaign = scenery.world.campaign.id;
+    let path = format!("/v1/campaigns/{campaign}/agents/copywriter/pause");
+    scenery.change(&path, &json!({ "reason": "legal reads it first" })).await;
+    let mut conn = pool.acquire().await.unwrap();
+    let pauses = agent_pauses::list_all(&mut *conn).await.unwrap();
+    let task = scenery.add_apart("Part 12: The end.").await;
+    // As a worker does that finds the pause.
+    admin::hold_job(pool, task.job_id, &pauses[0].hold_reason()).await.unwrap();
+    let attention = scenery.attention().await;
+    let pause = attention.iter().find(|it| it["kind"] == "paused_agent").unwrap();
+    assert_eq!(pause["count"], 1, "{pause}");
+    assert!(pause["because"].as_str().unwrap().ends_with("; 1 task waits"), "{pause}");
+    let is_held = |it: &&Value| it["kind"] == "held_jobs";
+    assert!(!attention.iter().any(|it| is_held(&it)), "{attention:?}");
 }

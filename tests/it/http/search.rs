@@ -122,6 +122,66 @@ async fn a_bound_key_finds_texts_of_its_campaigns_only() {
     assert_eq!(setup.get(key, &other).await.expect(200)["items"], json!([]));
 }
 
+impl Fixture {
+    /// Writes about the quay where only people and summaries write.
+    async fn write_beside_tasks(&self) {
+        let campaign = format!("/v1/campaigns/{}", self.world.campaign.id);
+        let brief = json!({ "brief": "A series about the harbour.", "client_context": "The client owns a quay." });
+        self.patch(&campaign, &brief).await.expect(200);
+        let board = json!({ "patch": { "places": { "quay": "at night" } } });
+        self.patch(&format!("{campaign}/blackboard"), &board).await.expect(200);
+        let fact = json!({ "attribute": "Boat", "text": "Has a boat at the quay." });
+        self.post("/v1/users/ann@example.org/facts", &fact).await.expect(200);
+        self.world.turn("Part one.", TurnSettings::default()).await;
+        let summary = "insert into dalsegno.compactions (session_id, from_seq, to_seq, tokens_before, tokens_after, created_at, applied_at,
+                    generation, parent, turn, cause, outcome, summary)
+             select id, 1, 1, 9000, 675, now(), now(), 1, 0, 1, 'manual', 'applied', 'Part one is about the quay.' from dalsegno.sessions";
+        sqlx::query(summary).execute(&self.world.pool).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn summaries_briefs_blackboards_and_facts_are_found_as_they_are_now() {
+    let fixture = Fixture::new().await;
+    fixture.write_beside_tasks().await;
+    let hits = fixture.search("q=quay").await;
+    assert_eq!(kinds(&hits), ["blackboard", "brief", "fact", "summary"], "{hits:?}");
+    let of = |kind: &str| hits.iter().find(|hit| hit["kind"] == kind).unwrap();
+    assert!(marked(of("brief")).contains("owns a [quay]"), "{hits:?}");
+    assert_eq!(marked(of("blackboard")), r#"{"places": {"[quay]": "at night"}}"#);
+    assert_eq!(marked(of("fact")), "Boat: Has a boat at the [quay].");
+    assert_eq!(marked(of("summary")), "Part one is about the [quay].");
+    let fact = of("fact");
+    assert_eq!((&fact["author"], &fact["campaign_id"]), (&json!("ann@example.org"), &json!(null)));
+    assert_eq!(kinds(&fixture.search("q=quay&agent=copywriter").await), ["summary"]);
+
+    // Earlier versions are not found, and neither are ended facts.
+    let campaign = format!("/v1/campaigns/{}", fixture.world.campaign.id);
+    fixture
+        .patch(&campaign, &json!({ "client_context": "The client has moved." }))
+        .await
+        .expect(200);
+    let board = json!({ "patch": { "places": null } });
+    fixture.patch(&format!("{campaign}/blackboard"), &board).await.expect(200);
+    let one = format!("/v1/users/ann@example.org/facts/{}/revoke", fact["id"].as_str().unwrap());
+    fixture.post(&one, &json!({})).await.expect(200);
+    assert_eq!(kinds(&fixture.search("q=quay").await), ["summary"]);
+}
+
+#[tokio::test]
+async fn facts_about_users_are_not_found_with_a_bound_key() {
+    let setup = KeySetup::new().await;
+    let fact = json!({ "attribute": "Boat", "text": "Has a boat at the quay." });
+    setup.admin("POST", "/v1/users/ann/facts", &fact).await.expect(200);
+    let mine = setup.fixture.world.campaign.id;
+    let wanted = json!({ "name": "bound", "scopes": ["read"], "campaigns": [mine] });
+    let key = setup.admin("POST", "/v1/keys", &wanted).await.expect(201);
+    let found = setup.admin("GET", "/v1/search?q=quay", &Value::Null).await.expect(200);
+    assert_eq!(found["items"].as_array().unwrap().len(), 1);
+    let key = key["secret"].as_str().unwrap();
+    assert_eq!(setup.get(key, "/v1/search?q=quay").await.expect(200)["items"], json!([]));
+}
+
 /// The week of a text is a word of its index, so that common words of older weeks cost nothing.
 #[tokio::test]
 async fn each_kind_of_texts_is_searched_by_its_index() {
@@ -155,6 +215,21 @@ async fn each_kind_of_texts_is_searched_by_its_index() {
             "messages_texts",
             "explain select id from dalsegno.messages where (role = 'tool' or tool_calls is not null or partial)
              and dalsegno.text_words(text, created_at) @@ dalsegno.text_query('words')",
+        ),
+        (
+            "compactions_texts",
+            "explain select id from dalsegno.compactions where outcome = 'applied'
+             and dalsegno.text_words(summary, created_at) @@ dalsegno.text_query('words')",
+        ),
+        (
+            "campaign_versions_texts",
+            "explain select version from dalsegno.campaign_versions
+              where dalsegno.text_words(brief || E'\\n' || coalesce(client_context, ''), changed_at) @@ dalsegno.text_query('words')",
+        ),
+        (
+            "blackboards_texts",
+            "explain select version from dalsegno.blackboards
+              where dalsegno.text_words(document::text, changed_at) @@ dalsegno.text_query('words')",
         ),
     ];
     for (index, sql) in expected {

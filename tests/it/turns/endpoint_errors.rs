@@ -1,12 +1,13 @@
 //! Errors of endpoints as tasks show them, for each kind: what failed, why, and the next step. Nothing is lost.
 
 use dalsegno::domain::tasks::{self, State, Task};
+use serde_json::json;
 
 use super::Fixture;
 use crate::providers::{
     certificate::UntrustedServer,
     conformance::{
-        dialects::{Anthropic, Dialect, OpenAi},
+        dialects::{Answer, Anthropic, Dialect, OpenAi},
         server::{Play, ScriptedServer},
     },
 };
@@ -82,6 +83,26 @@ async fn each_error_names_the_next_step_and_the_task_succeeds_after_it() {
         for number in 0..answers(kind).len() {
             assert_eq!(last.matches(&format!("Write part {number}.")).count(), 1, "{last}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_is_refused_as_too_long_after_its_tools_names_the_refusal() {
+    for kind in KINDS {
+        let call = Play::Answers(Answer::of(&[]).calls(Some("call_0"), "status", json!({})));
+        let (status, body) = kind.overflows().remove(0);
+        // The call is made shorter until nothing is left to shorten.
+        let refusals = (0..4).map(|_| Play::status(status, body.clone()));
+        let server = ScriptedServer::playing(kind, [call].into_iter().chain(refusals)).await;
+        let fixture = fixture(kind, &format!("{}/v1", server.base_url())).await;
+        let tools = "tools: mcp__dalsegno__status\n---\nYou";
+        fixture.write_agent("writer", &WRITER.replace("---\nYou", tools));
+        let worker = fixture.start_worker().await;
+        let failed = fixture.ended(&fixture.add("Write.").await).await;
+        worker.stop().await;
+        let words =
+            ["no longer fit", "the provider refused the last call", "does not fit into the window"];
+        assert_has(error_of(&failed), &words);
     }
 }
 

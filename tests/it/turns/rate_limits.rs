@@ -273,6 +273,24 @@ fn wanted(limit: &RateLimit, in_use: f64, wanted: f64) -> WantedShare {
 }
 
 #[tokio::test]
+async fn a_task_that_a_limit_has_served_begins_before_the_other_ready_ones() {
+    let fixture = Fixture::new(&[ONE_PER_SECOND]).await;
+    let worker = fixture.start_worker().await;
+    fixture.add_many(fixture.campaign.id, 100, 6).await;
+    fixture.begun_and_waiting(BURST, 3).await;
+    worker.stop().await;
+    fixture.add_many(fixture.campaign.id, 200, 10).await;
+    fixture.advance(TimeDelta::seconds(2));
+    let now = fixture.clock.now();
+    rate_limits::lease(&fixture.pool, Uuid::new_v4(), &[], &[], now).await.unwrap();
+    // In the order of claims.
+    let served = "select count(*) from (select j.id from dalsegno.jobs as j where j.state = 'ready' and j.kind = 'run_turn'
+                           order by j.priority, j.run_at, j.id limit 2) as first
+                   where exists (select from dalsegno.rate_limit_waits as w where w.job_id = first.id and w.granted_at is not null)";
+    assert_eq!(fixture.count(served).await, 2);
+}
+
+#[tokio::test]
 async fn shares_of_a_worker_that_is_gone_expire() {
     let fixture = Fixture::new(&[]).await;
     let (pool, now) = (&fixture.pool, fixture.clock.now());

@@ -15,7 +15,7 @@ use crate::{board::setup::BoardSetup, providers::fake_ollama::Play};
 
 async fn detail(fixture: &Fixture, task: &Task) -> Detail {
     let mut conn = fixture.pool.acquire().await.unwrap();
-    turns::detail(&mut conn, task.session_id.unwrap(), task.turn.unwrap()).await.unwrap()
+    turns::detail(&mut conn, task.session_id.unwrap(), task.turn.unwrap(), None).await.unwrap()
 }
 
 fn part<'a>(parts: &'a [Part], kind: &str) -> &'a Part {
@@ -84,4 +84,25 @@ async fn posts_that_were_left_out_have_their_places_and_a_reason() {
         .collect();
     let left_out = (false, 1, 5, "older than the window of the agent's file");
     assert_eq!(posts, [left_out, (true, 6, 8, "new since the last turn")]);
+}
+
+#[tokio::test]
+async fn posts_to_others_since_the_last_turn_are_named_with_the_turn() {
+    let board_setup = BoardSetup::new(&["ann", "ben"], "").await;
+    let fixture = &board_setup.fixture;
+    let worker = fixture.start_worker().await;
+    board_setup.post(&["ben"], "Before the first turn.").await;
+    let first = fixture.done(&board_setup.ask("ann", "What is new?", None).await).await;
+    board_setup.post(&["ben"], "For ben alone.").await;
+    board_setup.post(&["all"], "For all.").await;
+    let second = fixture.done(&board_setup.ask("ann", "And now?", None).await).await;
+    worker.stop().await;
+    let of_ben = |detail: Detail| {
+        let to_ben = detail.hidden_posts.into_iter().filter(|post| post.audience == ["ben"]);
+        to_ben.map(|post| post.seq).collect::<Vec<_>>()
+    };
+    assert_eq!(of_ben(detail(fixture, &first).await), [1]);
+    // Answers of ann are posts, too, which the agent sees.
+    let hidden = of_ben(detail(fixture, &second).await);
+    assert!(hidden.len() == 1 && hidden[0] > 1, "{hidden:?}");
 }

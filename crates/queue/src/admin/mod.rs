@@ -30,5 +30,5 @@ pub use queues::{
     Count, PauseScope, QueueView, count_jobs, count_waiting, find_queue, list_queues, pause,
     pause_reason, resume,
 };
-pub use waits::{MAX_COUNTED, WaitCount, WaitReason, count_waits};
+pub use waits::{HeldCount, MAX_COUNTED, WaitCount, WaitReason, count_held, count_waits};
 pub use workers::{WorkerView, holder, list_workers};

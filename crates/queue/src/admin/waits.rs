@@ -109,6 +109,33 @@ impl FromStr for WaitReason {
     }
 }
 
+/// Jobs that a person has held with the same words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldCount {
+    pub queue: String,
+    pub reason: String,
+    pub jobs: i64,
+}
+
+/// Counts the jobs that are held with one of these reasons, among the [`MAX_COUNTED`] oldest live jobs.
+pub async fn count_held(
+    executor: impl PgExecutor<'_>,
+    reasons: &[String],
+) -> Result<Vec<HeldCount>, Error> {
+    sqlx::query_as!(
+        HeldCount,
+        r#"SELECT j.queue AS "queue!", j.hold_reason AS "reason!", count(*) AS "jobs!"
+             FROM (SELECT * FROM dalsegno.jobs ORDER BY id LIMIT $2) AS j
+            WHERE j.state = 'held' AND j.hold_by = 'person' AND j.hold_reason = ANY ($1)
+            GROUP BY 1, 2"#,
+        reasons,
+        MAX_COUNTED,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(Error::of("count held jobs by reason"))
+}
+
 /// Counts waiting jobs by queue and reason, among the [`MAX_COUNTED`] oldest live jobs.
 pub async fn count_waits(executor: impl PgExecutor<'_>) -> Result<Vec<WaitCount>, Error> {
     sqlx::query_file_as!(WaitCount, "src/sql/waits.sql", MAX_COUNTED)

@@ -1,7 +1,7 @@
 //! The visible progress of a turn, and its partial output if its worker is lost.
 //!
-//! About once a second, one row with all new output goes to the feed. It never blocks the call: a row that is still
-//! being written when the turn ends is abandoned. With it, the output so far replaces what was stored beside the turn:
+//! About once a second, one row with all new output goes to the feed. It never blocks the call: the end of the turn waits
+//! shortly for the last row. With it, the output so far replaces what was stored beside the turn:
 //! at most once a second, only if there is more, and only while the run has its lease.
 
 use std::{
@@ -206,9 +206,11 @@ impl<'a> Progress<'a> {
             is_stored = wait_until_written(&mut self.writing) => {
                 self.writing = None;
                 self.has_unstored |= !is_stored;
-                // The second passed while the last row was written.
+                // The second passed, or a tool ended, while the last row was written.
                 if self.is_due {
                     self.tick.reset();
+                }
+                if self.is_due || !self.ended.is_empty() {
                     self.write();
                 }
             }
@@ -219,11 +221,23 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Waits shortly for a row that is being written, so that none arrives after the end of the turn.
+    /// Waits shortly for a row that is being written, so that none arrives after the end of the turn, and for the tools that have ended
+    /// meanwhile.
     pub async fn end(&mut self) {
+        // The next turn of the session removes a row that arrives later.
+        _ = timeout(LAST_WAIT, self.write_last()).await;
+    }
+
+    async fn write_last(&mut self) {
         if let Some(writing) = self.writing.take() {
-            // The next turn of the session removes a row that arrives later.
-            _ = timeout(LAST_WAIT, writing).await;
+            writing.await;
+        }
+        if !self.ended.is_empty() {
+            // The end of the turn stores the output.
+            self.is_due = false;
+            self.write();
+            wait_until_written(&mut self.writing).await;
+            self.writing = None;
         }
     }
 }

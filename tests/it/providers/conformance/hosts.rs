@@ -20,6 +20,7 @@ use crate::providers::{
 behaviours![
     an_unreachable_host_gets_no_calls_until_a_probe_succeeds,
     a_host_that_answers_with_errors_still_gets_calls,
+    a_host_that_does_not_describe_its_models_gets_calls,
     broken_connections_stop_the_calls_too,
     a_cancelled_call_ends_at_once_and_closes_the_connection,
     a_call_cancelled_before_it_began_sends_nothing,
@@ -66,6 +67,18 @@ async fn a_host_that_answers_with_errors_still_gets_calls(dialect: &'static dyn 
         assert_eq!(error.code, format!("{}.failed", dialect.codes()));
     }
     ask(&*provider, request("Write.")).await.unwrap();
+}
+
+async fn a_host_that_does_not_describe_its_models_gets_calls(dialect: &'static dyn Dialect) {
+    let server = ScriptedServer::playing(dialect, []).await;
+    server.lack(dialect.description());
+    let provider = server.provider();
+    for _ in 0..2 {
+        ask(&*provider, request("Write.")).await.unwrap();
+    }
+    let requests = server.requests();
+    let n_described = requests.iter().filter(|it| it.as_str() == dialect.description()).count();
+    assert_eq!(n_described, 1, "{requests:?}");
 }
 
 async fn broken_connections_stop_the_calls_too(dialect: &'static dyn Dialect) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use dalsegno::providers::{Class, Error, Scope};
+use serde_json::json;
 
 use super::{
     behaviours,
@@ -22,6 +23,7 @@ behaviours![
     a_body_that_is_too_large_is_a_prompt_that_is_too_long,
     a_wrong_key_fails_the_task,
     a_forbidden_call_fails_the_task,
+    a_wrong_key_is_recognised_with_any_status,
     an_empty_account_fails_the_task,
     an_unknown_model_fails_the_task_and_is_named,
     a_model_without_tools_fails_the_task,
@@ -114,6 +116,18 @@ async fn a_wrong_key_fails_the_task(dialect: &'static dyn Dialect) {
 
 async fn a_forbidden_call_fails_the_task(dialect: &'static dyn Dialect) {
     check_key(dialect, 403).await;
+}
+
+async fn a_wrong_key_is_recognised_with_any_status(dialect: &'static dyn Dialect) {
+    let litellm = json!({ "error": {
+        "message": "No connected db.", "type": "no_db_connection", "param": null, "code": "400",
+    } });
+    let gemini = json!([{ "error": {
+        "code": 400, "message": "API key not valid. Please pass a valid API key.", "status": "INVALID_ARGUMENT",
+    } }]);
+    for body in [litellm, gemini] {
+        check(dialect, 400, &body.to_string(), "key_refused", Class::Fail).await;
+    }
 }
 
 async fn an_empty_account_fails_the_task(dialect: &'static dyn Dialect) {

@@ -142,6 +142,7 @@ impl<'a> Steps<'a> {
 
     /// Records a call that the provider has refused as too long, and shrinks it.
     pub async fn shrink_call(&mut self, called: CallReport) -> Next {
+        let refusal = called.result.as_ref().err().map(ToString::to_string);
         if let Err(error) = called.result
             && !error.is_unasked
         {
@@ -157,7 +158,7 @@ impl<'a> Steps<'a> {
                 took: called.took,
             });
         }
-        match self.request(true).await {
+        match self.request(refusal.as_deref()).await {
             Ok(request) => Next::Ask(Box::new(request)),
             Err(error) => self.stop(error),
         }
@@ -225,14 +226,14 @@ impl<'a> Steps<'a> {
             let called = CallReport::before_call(cancelled(why), self.services.clock.now());
             return Next::End(Box::new(CallReport { is_stopped: true, ..called }));
         }
-        match self.request(false).await {
+        match self.request(None).await {
             Ok(request) => Next::Ask(Box::new(request)),
             Err(error) => self.stop(error),
         }
     }
 
-    /// Builds the next call, if it fits and the budget allows it.
-    async fn request(&mut self, was_refused: bool) -> Result<Request, providers::Error> {
+    /// Builds the next call, if it fits and the budget allows it. `refusal` is the provider's reason for refusing the last one as too long.
+    async fn request(&mut self, refusal: Option<&str>) -> Result<Request, providers::Error> {
         let is_last = self.is_stuck || self.is_last_call(&self.rounds);
         let last = is_last.then_some(Last {
             notice: LAST_CALL,
@@ -241,10 +242,8 @@ impl<'a> Steps<'a> {
         });
         let (run, services, assignment) = (self.run, self.services, self.assignment);
         let said = (self.entries.as_slice(), self.last_round_at);
-        let fitted = self
-            .window
-            .fit((run, services, assignment), self.opened, said, last, was_refused)
-            .await?;
+        let fitted =
+            self.window.fit((run, services, assignment), self.opened, said, last, refusal).await?;
         let spent = self.spent();
         let ahead = request::reserve(assignment, self.opened.estimated_tokens);
         let (begun, now) = (&mut self.opened.begun, services.clock.now());

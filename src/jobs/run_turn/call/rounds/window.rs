@@ -95,13 +95,15 @@ impl Window {
         opened: &mut OpenTurn,
         said: LaterMessages<'_>,
         last: Option<Last<'_>>,
-        was_refused: bool,
+        refusal: Option<&str>,
     ) -> Result<Request, providers::Error> {
         let (run, _, assignment) = turn;
         let Route { ref thresholds, reserve_tokens, model_window_tokens, .. } = assignment.route;
-        let refused_tokens = was_refused.then_some(opened.estimated_tokens);
-        let mut stage = match (was_refused, self.stage) {
-            (true, stage) => stage.next().ok_or_else(|| no_space_error(opened, assignment))?,
+        let refused_tokens = refusal.map(|_| opened.estimated_tokens);
+        let mut stage = match (refusal.is_some(), self.stage) {
+            (true, stage) => {
+                stage.next().ok_or_else(|| no_space_error(opened, assignment, refusal))?
+            }
             (false, Stage::Whole) => Stage::Whole,
             (false, _) => Stage::Older,
         };
@@ -144,7 +146,7 @@ impl Window {
                 };
                 return Ok(self.request(opened, sent.messages, is_last));
             }
-            stage = stage.next().ok_or_else(|| no_space_error(opened, assignment))?;
+            stage = stage.next().ok_or_else(|| no_space_error(opened, assignment, refusal))?;
         }
     }
 
@@ -298,11 +300,18 @@ fn seed(opened: &OpenTurn) -> Result<FenceSeed, providers::Error> {
     })
 }
 
-fn no_space_error(opened: &OpenTurn, assignment: &Assignment<'_>) -> providers::Error {
-    let why = format!(
+fn no_space_error(
+    opened: &OpenTurn,
+    assignment: &Assignment<'_>,
+    refusal: Option<&str>,
+) -> providers::Error {
+    let mut why = format!(
         "the calls and results of the turn no longer fit: {}; ask for less at a time, or {}",
         describe_size(&opened.context.manifest, &assignment.route, opened.estimated_tokens),
         suggest_settings(&opened.context.manifest),
     );
+    if let Some(refusal) = refusal {
+        why.push_str(&format!("; the provider refused the last call: {refusal}"));
+    }
     providers::Error::new(NO_ROOM, Class::Fail, why).before_call()
 }

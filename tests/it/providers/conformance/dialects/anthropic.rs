@@ -134,6 +134,10 @@ impl Dialect for Anthropic {
         "POST /v1/messages"
     }
 
+    fn description(&self) -> &'static str {
+        "GET /v1/models?limit=1000"
+    }
+
     fn provider(&self, base_url: &str) -> Box<dyn Provider> {
         let key = |name: &str| (name == "LOCAL_KEY").then(|| "sk-secret-of-test".to_owned());
         let config = openai::config(&format!("{base_url}/v1"));

@@ -24,6 +24,9 @@ pub trait Dialect: Sync {
     /// The request that is a call, such as `POST /api/chat`.
     fn chat(&self) -> &'static str;
 
+    /// The request for facts about models, such as `POST /api/show`.
+    fn description(&self) -> &'static str;
+
     /// Builds a provider with a window of 4096 tokens that calls this address.
     fn provider(&self, base_url: &str) -> Box<dyn Provider>;
 

@@ -21,6 +21,10 @@ impl Dialect for Ollama {
         "POST /api/chat"
     }
 
+    fn description(&self) -> &'static str {
+        "POST /api/show"
+    }
+
     fn provider(&self, base_url: &str) -> Box<dyn Provider> {
         Box::new(providers::ollama::Ollama::new(config(base_url)).unwrap())
     }
@@ -144,6 +148,7 @@ impl Dialect for Ollama {
             ("a_filtered_answer_is_rejected", "Ollama filters nothing"),
             ("an_empty_account_fails_the_task", "there are no accounts"),
             ("a_key_is_sent_and_never_shown", "there are no keys"),
+            ("a_wrong_key_is_recognised_with_any_status", "there are no keys"),
             ("a_busy_error_in_a_stream_postpones", "a full queue is told by the status"),
             ("a_missing_end_after_the_finish_counts", "an answer has one last line"),
             ("repeated_ids_become_unique", "the server gives every call an id of its own"),

@@ -57,6 +57,10 @@ impl Dialect for OpenAi {
         "POST /v1/chat/completions"
     }
 
+    fn description(&self) -> &'static str {
+        "GET /v1/models"
+    }
+
     fn provider(&self, base_url: &str) -> Box<dyn Provider> {
         let key = |name: &str| (name == "LOCAL_KEY").then(|| "sk-secret-of-test".to_owned());
         let endpoint = Endpoint::new(config(&format!("{base_url}/v1")), &key).unwrap();

@@ -1,0 +1,2 @@
+-- Changes nothing: no task waits for a rate limit.
+select dalsegno.put_ahead('{}');
