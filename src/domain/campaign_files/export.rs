@@ -20,7 +20,7 @@ use crate::domain::{
     installation, transaction,
 };
 
-/// What an export has written.
+/// Result of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Exported {
     pub campaign_id: Uuid,

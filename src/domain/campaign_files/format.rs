@@ -32,7 +32,7 @@ pub(super) struct TableColumns {
     pub(super) columns: Vec<String>,
 }
 
-/// What every version of the header has.
+/// The fields that every version of the header has.
 #[derive(Debug, Deserialize)]
 pub(super) struct Preamble {
     pub(super) format: String,

@@ -31,7 +31,7 @@ const LINE_MAX_BYTES: u64 = 600_000_000;
 /// Waiting tasks that are read at once.
 const WAITING_TASKS: i64 = 500;
 
-/// How a file is imported.
+/// Options of an import.
 #[derive(Debug, Clone, Copy)]
 pub struct Import<'a> {
     pub actor: &'a Actor,
@@ -42,7 +42,7 @@ pub struct Import<'a> {
     pub makes_embeddings: bool,
 }
 
-/// What an import has added.
+/// Result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Imported {
     pub campaign_id: Uuid,
