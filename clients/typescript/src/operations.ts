@@ -1276,8 +1276,9 @@ export abstract class Operations {
 
   /**
    * Searches the texts of all campaigns, the newest first: prompts and results of tasks, posts, valid items of
-   * the memory, results of tools, answers before a tool and interrupted ones. Other answers are found as the
-   * results of their tasks.
+   * the memory, results of tools, answers before a tool and interrupted ones, summaries of compactions, current
+   * briefs with client contexts, current blackboards, and valid facts about users. Other answers are found as
+   * the results of their tasks. Keys that are bound to campaigns find no facts.
    *
    * Words of four letters or more also find longer words that begin with them. Of a text, the first 65,536
    * characters are searched; of open tasks the newest 1,000, and as many of the tasks that ended in the last
@@ -1285,7 +1286,7 @@ export abstract class Operations {
    * some of them are left out.
    */
   searchTexts(
-    query: { agent?: string | undefined; campaign_id?: string | undefined; created_after?: string | undefined; created_before?: string | undefined; cursor?: string | undefined; kind?: 'task' | 'post' | 'memory' | 'message' | undefined; limit?: number | undefined; q: string },
+    query: { agent?: string | undefined; campaign_id?: string | undefined; created_after?: string | undefined; created_before?: string | undefined; cursor?: string | undefined; kind?: 'task' | 'post' | 'memory' | 'message' | 'summary' | 'brief' | 'blackboard' | 'fact' | undefined; limit?: number | undefined; q: string },
     options: CallOptions = {},
   ): Promise<Page<TextHit>> {
     return this.call({ method: 'GET', path: '/v1/search', query, options });

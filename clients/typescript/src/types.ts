@@ -1788,6 +1788,13 @@ export interface HeldLane {
   held: string;
 }
 
+/** A post that an agent does not see, because it is addressed to others. */
+export interface HiddenPost {
+  audience: string[];
+  sender: string;
+  seq: number;
+}
+
 /** The result of comparing the count of a turn's first prompt with the history that belongs to it. */
 export type HistoryCheck = 'seen' | 'not_seen' | 'not_provable' | 'no_history';
 
@@ -3315,21 +3322,31 @@ export interface Template {
 export interface TextHit {
   /** When it was written; of a task: when it was added. */
   at: string;
-  /** The agent of a task or a message; the sender or author of the others. */
+  /**
+   * The agent of a task, a message or a summary; the user that a fact is about; the sender or author of the
+   * others. Empty if no author is known.
+   */
   author: string;
-  campaign_id: string;
-  /** Id of the task, the post, the item or the message. */
+  /** Null for a fact that was stated outside of campaigns. */
+  campaign_id?: string | null;
+  /**
+   * Id of the task, the post, the item, the fact or the message; of the session for a summary, of the campaign
+   * for a brief or a blackboard.
+   */
   id: string;
   kind: TextKind;
-  /** The place of a message in its transcript, or of a post on its board. */
+  /**
+   * The place of a message in its transcript, or of a post on its board; the generation of a summary; the
+   * version of a brief or a blackboard.
+   */
   seq?: number | null;
-  /** The session of a message. */
+  /** The session of a message or a summary. */
   session_id?: string | null;
   /** The passages that match. */
   snippet: SnippetPart[];
 }
 
-export type TextKind = 'task' | 'post' | 'memory' | 'message';
+export type TextKind = 'task' | 'post' | 'memory' | 'message' | 'summary' | 'brief' | 'blackboard' | 'fact';
 
 export type Think = 'off' | 'on' | 'low' | 'medium' | 'high';
 
@@ -3403,6 +3420,11 @@ export interface TurnDetail extends ListedTurn {
    * worker was lost.
    */
   contexts: CallContext[];
+  /**
+   * Posts since the turn before that the agent did not see, because they are addressed to others: the newest
+   * 20.
+   */
+  hidden_posts?: HiddenPost[];
   /**
    * The rows of the ledger. Calls for summaries and facts are charged to the turn before them, and are not part
    * of its counters.

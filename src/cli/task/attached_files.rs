@@ -1,4 +1,4 @@
-//! The files of `dalsegno task add --attach` and `--attach-from`.
+//! The files of `dalsegno task add`: from the disk, and from another task.
 
 use std::{fs, path::Path};
 

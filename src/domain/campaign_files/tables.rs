@@ -127,12 +127,15 @@ pub fn tables() -> Vec<Table> {
         Table::new(
             "file_contents",
             "dalsegno.file_contents as r",
-            "r.sha256 in (select f.sha256 from dalsegno.task_files as f join dalsegno.tasks as t on t.id = f.task_id where t.campaign_id = $1)",
+            "r.sha256 in (select f.sha256 from (select task_id, sha256 from dalsegno.task_files union all
+                                                select task_id, sha256 from dalsegno.task_attachments) as f
+                            join dalsegno.tasks as t on t.id = f.task_id where t.campaign_id = $1)",
             "r.sha256",
         )
         .only_own("r.sha256 = sha256(r.content)")
         // Locked, so that the removal of its last other use leaves it.
         .on_conflict("(sha256) do update set stored_at = excluded.stored_at"),
+        Table::of_task("task_attachments", "x.position"),
         Table::of_task("task_files", "x.name"),
         Table::of_session("turns", "x.number")
             .without(&["lease", "budgets", "reserved_micros", "reserved_tokens"])

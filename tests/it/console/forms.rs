@@ -165,8 +165,9 @@ async fn commands_in_dialogs_follow_the_fields() {
     browser.wait_until("document.documentElement.dataset.ready !== undefined").await;
     let script = |value: &str| {
         format!(
-            "const field = [...document.querySelectorAll('[data-flag=\"--money\"]')].find((it) => it.value.startsWith('5') || it.dataset.seen);
-             field.dataset.seen = ''; field.value = '{value}'; field.dispatchEvent(new Event('input', {{ bubbles: true }}));
+            "const ofDay = (it) => it.closest('form').querySelector('[data-command]').dataset.command.startsWith('dalsegno budget set day');
+             const field = [...document.querySelectorAll('[data-flag=\"--money\"]')].find(ofDay);
+             field.value = '{value}'; field.dispatchEvent(new Event('input', {{ bubbles: true }}));
              return field.closest('form').querySelector('[data-command]').textContent"
         )
     };

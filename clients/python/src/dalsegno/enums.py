@@ -407,6 +407,10 @@ TextKind = Literal[
     "post",
     "memory",
     "message",
+    "summary",
+    "brief",
+    "blackboard",
+    "fact",
 ]
 
 Think = Literal[

@@ -1572,6 +1572,15 @@ class HeldLane:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HiddenPost:
+    """A post that an agent does not see, because it is addressed to others."""
+
+    audience: list[str]
+    sender: str
+    seq: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Installation:
     """The installation, as the process that answers sees it."""
 
@@ -2791,15 +2800,22 @@ class TextHit:
     at: datetime
     """When it was written; of a task: when it was added."""
     author: str
-    """The agent of a task or a message; the sender or author of the others."""
-    campaign_id: str
+    """The agent of a task, a message or a summary; the user that a fact is about; the sender or author of the
+    others. Empty if no author is known.
+    """
+    campaign_id: str | None = None
+    """Null for a fact that was stated outside of campaigns."""
     id: str
-    """Id of the task, the post, the item or the message."""
+    """Id of the task, the post, the item, the fact or the message; of the session for a summary, of the campaign
+    for a brief or a blackboard.
+    """
     kind: enums.TextKind
     seq: int | None = None
-    """The place of a message in its transcript, or of a post on its board."""
+    """The place of a message in its transcript, or of a post on its board; the generation of a summary; the
+    version of a brief or a blackboard.
+    """
     session_id: str | None = None
-    """The session of a message."""
+    """The session of a message or a summary."""
     snippet: list[SnippetPart]
     """The passages that match."""
 
@@ -2857,6 +2873,10 @@ class TurnDetail(ListedTurn):
     contexts: list[CallContext]
     """The contexts of the calls for the answer, stored with the end of the turn. Empty while it runs, and if its
     worker was lost.
+    """
+    hidden_posts: list[HiddenPost] = field(default_factory=list)
+    """Posts since the turn before that the agent did not see, because they are addressed to others: the newest
+    20.
     """
     ledger: list[LedgerCall]
     """The rows of the ledger. Calls for summaries and facts are charged to the turn before them, and are not

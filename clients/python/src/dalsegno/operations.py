@@ -1622,12 +1622,13 @@ class Operations:
         created_after: datetime | str | None = None,
         created_before: datetime | str | None = None,
         cursor: str | None = None,
-        kind: Literal["task", "post", "memory", "message"] | None = None,
+        kind: Literal["task", "post", "memory", "message", "summary", "brief", "blackboard", "fact"] | None = None,
         limit: int | None = None,
     ) -> Page[models.TextHit]:
         """Searches the texts of all campaigns, the newest first: prompts and results of tasks, posts, valid
-        items of the memory, results of tools, answers before a tool and interrupted ones. Other answers are
-        found as the results of their tasks.
+        items of the memory, results of tools, answers before a tool and interrupted ones, summaries of
+        compactions, current briefs with client contexts, current blackboards, and valid facts about users.
+        Other answers are found as the results of their tasks. Keys that are bound to campaigns find no facts.
 
         Words of four letters or more also find longer words that begin with them. Of a text, the first 65,536
         characters are searched; of open tasks the newest 1,000, and as many of the tasks that ended in the
