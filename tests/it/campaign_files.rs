@@ -103,6 +103,18 @@ fn first_row<'a>(lines: &'a mut [Value], table: &str) -> &'a mut Value {
     &mut lines.iter_mut().find(|line| line["table"] == table).unwrap()["row"]
 }
 
+fn without_agents(events: &[String]) -> Vec<String> {
+    let without = |event: &String| {
+        let mut event: Value = serde_json::from_str(event).unwrap();
+        let fields = event.as_object_mut().unwrap();
+        fields.retain(|name, _| name != "agent" && name != "instance");
+        event.to_string()
+    };
+    let mut all: Vec<String> = events.iter().map(without).collect();
+    all.sort_unstable();
+    all
+}
+
 #[tokio::test]
 async fn every_table_is_in_the_file_or_is_left_out_for_a_reason() {
     let database = TestDatabase::migrated().await;
@@ -179,7 +191,11 @@ async fn a_campaign_arrives_with_all_of_its_rows_and_paused() {
     feed.retain(|event| !event.contains(r#""again":true"#));
     assert_eq!(n_events - feed.len(), usize::try_from(n_waiting).unwrap());
     for (table, rows) in &before {
-        assert_eq!(&after[table], rows, "{table}");
+        match table.as_str() {
+            // A trigger names the agent of events that are older than it.
+            "feed" => assert_eq!(without_agents(&after[table]), without_agents(rows)),
+            _ => assert_eq!(&after[table], rows, "{table}"),
+        }
     }
     // The digests of an erasure, which other code computes. Those of events contain their new ids.
     let contents = "select dalsegno.contents_of_campaign($1) - 'feed'";
