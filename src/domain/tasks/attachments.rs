@@ -32,7 +32,7 @@ pub(super) async fn store_attachments(
         // A caller that sees only its own tasks can use only their files.
         let is_out_of_reach = |(task_id, _): &(Uuid, &str)| {
             let caller = there.get(task_id);
-            !caller.is_some_and(|caller| new.links.only_of.is_none_or(|own| own == caller))
+            caller.is_none_or(|caller| new.links.only_of.is_some_and(|own| own != caller))
         };
         let stored = match referenced_tasks(new.attachments).find(is_out_of_reach) {
             Some((task_id, file)) => {
