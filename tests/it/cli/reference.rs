@@ -59,7 +59,7 @@ fn the_examples_of_agents_and_flow_templates_can_be_read() {
 fn schemas_describe_every_key_and_exclude_others() {
     let mut n_schemas = 0;
     for document in cli::documents().unwrap() {
-        // Nobody writes campaign files by hand.
+        // Campaign files are written by a command, not by hand.
         if !document.name.ends_with(".schema.json") || document.name.starts_with("campaign-file") {
             continue;
         }

@@ -14,11 +14,12 @@ use std::{
 
 use super::{read, root};
 use crate::{
+    app::eventually,
     cluster::scratch_folder,
     service::{Service, command},
 };
 
-/// Time in which a command that only reads has to print what the page shows.
+/// Longest time of a command.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 enum Step {
@@ -136,20 +137,21 @@ impl Reader {
         }
         let only_reads = ["ls", "show", "explain", "cost", "transcript"];
         let only_reads = text.split_whitespace().take(3).any(|word| only_reads.contains(&word));
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
+        let attempt = async || {
             let (printed, is_ok) = self.shell(&text).await;
-            let missing = missing(shown, &printed);
-            if let Some(line) = missing.or((!is_ok).then_some("exit code 0")) {
-                let is_over = !only_reads || tokio::time::Instant::now() > deadline;
-                assert!(!is_over, "`{text}` has no line like `{line}`:\n{printed}");
-                tokio::time::sleep(Duration::from_millis(200)).await;
-                continue;
+            let missing = missing(shown, &printed).or((!is_ok).then_some("exit code 0"));
+            match missing {
+                Some(line) => Err(format!("`{text}` has no line like `{line}`:\n{printed}")),
+                None => Ok(printed),
             }
-            self.n_commands += 1;
-            self.learn_ids(&shown.join("\n"), &printed);
-            return;
-        }
+        };
+        let printed = match attempt().await {
+            Ok(printed) => printed,
+            Err(fault) if only_reads => eventually(&fault, async || attempt().await.ok()).await,
+            Err(fault) => panic!("{fault}"),
+        };
+        self.n_commands += 1;
+        self.learn_ids(&shown.join("\n"), &printed);
     }
 
     fn learn_ids(&mut self, shown: &str, printed: &str) {
