@@ -45,12 +45,12 @@ const MEANINGS: &[(&str, &str)] = &[
     ),
     ("ambiguous_id", "The shortened id or handle fits several things: use more of its characters."),
     (
-        "bad_agent_file",
-        "The agent file of a rerun has a problem: `detail` names line, key and what to write instead.",
-    ),
-    (
         "attachment_too_large",
         "An attachment, or all of a task together, has more bytes than a setting allows. `detail` names it.",
+    ),
+    (
+        "bad_agent_file",
+        "The agent file of a rerun has a problem: `detail` names line, key and what to write instead.",
     ),
     ("bad_argument", "A value is outside of its range. `detail` names the range."),
     (

@@ -419,11 +419,10 @@ mod tests {
             facts.explain().because,
             "It was answered. Its model was `local/y`, because `anthropic/x` is skipped until 1970-01-01 00:00:00 UTC: waiting for `x`: 60 requests per minute, next slot in 40 s."
         );
-        facts.task.state = State::Queued;
-        facts.last_turn = None;
-        facts.rests = vec!["`anthropic/x` is not used before noon: boom".to_owned()];
+        let mut waiting = self::facts(State::Queued, "ready");
+        waiting.rests = vec!["`anthropic/x` is not used before noon: boom".to_owned()];
         assert_eq!(
-            facts.explain().because,
+            waiting.explain().because,
             "It is next in the queue. Of its models, `anthropic/x` is not used before noon: boom."
         );
     }
