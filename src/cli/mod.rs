@@ -38,6 +38,7 @@ mod migrate;
 mod output;
 mod overview;
 mod queue;
+mod rate_limit;
 mod reference;
 mod remote;
 mod remotes;
@@ -216,6 +217,9 @@ enum Command {
     /// Lists credentials of Claude, and resumes one that is paused.
     #[command(subcommand)]
     Credential(credential::CredentialCommand),
+    /// Rate limits of calls.
+    #[command(subcommand)]
+    RateLimit(rate_limit::RateLimitCommand),
     /// Runs the nightly cleanup now, or lists past cleanups.
     Cleanup(cleanup::Cleanup),
     /// Prints events as they happen, until Ctrl-C; without --campaign, those of all campaigns.
@@ -351,6 +355,7 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
         Command::Lane(command) => block_on(lane::run(&command, context)),
         Command::Schedule(command) => block_on(schedule::run(&command, context)),
         Command::Flow(command) => block_on(flow::run(&command, context)),
+        Command::RateLimit(command) => block_on(rate_limit::run(&command, context)),
         Command::Credential(command) => block_on(credential::run(&command, context)),
         Command::Cleanup(cleanup) => block_on(cleanup::run(&cleanup, context)),
         Command::Feed(feed) => block_on(feed::run(&feed, context)),

@@ -79,6 +79,8 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
     let listing = page.caller.run(list).await?;
     let live = LiveJobs::load(&page).await?;
     let costs = campaign_costs(&page).await?;
+    let cost_of = |id: Uuid| costs.as_ref().and_then(|costs| costs.get(&id).copied()).unwrap_or(0);
+    let money = page.view.column(listing.items.iter().map(|campaign| cost_of(campaign.id)));
     let row = |campaign: &crate::domain::campaigns::Campaign| {
         let tone = campaign_tone(campaign.status);
         let waiting = format!("/tasks?state=queued&campaign_id={}", campaign.id);
@@ -87,7 +89,7 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
                 td { (tone.state(campaign_word(campaign.status), None)) }
                 td.fill { a href={ "/campaigns/" (campaign.id) } { bdi { (campaign.name) } } }
                 td.num { @match live.n_waiting(campaign.id) { 0 => span.faint { "0" }, n => a href=(waiting) { (n) } } @if live.has_more { "+" } }
-                td.num { @if let Some(costs) = &costs { a href={ "/cost?by=agent&campaign_id=" (campaign.id) } { (page.view.money(costs.get(&campaign.id).copied().unwrap_or(0))) } } }
+                td.num { @if costs.is_some() { a href={ "/cost?by=agent&campaign_id=" (campaign.id) } { (money(cost_of(campaign.id))) } } }
                 td { (page.view.time(campaign.created_at)) }
                 td.narrow-off { (id("", campaign.id)) }
             }
@@ -221,6 +223,7 @@ pub(super) async fn task_table(
     is_selectable: bool,
 ) -> Result<Markup, Refusal> {
     let live = LiveJobs::of_tasks(page, tasks).await?;
+    let money = page.view.column(tasks.iter().map(|listed| listed.task.spent_micros));
     let table = html! {
         table.folds {
             thead { tr {
@@ -239,7 +242,7 @@ pub(super) async fn task_table(
                         @if let Some(names) = names { td.campaign { (names.campaign(task.campaign_id)) } }
                         td { (agent(&task.agent, &task.instance)) }
                         td { (page.view.time(task.created_at)) @if let (State::Failed, Some(at)) = (task.state, task.ended_at) { div."tiny soft nowrap" { "failed " (page.view.time(at)) } } }
-                        td.num { (page.view.money(task.spent_micros)) }
+                        td.num { (money(task.spent_micros)) }
                     }
                 }
             }

@@ -35,7 +35,7 @@ pub async fn begin_with_limit(
     pool.begin_with(AssertSqlSafe(begin)).await.map_err(StatementError::to("begin a transaction"))
 }
 
-/// Begins a transaction whose statements are planned for their values, as optional conditions need it: `$1 is null or campaign_id = $1` has
+/// Begins a transaction that reads one snapshot, and whose statements are planned for their values, as optional conditions need it: `$1 is null or campaign_id = $1` has
 /// no index in the general plan that other statements share ([`crate::db`]).
 pub async fn begin_search(
     pool: &PgPool,
@@ -44,7 +44,9 @@ pub async fn begin_search(
     let limit =
         longest.map(|longest| format!("set local statement_timeout = {}; ", longest.as_millis()));
     let limit = limit.unwrap_or_default();
-    let begin = format!("begin; {limit}set local plan_cache_mode = force_custom_plan");
+    let begin = format!(
+        "begin isolation level repeatable read, read only; {limit}set local plan_cache_mode = force_custom_plan"
+    );
     pool.begin_with(AssertSqlSafe(begin)).await.map_err(StatementError::to("begin a transaction"))
 }
 

@@ -113,7 +113,7 @@ impl Operation for PreviewBulkAction {
     async fn run(mut self, call: &Call) -> Result<Preview, Refusal> {
         check_reach(&self.filter, call)?;
         split_agent(&mut self.filter, call)?;
-        let mut transaction = call.begin_read().await?;
+        let mut transaction = call.begin_search().await?;
         Ok(bulk_actions::preview(&mut transaction, self.action, &self.filter, call.now).await?)
     }
 }

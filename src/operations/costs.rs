@@ -53,6 +53,9 @@ pub struct ListCalls {
     pub purpose: Option<Purpose>,
     /// The user for whom the campaign works now; an empty text for campaigns without one.
     pub user: Option<String>,
+    /// True: only calls that the budgets of campaigns, agents, users and days pay for. Reruns have a budget of their own.
+    #[serde(default)]
+    pub without_reruns: bool,
     /// Without it, the newest first.
     #[serde(default)]
     #[schema(inline)]
@@ -104,8 +107,9 @@ impl Operation for ListCalls {
             provider: self.provider.as_deref(),
             purpose: self.purpose,
             user: self.user.as_deref(),
+            without_reruns: self.without_reruns,
         };
-        let mut transaction = call.begin_read().await?;
+        let mut transaction = call.begin_search().await?;
         Ok(match self.order {
             CallOrder::Newest => {
                 let rows = costs::newest_calls(&mut *transaction, &filter, self.cursor, limit + 1);

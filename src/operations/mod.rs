@@ -61,6 +61,7 @@ mod posts;
 mod producer;
 mod provider_transcripts;
 mod queues;
+mod rate_limits;
 mod reach;
 mod refusal;
 mod reruns;
@@ -160,6 +161,7 @@ pub use self::{
         ListQueues, ListWaits, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue,
         WaitCounts,
     },
+    rate_limits::{ListRateLimits, UsedRateLimits},
     reach::Reach,
     refusal::{FieldError, Refusal, kind_of_status, status},
     reruns::{ListReruns, RerunTurn, TurnReruns},
@@ -238,6 +240,7 @@ pub const ALL: &[Entry] = &[
     entry::<ReleaseLane>(),
     entry::<ListWorkers>(),
     entry::<ShowWorkerActivity>(),
+    entry::<ListRateLimits>(),
     entry::<ListCredentials>(),
     entry::<ResumeCredential>(),
     entry::<ListAudit>(),

@@ -24,7 +24,7 @@ use crate::{
     domain::{
         budgets,
         cleanups::{self, Cleanup},
-        installation,
+        costs, installation,
         schedules::{self, Config, Error, New, Source},
         text_search,
         transaction::{begin, commit},
@@ -95,6 +95,7 @@ impl Scheduler<'_> {
             budget_waits::publish(self.pool).await;
             rate_limit_waits::publish(self.pool).await;
             request_search_index(self.pool).await;
+            add_up_ledger(self.pool, &self.config.time_zone).await;
             let is_well = is_installed && is_dated && has_looked;
             let is_woken = is_set && self.notices.is_hearing();
             tokio::select! {
@@ -238,6 +239,13 @@ async fn request_search_index(pool: &PgPool) {
             error = causes(&error),
             "cannot enqueue the computation of words for the search"
         );
+    }
+}
+
+/// Adds the calls since the last look to the sums of the ledger by day.
+async fn add_up_ledger(pool: &PgPool, time_zone: &str) {
+    if let Err(error) = costs::add_up_days(pool, time_zone).await {
+        tracing::debug!(error = causes(&error), "cannot add up the ledger by day");
     }
 }
 

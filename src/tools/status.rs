@@ -35,7 +35,7 @@ async fn status(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
         .map(|standing| {
             let status = &standing.status;
             json!({
-                "agent": status.name(&catalogue), "state": status.state, "tool": status.tool, "waiting_tasks": status.waiting, "until": status.until,
+                "agent": status.name(&catalogue), "state": status.state, "tool": status.tool, "waiting_tasks": status.waiting, "later_tasks": status.later, "until": status.until,
                 "paused_because": standing.pause.as_ref().map(|pause| &pause.reason),
             })
         })

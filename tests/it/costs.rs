@@ -13,7 +13,7 @@ use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::{
-    app::{TestDatabase, noon},
+    app::{TestDatabase, eventually, noon},
     conversations::world::World,
 };
 
@@ -26,6 +26,7 @@ const DIMENSIONS: [Dimension; 7] = [
     Dimension::Purpose,
     Dimension::User,
 ];
+const TIME_ZONE: &str = "Europe/Berlin";
 const N_CALLS: usize = 10_000;
 const SEED: u64 = 21;
 
@@ -165,6 +166,21 @@ impl Ledger {
         sums
     }
 
+    /// Adds the first rows to the sums of their days.
+    async fn add_up_first(&self, n: usize) {
+        let note = "update dalsegno.ledger_sums set time_zone = $1, next_after = '3',
+                next_up_to = (select id from dalsegno.usage order by id offset $2 - 1 limit 1)";
+        let note = sqlx::query(note).bind(TIME_ZONE).bind(n as i64);
+        note.execute(&self.pool).await.unwrap();
+        costs::add_up_days(&self.pool, TIME_ZONE).await.unwrap();
+        assert_eq!(self.added_calls().await, n as i64);
+    }
+
+    async fn added_calls(&self) -> i64 {
+        let calls = "select coalesce(sum(calls), 0)::bigint from dalsegno.ledger_days";
+        sqlx::query_scalar(calls).fetch_one(&self.pool).await.unwrap()
+    }
+
     async fn report(&self, question: Question<'_>) -> Result<CostReport, costs::Error> {
         let mut conn = self.pool.acquire().await.unwrap();
         costs::report(&mut conn, &question, "EUR").await
@@ -172,8 +188,15 @@ impl Ledger {
 }
 
 fn question(by: Dimension, and: Option<Dimension>) -> Question<'static> {
-    let time_zone = "Europe/Berlin";
-    Question { by, and, time_zone, since: None, until: None, campaign_id: None, within: None }
+    Question {
+        by,
+        and,
+        time_zone: TIME_ZONE,
+        since: None,
+        until: None,
+        campaign_id: None,
+        within: None,
+    }
 }
 
 fn add(lines: &[CostLine]) -> Costs {
@@ -192,6 +215,7 @@ fn add(lines: &[CostLine]) -> Costs {
 #[tokio::test]
 async fn every_dimension_and_pair_adds_up_to_the_ledger() {
     let ledger = Ledger::new(N_CALLS).await;
+    ledger.add_up_first(N_CALLS / 2).await;
     let all = "select count(*), sum(cost_micros)::bigint, sum(input_tokens)::bigint, sum(output_tokens)::bigint,
                       sum(cache_read_tokens)::bigint, sum(cache_creation_tokens)::bigint from dalsegno.usage";
     let (calls, cost_micros, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens) =
@@ -250,6 +274,69 @@ async fn a_period_and_campaigns_limit_a_report() {
     assert_eq!(told(Question { campaign_id: other, ..within }).await, (0, 0), "out of reach");
     let twice = ledger.report(question(Dimension::Day, Some(Dimension::Day))).await.unwrap_err();
     assert!(twice.to_string().contains("the same"), "{twice}");
+}
+
+/// Returns a moment: of a day in the middle, or its begin.
+fn random_moment(random: &mut StdRng) -> DateTime<Utc> {
+    let at = random_row(random).called_at;
+    let day = at.with_timezone(&Berlin).date_naive().and_time(chrono::NaiveTime::MIN);
+    let midnight = day.and_local_timezone(Berlin).unwrap().to_utc();
+    if random.random_bool(0.4) { midnight } else { at }
+}
+
+#[tokio::test]
+async fn any_period_is_the_same_with_and_without_sums_by_day() {
+    let ledger = Ledger::new(2_000).await;
+    let mut random = StdRng::seed_from_u64(SEED);
+    for n_added in [0, 900, 2_000] {
+        if n_added > 0 {
+            ledger.add_up_first(n_added).await;
+        }
+        for _ in 0..60 {
+            let mut bound = || random.random_bool(0.9).then(|| random_moment(&mut random));
+            let (since, mut until) = (bound(), bound());
+            if random.random_bool(0.2) {
+                until = since.map(|since| since + TimeDelta::hours(random.random_range(1..30)));
+            }
+            let question =
+                Question { since, until, ..question(Dimension::Day, Some(Dimension::Agent)) };
+            let total = ledger.report(question).await.unwrap().total;
+            let is_in = |row: &&LedgerRow| {
+                since.is_none_or(|since| row.called_at >= since)
+                    && until.is_none_or(|until| row.called_at < until)
+            };
+            let rows = ledger.rows.iter().filter(is_in);
+            let sum = rows.fold((0, 0), |(n, sum), row| (n + 1, sum + row.cost_micros));
+            assert_eq!((total.calls, total.cost_micros), sum, "{n_added}: {since:?} to {until:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_committed_late_is_added_up_once() {
+    let mut ledger = Ledger::new(5).await;
+    let mut open = ledger.pool.begin().await.unwrap();
+    let copy = "insert into dalsegno.usage (called_at, campaign_id, agent, model, provider, purpose, outcome, cost_micros)
+         select called_at, campaign_id, agent, model, provider, purpose, outcome, 7 from dalsegno.usage order by id limit 1";
+    sqlx::query(copy).execute(&mut *open).await.unwrap();
+    // These rows have later ids, and are committed before.
+    ledger.rows.truncate(3);
+    ledger.store().await;
+    let add_up = async || {
+        costs::add_up_days(&ledger.pool, TIME_ZONE).await.unwrap();
+        costs::add_up_days(&ledger.pool, TIME_ZONE).await.unwrap();
+        ledger.added_calls().await
+    };
+    assert_eq!(add_up().await, 0, "an earlier row may still come");
+    let told = async || ledger.report(question(Dimension::Agent, None)).await.unwrap().total.calls;
+    assert_eq!(told().await, 8);
+    open.commit().await.unwrap();
+    assert_eq!(told().await, 9);
+    eventually("all rows are added up", async || (add_up().await == 9).then_some(())).await;
+    assert_eq!(told().await, 9);
+    assert_eq!(add_up().await, 9);
+    costs::add_up_days(&ledger.pool, "Asia/Tokyo").await.unwrap();
+    assert_eq!(told().await, 9, "days of another time zone are not used");
 }
 
 #[tokio::test]

@@ -40,6 +40,9 @@ pub(in crate::cli) struct CallFlags {
     /// Only calls of campaigns for this user; an empty text for campaigns without one.
     #[arg(long, requires = "calls")]
     user: Option<String>,
+    /// Leaves out reruns, which have a budget of their own.
+    #[arg(long, requires = "calls", conflicts_with = "purpose")]
+    without_reruns: bool,
     /// Lists the most expensive calls first, up to 200.
     #[arg(long, requires = "calls")]
     costliest: bool,
@@ -73,7 +76,9 @@ pub(super) async fn list(
     server: &Server,
 ) -> Result<Exit, Failure> {
     let campaign_id = flags.campaign.id_if_given(context, server).await?;
-    let CallFlags { agent, model, provider, purpose, user, costliest, limit, .. } = &flags.calls;
+    let CallFlags {
+        agent, model, provider, purpose, user, without_reruns, costliest, limit, ..
+    } = &flags.calls;
     let page = |cursor: Option<String>, limit| ListCalls {
         since: flags.since.map(|it| it.at),
         until: flags.until.map(|it| it.at),
@@ -83,6 +88,7 @@ pub(super) async fn list(
         provider: provider.clone(),
         purpose: purpose.map(Purpose::from),
         user: user.clone(),
+        without_reruns: *without_reruns,
         order: if *costliest { CallOrder::Costliest } else { CallOrder::Newest },
         cursor: cursor.and_then(|cursor| cursor.parse().ok()),
         limit: Some(limit),

@@ -4,6 +4,8 @@ mod campaign_file;
 mod commands;
 mod errors;
 mod files;
+mod http;
+mod http_types;
 mod settings;
 
 use std::path::PathBuf;
@@ -14,7 +16,7 @@ use clap::Args;
 use super::{Context, Exit, Failure};
 use crate::{
     domain::{agents, campaign_files, flows},
-    http, metric_catalogue, tools,
+    metric_catalogue, tools,
 };
 
 #[derive(Debug, Args)]
@@ -59,9 +61,10 @@ pub fn documents() -> anyhow::Result<Vec<Document>> {
         Document { name: "campaign-file.schema.json", text: campaign_file },
         Document { name: "commands.md", text: commands::markdown() },
         Document { name: "errors.md", text: errors::markdown()? },
+        Document { name: "http.md", text: http::markdown()? },
         Document { name: "mcp-tools.md", text: tools::markdown() },
         Document { name: "metrics.md", text: metric_catalogue::markdown() },
-        Document { name: "openapi.json", text: http::document().to_owned() },
+        Document { name: "openapi.json", text: crate::http::document().to_owned() },
         Document { name: "settings.md", text: settings::markdown() },
     ];
     let formats = [

@@ -44,7 +44,7 @@ fn row(page: &Page, campaign: Uuid, n: usize, it: &AgentOverview, is_busy: bool)
             td { (tone.state(word, it.pause.as_ref().map(|pause| pause.reason.as_str()))) }
             td { (agent(&status.agent, &status.instance)) }
             td { @if let Some(session) = status.session_id { a href={ "/sessions/" (session) } { "open" } } @else { span.faint { "none" } } }
-            td.num { (status.waiting) }
+            td.num { (status.waiting) @if let Some(at) = status.later_at { div."tiny faint" { (status.later) " later, next " (page.view.calendar(at)) } } }
             td { @if status.instance == "main" { (actions(page, campaign, n, it, is_busy)) } }
         }
     }

@@ -103,7 +103,7 @@ pub(super) async fn show(
         @if let Some(reason) = &overview.pause_reason {
             section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The campaign is paused: no turn starts until it is resumed." } p.next dir="auto" { (super::parts::coded(reason)) } } }
         }
-        (cards(given, &agents))
+        (cards(&page, given, &agents))
         nav.tabs aria-label="Parts of the campaign" {
             @for (key, words) in TABS {
                 a href=(tab(given, key)) aria-current=[(query.part == key).then_some("page")] { (words) }
@@ -160,9 +160,12 @@ fn card_state(it: &AgentOverview) -> (Tone, &'static str) {
     }
 }
 
-fn cards(campaign: Uuid, agents: &[AgentOverview]) -> Markup {
+fn cards(page: &Page, campaign: Uuid, agents: &[AgentOverview]) -> Markup {
     let is_used = |it: &&AgentOverview| {
-        it.status.state != State::Idle || it.status.session_id.is_some() || it.pause.is_some()
+        it.status.state != State::Idle
+            || it.status.session_id.is_some()
+            || it.status.later > 0
+            || it.pause.is_some()
     };
     let used: Vec<_> = agents.iter().filter(is_used).collect();
     let card = |it: &AgentOverview| {
@@ -176,11 +179,12 @@ fn cards(campaign: Uuid, agents: &[AgentOverview]) -> Markup {
                     @else if let Some(task) = status.task_id { a href={ "/tasks/" (task) } { "works on its task" } }
                     @else if status.state == State::Error { a href={ "/tasks?campaign_id=" (campaign) "&state=failed&agent=" (url_text(&status.agent)) } { "its last task failed" } }
                     @else if status.waiting > 0 { (status.waiting) " waiting" }
+                    @else if let Some(at) = status.later_at { "next task " (page.view.calendar(at)) }
                     @else { "nothing to do" }
                 }
                 footer {
                     @if let Some(session) = status.session_id { a href={ "/sessions/" (session) } { "conversation" } } @else { span { "no conversation" } }
-                    span { (status.waiting) " waiting" }
+                    span { (status.waiting) " waiting" @if status.later > 0 { ", " (status.later) " later" } }
                 }
             }
         }

@@ -152,13 +152,14 @@ fn waiting_tasks(budget: &OwnedBudget) -> String {
 /// The calls that the budget has paid.
 fn calls_of(budget: &OwnedBudget) -> String {
     let key = crate::console::parts::url_text(&budget.key);
-    match (budget.owner, budget.period) {
-        (OwnerKind::Campaign, _) => format!("/cost/calls?days=90&campaign_id={key}"),
-        (OwnerKind::Agent, _) => format!("/cost/calls?days=90&agent={key}"),
-        (OwnerKind::User, _) => format!("/cost/calls?days=90&user={key}"),
-        (OwnerKind::Day, Some(day)) => format!("/cost/calls?from={day}&to={day}"),
-        (OwnerKind::Day, None) => "/cost/calls?days=1".to_owned(),
-    }
+    let of = match (budget.owner, budget.period) {
+        (OwnerKind::Campaign, _) => format!("days=90&campaign_id={key}"),
+        (OwnerKind::Agent, _) => format!("days=90&agent={key}"),
+        (OwnerKind::User, _) => format!("days=90&user={key}"),
+        (OwnerKind::Day, Some(day)) => format!("from={day}&to={day}"),
+        (OwnerKind::Day, None) => "days=1".to_owned(),
+    };
+    format!("/cost/calls?{of}&without_reruns=true")
 }
 
 fn money(view: &View, budget: &OwnedBudget) -> Markup {
@@ -365,6 +366,6 @@ mod tests {
     fn a_hostile_key_stays_text() {
         let it = budget(OwnerKind::User, "<b>&x", Some(10), 9);
         assert!(!subject(&it).0.contains("<b>") || subject(&it).0.contains("&lt;b&gt;"));
-        assert_eq!(calls_of(&it), "/cost/calls?days=90&user=%3Cb%3E%26x");
+        assert_eq!(calls_of(&it), "/cost/calls?days=90&user=%3Cb%3E%26x&without_reruns=true");
     }
 }

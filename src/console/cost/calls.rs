@@ -23,13 +23,14 @@ use crate::{
 };
 
 /// Filters that are shown as chips, with their words.
-const FILTERS: [(&str, &str); 7] = [
+const FILTERS: [(&str, &str); 8] = [
     ("agent", "agent"),
     ("model", "model"),
     ("provider", "provider"),
     ("purpose", "for"),
     ("user", "user"),
     ("no_user", "without a user"),
+    ("without_reruns", "without reruns"),
     ("campaign_id", "campaign"),
 ];
 const COSTLIEST: &str = "costliest";
@@ -91,7 +92,7 @@ fn chips(query: &CostQuery, names: &Names) -> Markup {
     html! {
         @for (name, words, value) in is_set {
             a."btn slim" href=(query.link("/cost/calls", &[(name, "")])) title="Remove this filter" {
-                (words) @if name != "no_user" { " " b { bdi { (shown(name, value)) } } } span aria-hidden="true" { " ×" } span.sr { ": remove this filter" }
+                (words) @if value != "true" { " " b { bdi { (shown(name, value)) } } } span aria-hidden="true" { " ×" } span.sr { ": remove this filter" }
             }
         }
     }
@@ -112,15 +113,16 @@ fn filters(query: &CostQuery, names: &Names) -> Markup {
 }
 
 fn table(page: &Page, calls: &[CostCall], names: &Names) -> Markup {
+    let money = page.view.column(calls.iter().map(|it| it.call.cost_micros));
     html! {
         table.folds {
             thead { tr { th { "Called" } th { "Agent" } th { "Campaign" } th { "For" } th { "Task" } th { "Turn" } th { "Model" } th.num { "Tokens in" } th.num { "out" } th.num { "Cost" } } }
-            tbody { @for call in calls { (row(page, call, names)) } }
+            tbody { @for call in calls { (row(page, call, names, &money)) } }
         }
     }
 }
 
-fn row(page: &Page, it: &CostCall, names: &Names) -> Markup {
+fn row(page: &Page, it: &CostCall, names: &Names, money: &impl Fn(i64) -> String) -> Markup {
     let call = &it.call;
     let sent = [call.input_tokens, call.cache_read_tokens, call.cache_creation_tokens];
     let purpose = match call.purpose {
@@ -151,7 +153,7 @@ fn row(page: &Page, it: &CostCall, names: &Names) -> Markup {
             td.narrow-off { bdi { (call.model) } }
             td.num.narrow-off { (tokens(sent.iter().flatten().sum())) }
             td.num.narrow-off { @match call.output_tokens { Some(n) => (tokens(n)), None => "–" } }
-            td.num { (page.view.money(call.cost_micros)) }
+            td.num { (money(call.cost_micros)) }
         }
     }
 }

@@ -170,6 +170,7 @@ pub(in crate::console) async fn one(
 fn answer_table(page: &Page, answers: &[AnswerResult]) -> Markup {
     let mut sorted: Vec<&AnswerResult> = answers.iter().collect();
     sorted.sort_by_key(|answer| answer.passed.is_none_or(|passed| passed));
+    let money = page.view.column(answers.iter().map(|it| it.micros));
     let row = |it: &AnswerResult| {
         html! {
             tr {
@@ -184,7 +185,7 @@ fn answer_table(page: &Page, answers: &[AnswerResult]) -> Markup {
                 td.text { (it.case) @if it.repetition > 1 { ", repetition " (it.repetition) } }
                 td { (source(it)) }
                 td.num { (tokens(it.tokens)) }
-                td.num { (page.view.money(it.micros)) }
+                td.num { (money(it.micros)) }
                 td.num { @if let Some(ms) = it.took_ms { (duration(chrono::TimeDelta::milliseconds(ms))) } }
             }
         }

@@ -211,6 +211,8 @@ fn legend(chart: &Chart<'_>) -> Markup {
 
 fn table(page: &Page, chart: &Chart<'_>) -> Markup {
     let whole = chart.measure.of(&chart.report.total);
+    let values = chart.stack.values.iter();
+    let money = page.view.column(values.map(|(_, costs)| costs.cost_micros));
     html! {
         table.folds {
             thead { tr { th { (title_of(chart.dimension)) } th.num { "Calls" } th.num { "Tokens in" } th.num { "from the cache" } th.num { "Tokens out" } th.trend { "Per day" } th.num { "Share" } th.num { "Cost" } } }
@@ -225,16 +227,16 @@ fn table(page: &Page, chart: &Chart<'_>) -> Markup {
                         td.num.narrow-off { (tokens(costs.output_tokens)) }
                         td.trend.narrow-off { (sparkline("Per day", &chart.stack.days_of(value, chart.period))) }
                         td.num { (share_of(chart.measure.of(costs), whole)) }
-                        td.num { a href=(link) { (page.view.money(costs.cost_micros)) } }
+                        td.num { a href=(link) { (money(costs.cost_micros)) } }
                     }
                 }
             }
-            tfoot { (sum(page, &chart.report.total, "Total", 2)) }
+            tfoot { (sum(&chart.report.total, "Total", 2, &money)) }
         }
     }
 }
 
-fn sum(page: &Page, total: &Costs, words: &str, n_more: usize) -> Markup {
+fn sum(total: &Costs, words: &str, n_more: usize, money: &impl Fn(i64) -> String) -> Markup {
     html! {
         tr {
             td { (words) } td.num { (total.calls) }
@@ -242,7 +244,7 @@ fn sum(page: &Page, total: &Costs, words: &str, n_more: usize) -> Markup {
             td.num.narrow-off { (tokens(total.cache_read_tokens)) }
             td.num.narrow-off { (tokens(total.output_tokens)) }
             @for _ in 0..n_more { td.narrow-off {} }
-            td.num { (page.view.money(total.cost_micros)) }
+            td.num { (money(total.cost_micros)) }
         }
     }
 }
@@ -272,6 +274,7 @@ fn days(page: &Page, chart: &Chart<'_>) -> Markup {
             _ => days.push((day, line.costs)),
         }
     }
+    let money = page.view.column(days.iter().map(|(_, costs)| costs.cost_micros));
     html! {
         table.folds {
             thead { tr { th { "Day" } th.num { "Calls" } th.num { "Tokens in" } th.num { "from the cache" } th.num { "Tokens out" } th.num { "Cost" } } }
@@ -284,11 +287,11 @@ fn days(page: &Page, chart: &Chart<'_>) -> Markup {
                         td.num.narrow-off { (tokens(costs.input_tokens + costs.cache_creation_tokens)) }
                         td.num.narrow-off { (tokens(costs.cache_read_tokens)) }
                         td.num.narrow-off { (tokens(costs.output_tokens)) }
-                        td.num { a href=(link) { (page.view.money(costs.cost_micros)) } }
+                        td.num { a href=(link) { (money(costs.cost_micros)) } }
                     }
                 }
             }
-            tfoot { (sum(page, &chart.report.total, "Total", 0)) }
+            tfoot { (sum(&chart.report.total, "Total", 0, &money)) }
         }
     }
 }

@@ -43,6 +43,9 @@ pub(in crate::console) struct CostQuery {
     /// `true`: only campaigns without a user.
     #[serde(default)]
     pub(super) no_user: String,
+    /// `true`: without reruns.
+    #[serde(default)]
+    pub(super) without_reruns: String,
     #[serde(default)]
     pub(super) order: String,
     #[serde(default)]
@@ -147,6 +150,7 @@ impl CostQuery {
             provider: given(&self.provider),
             purpose,
             user,
+            without_reruns: self.without_reruns == "true",
             ..ListCalls::default()
         }
     }
@@ -166,6 +170,7 @@ impl CostQuery {
             ("purpose", &self.purpose),
             ("user", &self.user),
             ("no_user", &self.no_user),
+            ("without_reruns", &self.without_reruns),
             ("order", &self.order),
         ];
         all.into_iter()

@@ -6,6 +6,9 @@ use maud::{Markup, html};
 
 use crate::http::pages::{PageCaller, TOKEN_FIELD};
 
+/// Digits of an amount after the point.
+const MIN_DIGITS: usize = 2;
+
 /// The display of times, amounts and forms on a page.
 #[derive(Debug, Clone)]
 pub(in crate::console) struct View {
@@ -125,7 +128,16 @@ impl View {
     }
 
     pub(in crate::console) fn money(&self, micros: i64) -> String {
-        format_money(&self.currency, micros)
+        format_money(&self.currency, micros, digits_of(micros))
+    }
+
+    /// Formats the amounts of a column with the same number of digits, so that their points stand below each other.
+    pub(in crate::console) fn column(
+        &self,
+        micros: impl IntoIterator<Item = i64>,
+    ) -> impl Fn(i64) -> String {
+        let digits = micros.into_iter().map(digits_of).max().unwrap_or(MIN_DIGITS);
+        move |micros| format_money(&self.currency, micros, digits)
     }
 
     /// Returns the label of amounts.
@@ -138,18 +150,21 @@ impl View {
     }
 }
 
-/// Formats an amount with as many digits as it needs: €12.40, €0.053, €0.0004.
-fn format_money(currency: &str, micros: i64) -> String {
+/// Returns the number of digits that an amount needs: €12.40, €0.053, €0.0004.
+fn digits_of(micros: i64) -> usize {
+    match micros.abs() {
+        0 | 1_000_000.. => MIN_DIGITS,
+        10_000.. => 3,
+        _ => 4,
+    }
+}
+
+fn format_money(currency: &str, micros: i64, digits: usize) -> String {
     let sign = match currency {
         "EUR" => "€",
         "USD" => "$",
         "GBP" => "£",
         other => &format!("{other} "),
-    };
-    let digits = match micros.abs() {
-        0 | 1_000_000.. => 2,
-        10_000.. => 3,
-        _ => 4,
     };
     let minus = if micros < 0 { "−" } else { "" };
     // A display of money needs no more precision than this.
@@ -209,15 +224,24 @@ mod tests {
 
     #[test]
     fn amounts_have_the_digits_that_they_need() {
-        let money = |micros| format_money("EUR", micros);
+        let view = View::at(DateTime::UNIX_EPOCH);
+        let money = |micros| view.money(micros);
         assert_eq!(money(12_400_000), "€12.40");
         assert_eq!(money(53_000), "€0.053");
         assert_eq!(money(400), "€0.0004");
         assert_eq!(money(0), "€0.00");
         assert_eq!(money(-1_000_000), "−€1.00");
-        assert_eq!(format_money("CHF", 1_000_000), "CHF 1.00");
+        assert_eq!(format_money("CHF", 1_000_000, MIN_DIGITS), "CHF 1.00");
         assert_eq!([bytes(812), bytes(41_800), bytes(1_200_000)], ["812 B", "41.8 kB", "1.2 MB"]);
         assert_eq!([tokens(812), tokens(41_800), tokens(1_200_000)], ["812", "41.8k", "1.2M"]);
+    }
+
+    #[test]
+    fn the_amounts_of_a_column_have_the_same_digits() {
+        let view = View::at(DateTime::UNIX_EPOCH);
+        let all = [12_400_000, 53_000, 0];
+        assert_eq!(all.map(view.column(all)), ["€12.400", "€0.053", "€0.000"]);
+        assert_eq!(view.column([])(1_000_000), "€1.00");
     }
 
     #[test]

@@ -78,6 +78,10 @@ pub(super) async fn show(
     let body = html! {
         (head(&page, &detail, &format!("{name} in {of}")))
         (explanation(&page, &detail, &explained))
+        // The transcript is long, and these are below it.
+        nav."actions small" aria-label="Below the transcript" {
+            span.faint { "Below:" } @if has_next_turn(&detail) { a href="#next-turn" { "next turn" } } a href="#turns" { "turns" } a href="#compactions" { "compactions" } a href="#facts" { "facts" }
+        }
         @if let Some(context) = &context { (context_gauge(context, fold)) }
         @if window.messages.is_empty() && fold.is_none() {
             (empty("No message is stored yet. The first turn stores its prompt and its answer.", &format!("dalsegno task add --campaign {} --agent {} \"Write part one.\"", session.campaign_id, session.agent)))
@@ -86,8 +90,12 @@ pub(super) async fn show(
             (next_page(&here, &[], window.next.as_deref()))
         }
         div.cols {
-            div.stack { (estimate(&page, &detail, query.estimate == "true").await?) (turns(&page, &detail)) (compactions(&page, &detail)) }
-            aside."stack side" { (section("Facts", &html! {}, &session_facts(&page, &detail))) }
+            div.stack {
+                div #next-turn { (estimate(&page, &detail, query.estimate == "true").await?) }
+                div #turns { (turns(&page, &detail)) }
+                div #compactions { (compactions(&page, &detail)) }
+            }
+            aside."stack side" { div #facts { (section("Facts", &html! {}, &session_facts(&page, &detail))) } }
         }
     };
     let path = html! {
@@ -203,10 +211,14 @@ fn explanation(page: &Page, detail: &Detail, explained: &SessionExplanation) -> 
     }
 }
 
+fn has_next_turn(detail: &Detail) -> bool {
+    detail.session.closed_at.is_none() && !detail.session.ephemeral
+}
+
 /// Offers an estimate of the next turn of an open session, or shows it.
 async fn estimate(page: &Page, detail: &Detail, is_shown: bool) -> Result<Markup, Refusal> {
     let session = &detail.session;
-    if session.closed_at.is_some() || session.ephemeral {
+    if !has_next_turn(detail) {
         return Ok(html! {});
     }
     if !is_shown {
@@ -251,6 +263,7 @@ fn change_since(context: &CallContext, fold: Option<&Compaction>) -> Option<Stri
 }
 
 fn turns(page: &Page, detail: &Detail) -> Markup {
+    let money = page.view.column(detail.last_turns.iter().map(|turn| turn.cost_micros));
     let table = html! {
         table.folds {
             thead { tr { th { "State" } th { "Turn" } th { "Begun" } th.num { "Tokens in" } th.num { "Out" } th.num { "Cost" } } }
@@ -262,7 +275,7 @@ fn turns(page: &Page, detail: &Detail) -> Markup {
                         td { (page.view.time(turn.started_at)) }
                         td.num { (tokens(turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens)) }
                         td.num { (tokens(turn.output_tokens)) }
-                        td.num { (page.view.money(turn.cost_micros)) }
+                        td.num { (money(turn.cost_micros)) }
                     }
                 }
             }

@@ -82,6 +82,7 @@ fn table(
     turns: &[ListedTurn],
     verified: Option<&BTreeMap<i32, Vec<VerifiedCall>>>,
 ) -> Markup {
+    let money = page.view.column(turns.iter().map(|listed| listed.turn.cost_micros));
     let row = |ListedTurn { turn, model, .. }: &ListedTurn| {
         let calls = verified.map(|all| all.get(&turn.number).map_or(&[][..], Vec::as_slice));
         html! {
@@ -92,7 +93,7 @@ fn table(
                 td { (page.view.time(turn.started_at)) }
                 td.num { (tokens(turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens)) }
                 td.num { (tokens(turn.output_tokens)) }
-                td.num { (page.view.money(turn.cost_micros)) }
+                td.num { (money(turn.cost_micros)) }
                 @if let Some(calls) = calls { td { (verdicts(calls)) } }
             }
         }

@@ -174,6 +174,7 @@ fn percent(value: f64) -> String {
 }
 
 fn table(view: &View, stretches: &[Stretch]) -> Markup {
+    let money = view.column(stretches.iter().filter_map(|stretch| stretch.cost_micros));
     html! {
         table.folds {
             thead { tr { th { "Since" } th { "State" } th { "What happened" } th.num { "Took" } th.num { "Cost" } } }
@@ -184,7 +185,7 @@ fn table(view: &View, stretches: &[Stretch]) -> Markup {
                         td { (stretch.tone.state(stretch.word, None)) }
                         td.text { (stretch.what) }
                         td.num { (duration(stretch.end - stretch.begin)) }
-                        td.num { @if let Some(cost) = stretch.cost_micros { (view.money(cost)) } }
+                        td.num { @if let Some(cost) = stretch.cost_micros { (money(cost)) } }
                     }
                 }
             }

@@ -141,6 +141,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_part_of_other_messages_names_both_ranges() {
+        let span = |from_seq, to_seq| Some(Span { from_seq, to_seq, count: None });
+        let mut part = PartDiff {
+            kind: "transcript".to_owned(),
+            id: None,
+            change: PartChange::Changed,
+            tokens_before: 10,
+            tokens_after: 20,
+            span_before: None,
+            span_after: span(1, 4),
+            reason: "recent history".to_owned(),
+            words: Vec::new(),
+        };
+        assert_eq!(spans(&part).0, "none → 1 to 4");
+        part.span_before = span(1, 1);
+        assert!(row(&part).0.contains("1 → 1 to 4"));
+        part.span_before = part.span_after;
+        assert!(!row(&part).0.contains("1 to 4"), "an unchanged range is not news");
+    }
+
+    #[test]
     fn a_turn_is_named_by_its_number_or_by_a_link() {
         let (here, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
         let parse = |text: &str| GivenTurn::parse(text, here).map(|it| (it.session, it.number));

@@ -14,7 +14,7 @@ use crate::{
     },
     domain::{
         class::Kind,
-        reruns::{Rerun, State},
+        reruns::{OriginalCall, Rerun, State},
         turns::Detail,
     },
     operations::{
@@ -125,11 +125,16 @@ pub(super) async fn table(page: &Page, calls: &TurnReruns) -> Result<Markup, Ref
         return Ok(html! {});
     }
     let waits = waits(page, reruns).await?;
-    let original = calls.original.answer.as_deref();
+    let original = &calls.original;
+    let costs = reruns.iter().map(|rerun| rerun.cost_micros).chain([original.cost_micros]);
+    let money = page.view.column(costs);
     let table = html! {
         table.folds {
             thead { tr { th { "No." } th { "Answer" } th { "Model" } th.num { "Temperature" } th { "Made" } th.num { "Took" } th.num { "Tokens out" } th.num { "Cost" } } }
-            tbody { @for rerun in reruns { (row(page, rerun, original)) } }
+            tbody {
+                (original_row(original, &money))
+                @for rerun in reruns { (row(page, rerun, original.answer.as_deref(), &money)) }
+            }
         }
     };
     let body = html! { (wide("Reruns", &table)) (waits) };
@@ -165,8 +170,32 @@ async fn waits(page: &Page, reruns: &[Rerun]) -> Result<Markup, Refusal> {
     })
 }
 
-fn row(page: &Page, rerun: &Rerun, original: Option<&str>) -> Markup {
-    let took = rerun.took_ms.map(|ms| duration(TimeDelta::milliseconds(ms.into())));
+/// The call itself, to compare the reruns with.
+fn original_row(call: &OriginalCall, money: &impl Fn(i64) -> String) -> Markup {
+    html! {
+        tr {
+            td { "the call" }
+            td.text { @match call.answer.as_ref().filter(|answer| !answer.is_empty()) { Some(answer) => details { summary { bdi { (title(answer)) } } (rendered(answer)) }, None => span.faint { "no text" } } }
+            td { bdi { (call.model) } }
+            td.num { "–" }
+            td { @if call.is_whole_turn { span.faint { "with all calls of its turn" } } }
+            td.num { (took(call.took_ms)) }
+            td.num { (call.output_tokens.map(tokens).unwrap_or_default()) }
+            td.num { (money(call.cost_micros)) }
+        }
+    }
+}
+
+fn took(ms: Option<i32>) -> String {
+    ms.map(|ms| duration(TimeDelta::milliseconds(ms.into()))).unwrap_or_default()
+}
+
+fn row(
+    page: &Page,
+    rerun: &Rerun,
+    original: Option<&str>,
+    money: &impl Fn(i64) -> String,
+) -> Markup {
     html! {
         tr {
             td { (rerun.number) }
@@ -174,9 +203,9 @@ fn row(page: &Page, rerun: &Rerun, original: Option<&str>) -> Markup {
             td { bdi { (rerun.model) } }
             td.num { @match rerun.temperature { Some(temperature) => (temperature), None => span.faint { "as the call" } } }
             td { (page.view.time(rerun.created_at)) }
-            td.num { (took.unwrap_or_default()) }
+            td.num { (took(rerun.took_ms)) }
             td.num { (rerun.output_tokens.map(tokens).unwrap_or_default()) }
-            td.num { @if rerun.state != State::Queued { (page.view.money(rerun.cost_micros)) } }
+            td.num { @if rerun.state != State::Queued { (money(rerun.cost_micros)) } }
         }
     }
 }

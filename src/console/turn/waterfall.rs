@@ -171,6 +171,7 @@ fn chart(name: &str, stretches: &[Stretch]) -> Markup {
 }
 
 fn call_table(view: &View, ledger: &[&LedgerCall]) -> Markup {
+    let money = view.column(ledger.iter().map(|call| call.cost_micros));
     let known = |n: Option<i64>| n.map_or_else(|| "unknown".to_owned(), tokens);
     html! {
         table.after {
@@ -181,7 +182,7 @@ fn call_table(view: &View, ledger: &[&LedgerCall]) -> Markup {
                         td { (view.clock(call.called_at)) }
                         td { @if call.purpose == Purpose::Turn { (purpose(call)) } @else { a href={ "?ledger=" (call.id) "#side-call" } { (purpose(call)) } } }
                         td.num { (known(call.input_tokens)) } td.num { (known(call.cache_read_tokens)) } td.num { (known(call.cache_creation_tokens)) }
-                        td.num { (known(call.output_tokens)) } td.num { (view.money(call.cost_micros)) }
+                        td.num { (known(call.output_tokens)) } td.num { (money(call.cost_micros)) }
                     }
                 }
             }

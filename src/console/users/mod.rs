@@ -100,13 +100,14 @@ async fn known(page: &Page) -> Result<Markup, Refusal> {
             "dalsegno memory facts ls ann@example.org",
         ));
     }
+    let money = page.view.column(users.iter().map(|(_, costs)| costs.cost_micros));
     let table = html! {
         table.folds {
             thead { tr { th { "User" } th.num { "Calls" } th.num { "Cost" } } }
             tbody {
                 @for (name, costs) in &users {
                     @let calls = format!("/cost/calls?days={KNOWN_DAYS}&user={}", url_text(name));
-                    tr { td.fill { a href=(address(name)) { bdi { (name) } } } td.num { a href=(calls) { (costs.calls) } } td.num { (page.view.money(costs.cost_micros)) } }
+                    tr { td.fill { a href=(address(name)) { bdi { (name) } } } td.num { a href=(calls) { (costs.calls) } } td.num { (money(costs.cost_micros)) } }
                 }
             }
         }

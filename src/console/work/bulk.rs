@@ -343,3 +343,35 @@ fn filter(filter: &TaskFilter, page: &Page, names: &Names) -> Markup {
     conditions.extend(filter.tags.iter().map(|tag| html! { "tagged " bdi { (tag) } }));
     html! { @for (place, condition) in conditions.iter().enumerate() { @if place > 0 { ", " } (condition) } }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn the_command_has_each_condition_of_the_filter() {
+        let [campaign, other] = [1, 2].map(Uuid::from_u128);
+        let at = |secs| DateTime::from_timestamp(secs, 0);
+        let filter = TaskFilter {
+            campaign_id: Some(campaign),
+            except_campaign_id: Some(other),
+            agent: Some("copywriter".to_owned()),
+            state: Some(tasks::State::Failed),
+            text: Some("the Kai's lamp".to_owned()),
+            created_after: at(1_764_000_000),
+            created_before: at(1_764_003_600),
+            ended_after: at(1_764_007_200),
+            ..TaskFilter::default()
+        };
+        let expected = format!(
+            "dalsegno task retry --campaign {campaign} --except-campaign {other} --agent copywriter --state failed --text {} \
+             --since 2025-11-24T16:00:00Z --until 2025-11-24T17:00:00Z --ended-since 2025-11-24T18:00:00Z",
+            shell_word("the Kai's lamp")
+        );
+        assert_eq!(command("retry", &filter), expected);
+        assert_eq!(command("cancel", &TaskFilter::default()), "dalsegno task cancel");
+    }
+}

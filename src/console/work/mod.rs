@@ -5,6 +5,7 @@ mod credentials;
 pub(super) mod job;
 pub(super) mod jobs;
 pub(super) mod lanes;
+mod rate_limits;
 pub(super) mod waits;
 mod workers;
 
@@ -57,6 +58,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
             }
             aside."stack side" {
                 (waits::show(&page, name, &waits))
+                (rate_limits::show(&page, &names).await?)
                 (credentials::show(&page).await?)
                 (section("Queues", &html! { (queues.len()) }, &queue_table(&queues)))
             }

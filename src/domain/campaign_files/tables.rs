@@ -57,6 +57,8 @@ pub const LEFT_OUT: &[(&str, &str)] = &[
     ("jobs", "queue: jobs of waiting tasks are created by the import"),
     ("lane_sweeps", "queue: state of lanes"),
     ("lanes", "queue: lanes are created with their first job"),
+    ("ledger_days", "sums of the ledger, which the scheduler adds up again"),
+    ("ledger_sums", "how far this installation has added up its ledger"),
     ("memory_embeddings", "computed again by a worker"),
     ("migrations", "the schema of this installation; the file has its version"),
     ("operation_keys", "idempotency keys of callers of this installation, with its answers"),

@@ -25,6 +25,8 @@ pub struct CallFilter<'a> {
     pub purpose: Option<Purpose>,
     /// The user for whom the campaign works now; empty for campaigns without one.
     pub user: Option<&'a str>,
+    /// Leaves out reruns, which have a budget of their own.
+    pub without_reruns: bool,
 }
 
 /// Order of the calls.
@@ -95,6 +97,7 @@ pub async fn newest_calls(
         filter.user,
         before,
         limit,
+        filter.without_reruns,
     );
     let rows = rows.fetch_all(executor).await.map_err(StatementError::to("list calls"))?;
     Ok(rows.into_iter().map(CostCall::from).collect())
@@ -119,6 +122,7 @@ pub async fn costliest_calls(
         filter.purpose as Option<Purpose>,
         filter.user,
         limit,
+        filter.without_reruns,
     );
     let rows = rows.fetch_all(executor).await;
     let rows = rows.map_err(StatementError::to("list the most expensive calls"))?;

@@ -4,6 +4,7 @@
 
 mod calls;
 mod csv;
+mod days;
 
 use std::collections::HashMap;
 
@@ -12,7 +13,10 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-pub use self::calls::{CallFilter, CallOrder, CostCall, costliest_calls, newest_calls};
+pub use self::{
+    calls::{CallFilter, CallOrder, CostCall, costliest_calls, newest_calls},
+    days::add_up_days,
+};
 use super::{
     StatementError, campaigns,
     class::{Class, Classify, Kind},
@@ -169,7 +173,7 @@ impl Costs {
     }
 }
 
-/// Adds up the calls of the ledger. `currency` is the label of the amounts.
+/// Adds up the calls of the ledger, in a transaction that reads one snapshot. `currency` is the label of the amounts.
 pub async fn report(
     conn: &mut PgConnection,
     question: &Question<'_>,
@@ -201,6 +205,7 @@ pub async fn report(
 }
 
 async fn lines(conn: &mut PgConnection, question: &Question<'_>) -> Result<Vec<CostLine>, Error> {
+    let whole = days::whole_days(&mut *conn, question).await?;
     let rows = sqlx::query_file!(
         "src/domain/costs/report.sql",
         question.by as Dimension,
@@ -211,6 +216,9 @@ async fn lines(conn: &mut PgConnection, question: &Question<'_>) -> Result<Vec<C
         question.campaign_id,
         question.within as Option<&[Uuid]>,
         i64::try_from(MAX_LINES + 1).unwrap_or(i64::MAX),
+        whole.up_to,
+        whole.first,
+        whole.end,
     )
     .fetch_all(conn)
     .await

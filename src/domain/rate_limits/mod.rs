@@ -5,6 +5,7 @@
 
 mod config;
 mod lease;
+mod list;
 mod waits;
 
 use serde::{Deserialize, Serialize};
@@ -13,13 +14,17 @@ use uuid::Uuid;
 pub use self::{
     config::{Config, Rule},
     lease::{Lease, WantedShare, lease, tend},
+    list::{UsedRateLimit, list},
     waits::{Grant, NewWait, RateLimitWait, count_waiting, expected_wait, wait, wait_of},
 };
 
 /// The amount that a limit counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, sqlx::Type)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = RateLimitMeasure)]
 pub enum Measure {
     Requests,
     InputTokens,
@@ -101,6 +106,10 @@ impl RateLimit {
 }
 
 fn describe_wait(subject: &str, (measure, amount): (Measure, f64)) -> String {
+    format!("waiting for {subject}: {}", describe_amount(measure, amount))
+}
+
+fn describe_amount(measure: Measure, amount: f64) -> String {
     let amount = with_separators(amount);
     let unit = match measure {
         Measure::Requests => "requests per minute",
@@ -108,7 +117,7 @@ fn describe_wait(subject: &str, (measure, amount): (Measure, f64)) -> String {
         Measure::OutputTokens => "output tokens per minute",
         Measure::ConcurrentCalls => "concurrent calls",
     };
-    format!("waiting for {subject}: {amount} {unit}")
+    format!("{amount} {unit}")
 }
 
 /// Formats `20000` as `20,000`.

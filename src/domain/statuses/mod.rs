@@ -42,6 +42,12 @@ pub struct Status {
     pub waiting: i64,
     /// Expected end of the limit, if the agent is limited and the end is known.
     pub until: Option<DateTime<Utc>>,
+    /// Number of tasks that are scheduled for later.
+    #[serde(default)]
+    pub later: i64,
+    /// The time of the first of them.
+    #[serde(default)]
+    pub later_at: Option<DateTime<Utc>>,
 }
 
 #[derive(
@@ -78,6 +84,8 @@ impl Status {
             session_id: None,
             waiting: 0,
             until: None,
+            later: 0,
+            later_at: None,
         }
     }
 }
@@ -105,7 +113,8 @@ pub async fn of_campaign(
     let found = sqlx::query_as!(
         Status,
         r#"select s.agent as "agent!", s.instance as "instance!", s.state as "state!: State", s.task_id as "task_id?",
-                  r.tool as "tool?", r.since as "tool_since?", s.session_id as "session_id?", s.waiting as "waiting!", s.until as "until?"
+                  r.tool as "tool?", r.since as "tool_since?", s.session_id as "session_id?", s.waiting as "waiting!", s.until as "until?",
+                  s.later as "later!", s.later_at as "later_at?"
              from dalsegno.agent_statuses($1, $2) as s left join lateral dalsegno.running_tool(s.task_id) as r on true"#,
         campaign_id,
         now,

@@ -133,10 +133,11 @@ pub async fn count_matching(
         fetch_one(executor),
         r#"count(*) as "count!""#,
         "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($13) and t.created_at <= $14
-         and ($15::timestamptz is null or t.ended_at >= $15)",
+         and ($15::timestamptz is null or t.ended_at >= $15) and (not $16 or t.ended_at is null)",
         &names(states) as &[&str],
         until,
         filter.ended_after,
+        are_open(states),
     )
     .map_err(StatementError::to("count tasks"))
 }
@@ -156,14 +157,20 @@ pub async fn list_matching(
         fetch_all(executor),
         "t.id",
         "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($13) and t.created_at <= $14
-         and t.id > coalesce($15, '00000000-0000-0000-0000-000000000000'::uuid) and ($17::timestamptz is null or t.ended_at >= $17) order by t.id limit $16",
+         and t.id > coalesce($15, '00000000-0000-0000-0000-000000000000'::uuid) and ($17::timestamptz is null or t.ended_at >= $17) and (not $18 or t.ended_at is null) order by t.id limit $16",
         &names(states) as &[&str],
         until,
         after,
         limit,
         filter.ended_after,
+        are_open(states),
     )
     .map_err(StatementError::to("list tasks"))
+}
+
+/// Returns true if all these states are of open tasks, which have indexes of their own.
+fn are_open(states: &[State]) -> bool {
+    states.iter().all(|state| !state.has_ended())
 }
 
 impl TaskFilter {

@@ -28,6 +28,7 @@ pub fn steps() -> Vec<Step> {
         ("hold_lane", vec!["lane", "hold", "cleanup", "--reason", ""]),
         ("release_lane", vec!["lane", "release", "cleanup"]),
         ("release_lane", vec!["lane", "release", "none"]),
+        ("list_rate_limits", vec!["rate-limit", "ls"]),
         ("list_credentials", vec!["credential", "ls"]),
         ("resume_credential", vec!["credential", "resume", "main"]),
         (

@@ -51,3 +51,24 @@ async fn an_agent_that_failed_in_a_session_for_one_task_has_failed() {
     sqlx::query(ephemeral).bind(scenery.session_id).execute(&scenery.app.pool).await.unwrap();
     assert_eq!(scenery.status().await, "error");
 }
+
+#[tokio::test]
+async fn an_agent_whose_tasks_are_for_later_has_a_card() {
+    let scenery = Scenery::new().await;
+    let campaign = scenery.world.campaign.id;
+    let path = format!("/campaigns/{campaign}");
+    let card = "next task tomorrow 12:00";
+    assert!(!scenery.page(&path).await.contains(card));
+    for day in ["2026-11-22", "2026-11-21"] {
+        let task = json!({ "agent": "planner", "instance": "late", "prompt": "Plan.", "run_at": format!("{day}T12:00:00Z") });
+        scenery.send("POST", &format!("/v1/campaigns/{campaign}/tasks"), &task).await;
+    }
+    let page = scenery.page(&path).await;
+    let text = page.replace("</time>", "");
+    assert!(text.contains("tomorrow 12:00") && text.contains("0 waiting, 2 later"), "{page}");
+    let statuses = scenery.get_json(&format!("/v1/campaigns/{campaign}/agents")).await;
+    let all = statuses["items"].as_array().unwrap();
+    let own = all.iter().find(|it| it["instance"] == "late").unwrap();
+    assert_eq!((&own["state"], &own["later"]), (&json!("idle"), &json!(2)), "{own}");
+    assert_eq!(own["later_at"], "2026-11-21T12:00:00Z", "{own}");
+}

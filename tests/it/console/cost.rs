@@ -150,3 +150,40 @@ async fn costs_fit_into_each_width() {
     let complaints = browser.complaints().await;
     assert!(complaints.is_empty(), "{complaints:?}");
 }
+
+#[tokio::test]
+async fn the_budget_that_is_nearest_to_its_limit_is_the_first() {
+    let scenery = Scenery::new().await;
+    scenery.charge().await;
+    for (key, micros) in [("planner", 90_000_000), ("copywriter", 10_000), ("reviewer", 9_000_000)]
+    {
+        let budget = serde_json::json!({ "owner": "agent", "key": key, "micros": micros });
+        scenery.send("PATCH", "/v1/budgets", &budget).await;
+        let spend =
+            "update dalsegno.budget_shares as s set spent_micros = 5000 from dalsegno.budgets as b
+             where s.budget_id = b.id and s.share = 0 and b.owner = 'agent' and b.key = $1";
+        sqlx::query(spend).bind(key).execute(&scenery.app.pool).await.unwrap();
+    }
+    let page = scenery.page("/cost/budgets").await;
+    let place = |agent: &str| page.find(&format!("/catalogue/agent/{agent}\"")).unwrap();
+    assert!(place("copywriter") < place("reviewer"), "{page}");
+    assert!(place("reviewer") < place("planner"), "{page}");
+    assert!(page.contains("agent=copywriter&amp;without_reruns=true"), "{page}");
+}
+
+#[tokio::test]
+async fn reruns_are_left_out_of_the_calls_that_a_budget_pays() {
+    let scenery = Scenery::new().await;
+    let call = "insert into dalsegno.usage (called_at, campaign_id, agent, model, provider, purpose, outcome, cost_micros)
+        select '2026-11-20 10:00+00', $1, 'planner', 'sim-1', 'sim', purpose, 'done', 70000 from unnest(array['turn', 'rerun']) as purpose";
+    let call = sqlx::query(call).bind(scenery.world.campaign.id);
+    call.execute(&scenery.app.pool).await.unwrap();
+    let all = scenery.page("/cost/calls?agent=planner").await;
+    assert!(all.contains("<td>rerun</td>"), "{all}");
+    for order in ["", "&order=costliest"] {
+        let paid = format!("/cost/calls?agent=planner&without_reruns=true{order}");
+        let paid = scenery.page(&paid).await;
+        assert!(!paid.contains("<td>rerun</td>") && paid.contains("<td>turn</td>"), "{paid}");
+        assert!(paid.contains("without reruns<span"), "{paid}");
+    }
+}

@@ -163,3 +163,23 @@ async fn the_graph_shows_states_and_the_critical_path() {
     let complaints = browser.complaints().await;
     assert!(complaints.is_empty(), "{complaints:?}");
 }
+
+#[tokio::test]
+async fn a_flow_without_a_running_step_says_why_the_next_one_waits() {
+    let scenery = Scenery::new().await;
+    let flow = started(&scenery).await;
+    let explained = async |words: &[&str]| {
+        let page = scenery.page(&format!("/flows/{flow}")).await;
+        let part = page.split("id=\"explain\"").nth(1).unwrap().split("</section>").next().unwrap();
+        for words in words {
+            assert!(part.contains(words), "{words}: {part}");
+        }
+    };
+    explained(&["No step runs now: ", "<bdi>plan</bdi></a>: It "]).await;
+    let pause = format!("/v1/campaigns/{}/pause", scenery.world.campaign.id);
+    scenery.send("POST", &pause, &json!({ "reason": "client call" })).await;
+    explained(&["<bdi>plan</bdi></a>: Its campaign", "client call"]).await;
+    advance(&scenery, &flow).await;
+    let page = scenery.page(&format!("/flows/{flow}")).await;
+    assert!(!page.contains("client call"), "a step runs: {page}");
+}

@@ -99,3 +99,21 @@ async fn a_turn_is_compared_with_one_of_another_session() {
     assert!(browser.text("#compared").await.contains("99"));
     assert!(browser.complaints().await.is_empty());
 }
+
+#[tokio::test]
+async fn reruns_stand_below_their_call_and_are_followed_until_they_end() {
+    let turns = TwoTurns::new().await;
+    let path = TwoTurns::path(&turns.second);
+    let body = json!({ "call": 2, "times": 1 }).to_string();
+    let rerun = format!("/v1{path}/reruns");
+    crate::http::client::send(turns.app.address, "POST", &rerun, &[], &body).await.expect(202);
+    let shown = async || turns.app.get(&format!("{path}?call=2")).await.body;
+    let page = shown().await;
+    assert!(page.contains("<td>the call</td>"), "{page}");
+    assert!(page.contains("hx-trigger=\"every 2s\"") && page.contains("Rerun 1: "), "{page}");
+    let end = "update dalsegno.reruns set state = 'done', answer = 'Part 2.', ended_at = now(), output_tokens = 3, took_ms = 40";
+    sqlx::query(end).execute(&turns.app.pool).await.unwrap();
+    let page = shown().await;
+    assert!(!page.contains("every 2s") && !page.contains("Rerun 1: "), "{page}");
+    assert!(page.contains("Compared with the answer of the call"), "{page}");
+}

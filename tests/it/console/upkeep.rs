@@ -212,6 +212,21 @@ async fn the_doctor_answers_over_http_with_its_findings() {
 }
 
 #[tokio::test]
+async fn a_delivery_is_sent_again_or_before_its_next_attempt() {
+    let furnished = UpkeepScenery::new().await;
+    let scenery = &furnished.scenery;
+    let path = format!("/webhooks/{}", furnished.webhook);
+    let page = scenery.page(&path).await;
+    let count = |page: &str, words: &str| page.matches(&format!("{words}</button>")).count();
+    assert_eq!((count(&page, "Send now"), count(&page, "Replay")), (1, 3), "{page}");
+    assert!(page.contains("next attempt "), "{page}");
+    let due = "update dalsegno.webhook_deliveries set next_at = null where state = 'waiting'";
+    sqlx::query(due).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page(&path).await;
+    assert!(count(&page, "Send now") == 0 && page.contains("why it waits"), "{page}");
+}
+
+#[tokio::test]
 async fn a_receipt_is_served_as_a_file() {
     let furnished = UpkeepScenery::new().await;
     let listed = furnished.scenery.app.get("/v1/erasures").await.body;

@@ -158,6 +158,7 @@ async fn explain_names_the_reason_start_count_and_end_of_a_wait() {
     let (of_task, _) = fixture.explained(&task).await;
     let end = format!("fails at {}", busy_models::format_moment(deadline));
     assert!(of_task.contains(&end), "{of_task}");
+    assert_eq!(of_task.matches("too many calls are waiting").count(), 1, "said once: {of_task}");
     // The answer ends the wait for all.
     assert_eq!(fixture.ended_after_waits(&task).await.state, State::Done);
     assert_eq!(fixture.ended_after_waits(&behind).await.state, State::Done);

@@ -1,6 +1,6 @@
 //! Tasks that wait for rate limits, and the shares of workers.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use chrono::TimeDelta;
 use dalsegno::{
@@ -11,11 +11,12 @@ use dalsegno::{
         tasks::{State, Task},
     },
 };
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::Fixture;
 use crate::{
-    app::{eventually, noon},
+    app::{TestApp, eventually, noon},
     providers::conformance::{
         dialects::{Answer, OpenAi},
         server::{Play, ScriptedServer},
@@ -78,6 +79,11 @@ async fn a_task_that_waits_for_a_limit_holds_no_slot_uses_no_attempt_and_says_wh
         waiting.iter().any(|because| because.contains("4 tasks are before it.")),
         "{waiting:?}"
     );
+    let limits = rate_limits::list(&fixture.pool, fixture.clock.now()).await.unwrap();
+    let [limit] = &limits[..] else { panic!("{limits:?}") };
+    assert_eq!(limit.amount_words(), "60 requests per minute");
+    assert_eq!((limit.waiting_tasks, limit.campaign_id), (5, None), "{limit:?}");
+    assert!(limit.available < 1.0 && limit.waiting_since == Some(noon()), "{limit:?}");
     let events = fixture.feed().await.into_iter().filter(|event| event.kind == "task.waiting");
     let n_waited = events.count();
     // One that was refused while a lease was on its way waits for a moment, too.
@@ -95,6 +101,27 @@ async fn a_task_that_waits_for_a_limit_holds_no_slot_uses_no_attempt_and_says_wh
     fixture.settled().await;
     worker.stop().await;
     assert_eq!(fixture.count("select count(*) from dalsegno.rate_limit_waits").await, 0);
+}
+
+#[tokio::test]
+async fn limits_are_listed_with_their_campaign_and_the_tasks_that_wait() {
+    let rules = "[{ campaign = \"*\", requests_per_minute = 60 }]";
+    let fixture = Fixture::new(&[("rate_limits.rules", rules)]).await;
+    let worker = fixture.start_worker().await;
+    fixture.add_many(fixture.campaign.id, 100, 5).await;
+    fixture.begun_and_waiting(BURST, 2).await;
+    let clock = Arc::new(fixture.clock.clone());
+    let app = TestApp::start_over(fixture.pool.clone(), &[], clock).await;
+    let listed: Value = serde_json::from_str(&app.get("/v1/rate-limits").await.body).unwrap();
+    let limit = &listed["items"][0];
+    assert_eq!(limit["measure"], "requests", "{listed}");
+    assert_eq!(limit["campaign_id"], fixture.campaign.id.to_string(), "{listed}");
+    assert_eq!(limit["waiting_tasks"], 2, "{listed}");
+    let page = app.get("/work").await.body;
+    for words in ["<h2>Rate limits</h2>", "60 requests per minute", "waits_for=condition\">2</a>"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    worker.stop().await;
 }
 
 #[tokio::test]

@@ -1,0 +1,42 @@
+//! The rate limits of calls that are in use.
+
+use maud::{Markup, html};
+
+use crate::{
+    console::{
+        names::Names,
+        page::Page,
+        parts::{coded, section, wide},
+    },
+    domain::rate_limits::UsedRateLimit,
+    operations::{ListRateLimits, Refusal},
+};
+
+/// Shows the limits with what is left of them. Without any, nothing is shown.
+pub(super) async fn show(page: &Page, names: &Names) -> Result<Markup, Refusal> {
+    let listed = page.caller.run_if_allowed(ListRateLimits {}).await?;
+    let items = listed.map(|all| all.items).unwrap_or_default();
+    if items.is_empty() {
+        return Ok(html! {});
+    }
+    let row = |limit: &UsedRateLimit| {
+        html! {
+            tr {
+                td.text { (coded(&limit.subject)) @if let Some(campaign) = limit.campaign_id { ": " (names.campaign(campaign)) } }
+                td.num { (limit.amount_words()) }
+                td.num { (format!("{:.0}", limit.available)) }
+                td.num { @match limit.waiting_since {
+                    Some(since) => { a href="/work/jobs?waits_for=condition" { (limit.waiting_tasks) } div."tiny faint" { "since " (page.view.time(since)) } },
+                    None => span.faint { "0" },
+                } }
+            }
+        }
+    };
+    let table = html! {
+        table.sums {
+            thead { tr { th { "Calls of" } th.num { "Limit" } th.num { "Left" } th.num { "Tasks wait" } } }
+            tbody { @for limit in &items { (row(limit)) } }
+        }
+    };
+    Ok(section("Rate limits", &html! { "used in the last hour" }, &wide("Rate limits", &table)))
+}

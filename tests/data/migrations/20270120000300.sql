@@ -1,0 +1,2 @@
+-- The most expensive call.
+select id from dalsegno.usage order by cost_micros desc, id desc limit 1;
