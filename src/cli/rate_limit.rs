@@ -6,9 +6,12 @@ use super::{
     Context, Exit, Failure,
     output::format_table,
     server::with_server,
-    words::{short, time},
+    words::time,
 };
-use crate::{domain::rate_limits::UsedRateLimit, operations::ListRateLimits};
+use crate::{
+    domain::{ids::short, rate_limits::UsedRateLimit},
+    operations::ListRateLimits,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum RateLimitCommand {
