@@ -3,6 +3,7 @@
 mod campaign_file;
 mod commands;
 mod errors;
+mod events;
 mod files;
 mod settings;
 
@@ -59,6 +60,7 @@ pub fn documents() -> anyhow::Result<Vec<Document>> {
         Document { name: "campaign-file.schema.json", text: campaign_file },
         Document { name: "commands.md", text: commands::markdown() },
         Document { name: "errors.md", text: errors::markdown()? },
+        Document { name: "events.md", text: events::markdown() },
         Document { name: "mcp-tools.md", text: tools::markdown() },
         Document { name: "metrics.md", text: metric_catalogue::markdown() },
         Document { name: "openapi.json", text: http::document().to_owned() },

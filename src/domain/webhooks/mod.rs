@@ -17,6 +17,7 @@ mod deliveries;
 mod error;
 mod list;
 mod many;
+mod messages;
 mod notify_many;
 mod secret;
 
@@ -37,6 +38,7 @@ pub use self::{
     error::Error,
     list::{find, find_delivery, get, list},
     many::{remove, replay_since},
+    messages::{MESSAGES, MessageFormat},
     notify_many::{set_batching, write_deliveries},
     secret::{Secret, Undecodable},
 };
