@@ -5,6 +5,7 @@ mod commands;
 mod errors;
 mod events;
 mod files;
+mod limits;
 mod settings;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
+pub use self::limits::limits;
 use super::{Context, Exit, Failure};
 use crate::{
     domain::{agents, campaign_files, flows},
@@ -61,6 +63,7 @@ pub fn documents() -> anyhow::Result<Vec<Document>> {
         Document { name: "commands.md", text: commands::markdown() },
         Document { name: "errors.md", text: errors::markdown()? },
         Document { name: "events.md", text: events::markdown() },
+        Document { name: "limits.md", text: limits::markdown() },
         Document { name: "mcp-tools.md", text: tools::markdown() },
         Document { name: "metrics.md", text: metric_catalogue::markdown() },
         Document { name: "openapi.json", text: http::document().to_owned() },
