@@ -81,7 +81,12 @@ class Api:
         # Events and errors are read by code that is not generated.
         roots = [reference("FeedEvent"), reference("Problem")]
         roots += [operation.answer_schema for operation in self.operations if operation.answer_schema]
-        return [name for name in self.reachable(roots) if not name.startswith(LISTING)]
+        data = set(self.event_data().values())
+        return [name for name in self.reachable(roots) if not name.startswith(LISTING) and name not in data]
+
+    def event_data(self) -> dict[str, str]:
+        """Returns the names of the schemas of the data of events, by kind."""
+        return {schema["x-event-kind"]: name for name, schema in self.schemas.items() if "x-event-kind" in schema}
 
     def inputs(self) -> list[str]:
         return self.reachable([operation.body for operation in self.operations if operation.body])

@@ -27,9 +27,12 @@ def types(api: Api) -> str:
     code += "\n/** Codes of errors. Newer services may send further codes. */\n" + alias(
         "ErrorCode", [quoted(code) for code in api.codes]
     )
-    for name in sorted({*api.outputs(), *api.inputs()}):
+    data = api.event_data()
+    for name in sorted({*api.outputs(), *api.inputs(), *data.values()}):
         code += "\n" + declaration(api, name, api.schemas[name])
-    return code
+    code += "\n/** The data of events, by kind. Newer services may send further kinds and fields. */\nexport interface EventData {\n"
+    code += "".join(f"  {quoted(kind)}: {name};\n" for kind, name in sorted(data.items()))
+    return code + "}\n"
 
 
 def declaration(api: Api, name: str, schema: Schema) -> str:

@@ -75,7 +75,7 @@ use self::{
 };
 pub use self::{
     exit::{Exit, Failure},
-    reference::{Document, documents},
+    reference::{Document, documents, limits},
 };
 use crate::{
     jobs::Pool,

@@ -3,13 +3,26 @@
 use serde_json::{Map, Value};
 use utoipa::openapi::{ArrayBuilder, ObjectBuilder, RefOr, Schema, schema::Type};
 
-use super::class::{Class, Classify, Kind};
+use super::{
+    class::{Class, Classify, Kind},
+    limits::{LimitEffect::Refused, LimitEntry},
+};
 
 /// Limits of tags, as in `dalsegno.are_tags`.
 const MAX_TAGS: usize = 16;
 const MAX_TAG_CHARS: usize = 63;
 /// Less than `dalsegno.is_metadata` takes, which counts the blanks that Postgres writes.
 const MAX_METADATA_BYTES: usize = 4096;
+
+pub const LIMITS: &[LimitEntry] = &[
+    LimitEntry::fixed("tags of a task or campaign", MAX_TAGS as u64, Refused(Error::BAD_TAGS.code)),
+    LimitEntry::fixed("characters of a tag", MAX_TAG_CHARS as u64, Refused(Error::BAD_TAGS.code)),
+    LimitEntry::fixed(
+        "bytes of the metadata of a task or campaign, as JSON (in SQL 8,192, in the form that Postgres prints)",
+        MAX_METADATA_BYTES as u64,
+        Refused(Error::METADATA_TOO_LONG.code),
+    ),
+];
 
 /// Labels of a new task or campaign, or of a filter.
 #[derive(Debug, Clone, Copy, Default)]

@@ -45,6 +45,7 @@ pub mod installation;
 mod json_rows;
 pub mod keys;
 pub mod labels;
+pub mod limits;
 pub mod manifests;
 pub mod memory;
 pub mod mentions;

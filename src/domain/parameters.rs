@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::class::{Class, Classify, Kind};
+use super::{
+    class::{Class, Classify, Kind},
+    limits::{LimitEffect::Refused, LimitEntry},
+};
 
 pub type Parameters = Map<String, Value>;
 
@@ -11,6 +14,24 @@ const MAX_PARAMETERS: usize = 32;
 const MAX_NAME_CHARS: usize = 63;
 /// Maximum size as JSON. They are in every call.
 const MAX_BYTES: usize = 4096;
+
+pub const LIMITS: &[LimitEntry] = &[
+    LimitEntry::fixed(
+        "parameters of a campaign, and of a task",
+        MAX_PARAMETERS as u64,
+        Refused(Error::INVALID.code),
+    ),
+    LimitEntry::fixed(
+        "characters of the name of a parameter",
+        MAX_NAME_CHARS as u64,
+        Refused(Error::INVALID.code),
+    ),
+    LimitEntry::fixed(
+        "bytes of all parameters of a campaign, or of a task, as JSON",
+        MAX_BYTES as u64,
+        Refused(Error::INVALID.code),
+    ),
+];
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {

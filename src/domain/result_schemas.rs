@@ -9,11 +9,18 @@ use serde_json::Value;
 
 use super::{
     class::{Class, Classify, Kind},
+    limits::{LimitEffect::Refused, LimitEntry},
     text,
 };
 
 /// Maximum size as JSON. The schema is in every call of its task.
 const MAX_BYTES: usize = 32_768;
+
+pub const LIMITS: &[LimitEntry] = &[LimitEntry::fixed(
+    "bytes of a result schema, as JSON",
+    MAX_BYTES as u64,
+    Refused(Error::INVALID.code),
+)];
 /// Address of the schema within its compiler, which reads no other.
 const ADDRESS: &str = "schema://result/";
 /// Faults of one answer that are named, and characters of all of them.

@@ -7,7 +7,11 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::Problem;
+use super::{Problem, auth::BAD_KEYS_PER_MINUTE, multipart::MAX_PARTS};
+use crate::domain::limits::{
+    LimitEffect::{Refused, Sentence},
+    LimitEntry,
+};
 
 /// The limit for the body of a route.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +38,75 @@ pub(super) fn too_long(key: &str) -> Problem {
 
 /// Far longer than any URI of this API.
 const MAX_URI_BYTES: usize = 8 * 1024;
+
+/// Longest time that the check of the configuration accepts.
+const YEAR_SECS: Option<u64> = Some(365 * 86_400);
+
+pub const LIMITS: &[LimitEntry] = &[
+    LimitEntry::fixed(
+        "bytes of path and query of a URL",
+        MAX_URI_BYTES as u64,
+        Refused("uri_too_long"),
+    ),
+    LimitEntry::setting(
+        "bytes of all headers of a request",
+        "http.max_header_bytes",
+        (1024, None),
+        Refused("headers_too_large"),
+    ),
+    LimitEntry::setting(
+        "bytes of the body of a request",
+        "http.max_body_bytes",
+        (1024, None),
+        Refused("body_too_large"),
+    ),
+    LimitEntry::setting(
+        "bytes of a body with a list, such as tasks in bulk, children and an import of memory, or with attachments",
+        "http.max_bulk_bytes",
+        (1024, None),
+        Refused("body_too_large"),
+    ),
+    LimitEntry::fixed(
+        "parts of a request with attachments (`multipart/form-data`)",
+        MAX_PARTS as u64,
+        Refused("bad_body"),
+    ),
+    LimitEntry::setting(
+        "seconds of a request, except streams",
+        "http.request_timeout_secs",
+        (1, YEAR_SECS),
+        Refused("timeout"),
+    ),
+    LimitEntry::setting(
+        "seconds until the headers of a request are complete",
+        "http.header_timeout_secs",
+        (1, YEAR_SECS),
+        Sentence("The connection is closed."),
+    ),
+    LimitEntry::setting(
+        "requests per minute of an API key, or of an address without one",
+        "http.requests_per_minute",
+        (0, None),
+        Sentence("Refused: `too_many_requests`, with `Retry-After`. 0: no limit."),
+    ),
+    LimitEntry::fixed(
+        "requests per minute of an address with invalid keys",
+        BAD_KEYS_PER_MINUTE as u64,
+        Refused("too_many_bad_keys"),
+    ),
+    LimitEntry::setting(
+        "requests that wait for tasks at once, streams included",
+        "http.max_waiting",
+        (1, None),
+        Refused("too_many_waiting"),
+    ),
+    LimitEntry::setting(
+        "of these, requests of an API key, or of an address without one",
+        "http.max_waiting_per_client",
+        (1, None),
+        Refused("too_many_waiting_per_client"),
+    ),
+];
 
 pub(super) async fn limit_head_size(
     State(max_header_bytes): State<usize>,

@@ -40,6 +40,7 @@ use self::{
 pub use self::{
     config::Config,
     downloads::download_response,
+    limits::LIMITS,
     mcp::{bind_turns, run_turns},
     metrics::METRICS,
     openapi::document,

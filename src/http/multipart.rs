@@ -11,7 +11,7 @@ const FIELDS: &str = "task";
 /// Headers of one part.
 const MAX_HEAD_BYTES: usize = 8 * 1024;
 /// Parts of a form; far more than any task may have files.
-const MAX_PARTS: usize = 1_000;
+pub(super) const MAX_PARTS: usize = 1_000;
 
 /// The content of a form.
 #[derive(Debug, Default, PartialEq, Eq)]

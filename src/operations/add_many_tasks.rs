@@ -23,9 +23,9 @@ use crate::domain::{
 };
 
 /// Longest key of a request: [`keyed_calls::MAX_KEY_CHARS`] less `/10000`, which its items add.
-const MAX_PREFIX_CHARS: u8 = 189;
+pub(super) const MAX_PREFIX_CHARS: u8 = 189;
 /// Most invalid tasks that a refusal lists.
-const MAX_WRONG: usize = 100;
+pub(super) const MAX_WRONG: usize = 100;
 const NO_TASKS: Class = Class::of(Kind::Invalid, "no_tasks");
 const TOO_MANY_TASKS: Class = Class::of(Kind::TooLarge, "too_many_tasks");
 

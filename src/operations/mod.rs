@@ -52,6 +52,7 @@ mod jobs;
 mod keyed_calls;
 mod keys;
 mod lanes;
+mod limits;
 mod listing;
 mod memory;
 mod memory_changes;
@@ -147,6 +148,7 @@ pub use self::{
     keyed_calls::{BAD_KEY, KEY_TAKEN, KeyedOutput, NO_KEY},
     keys::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
     lanes::{HoldLane, LaneName, ListLanes, ReleaseLane, ShowLane},
+    limits::LIMITS,
     listing::{Listing, MAX_LIMIT, page_limit},
     memory::{ExportMemory, FindMemory, ListMemory, ListMemoryVersions, SearchMemory, ShowMemory},
     memory_changes::{ImportMemory, ImportedItem, PublishMemory, RevokeMemory},

@@ -21,7 +21,7 @@ use crate::domain::{
 pub(super) const TAG: &str = "webhooks";
 /// Reads need `operate`, too: addresses of receivers may contain tokens.
 const OPERATE: &[Scope] = &[Scope::Operate];
-const MAX_OVERLAP_SECS: u32 = 30 * 86_400;
+pub(super) const MAX_OVERLAP_SECS: u32 = 30 * 86_400;
 
 /// Lists all webhooks, without their secrets.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]

@@ -42,7 +42,7 @@ pub(super) const TOOLS: &[Tool] = &[
 ];
 
 const DEFAULT_POSTS: u32 = 20;
-const MAX_POSTS: u32 = 100;
+pub(super) const MAX_POSTS: u32 = 100;
 /// Maximum bytes of post texts read for one answer. A single text may have a megabyte, and a page shows 48,000 characters.
 const MOST_BYTES: i64 = 256 * 1024;
 

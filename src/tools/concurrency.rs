@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::Refusal;
 
-const MAX_CALLS: usize = 4;
+pub(super) const MAX_CALLS: usize = 4;
 
 /// Semaphores of the turns of this process that have calls at this moment.
 #[derive(Debug, Default)]

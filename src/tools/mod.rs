@@ -36,6 +36,7 @@ mod edicts;
 mod facts;
 mod flows;
 mod journals;
+mod limits;
 mod memory;
 mod metrics;
 mod pages;
@@ -65,6 +66,7 @@ use tokio::sync::OwnedSemaphorePermit;
 pub use self::{
     agent_problems::agent_problems,
     caller::{Caller, Operator, Role, Turn},
+    limits::LIMITS,
     metrics::{METRICS, describe},
     permissions::{SERVER, are_granted},
     question_embeddings::Meanings,

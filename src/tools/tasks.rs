@@ -54,7 +54,7 @@ pub(super) const TOOLS: &[Tool] = &[
 ];
 
 const DEFAULT_TASKS: u32 = 20;
-const MAX_TASKS: u32 = 100;
+pub(super) const MAX_TASKS: u32 = 100;
 /// Characters of a prompt or an error that a list shows.
 const SHOWN_CHARS: usize = 300;
 

@@ -32,8 +32,8 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
     run: |call| wait(call).boxed(),
 }];
 
-const LONGEST_SECS: u64 = 20;
-const MAX_TASKS: usize = 50;
+pub(super) const LONGEST_SECS: u64 = 20;
+pub(super) const MAX_TASKS: usize = 50;
 /// Maximum bytes of results read for one answer. A single result may have a megabyte, and a page shows 48,000 characters.
 const MOST_BYTES: i64 = 256 * 1024;
 

@@ -329,6 +329,17 @@ export interface AgentPaused extends AgentPause {
   changed: boolean;
 }
 
+/**
+ * Data of `agent.paused`. A person has paused an agent: it begins no more turns in the campaign, or in all
+ * campaigns if `campaign_id` is null.
+ */
+export interface AgentPausedData {
+  /** Name of the agent. */
+  agent: string;
+  /** Reason of the pause, as the person gave it. */
+  reason: string;
+}
+
 export interface AgentPauses {
   items: AgentPause[];
 }
@@ -340,6 +351,14 @@ export interface AgentResumed extends AgentPause {
   paused_in?: string[];
   /** Number of held tasks that are on the queue again. */
   released: number;
+}
+
+/** Data of `agent.resumed`. A pause of an agent has ended: a person has resumed it. */
+export interface AgentResumedData {
+  /** Name of the agent. */
+  agent: string;
+  /** Reason of the pause, as the person gave it. */
+  reason: string;
 }
 
 export interface AgentStanding extends AgentStatus {
@@ -580,6 +599,19 @@ export interface BlackboardChange {
 export type BlackboardChangeKind = 'set' | 'patch';
 
 /**
+ * Data of `blackboard.changed`. A person or an agent has changed the blackboard. `task_id` is that of the turn
+ * that changed it.
+ */
+export interface BlackboardChangedData {
+  /** Agent that changed it. Null for people and programs. */
+  agent?: string | null;
+  /** Number of places that changed. */
+  paths: number;
+  /** Version of the document after the change. */
+  version: number;
+}
+
+/**
  * Paths that are not covered are neither shown nor changed. Permission to write a path does not include reading
  * it.
  */
@@ -656,6 +688,31 @@ export interface BudgetChange {
 
 /** Kind of owner of a budget that is not that of a task. */
 export type BudgetOwner = 'agent' | 'campaign' | 'day' | 'user';
+
+/** Data of `budget.refused`. A task has failed before its call, because a budget has no space for it. */
+export interface BudgetRefusedData {
+  /** Error of the task: the budget, its limit and what is left. */
+  error: string;
+}
+
+/**
+ * Data of `budget.warning`. A budget has reached its soft limit, once per period. `campaign_id` and `task_id`
+ * are those of the call that reached it.
+ */
+export interface BudgetWarningData {
+  /** Id of the campaign or task, name of the agent or user, empty for the budget of a day. */
+  key: string;
+  /** Limit. Null: none. */
+  limit: { micros?: number | null; tokens?: number | null; };
+  /** Owner of the budget. */
+  owner: 'agent' | 'campaign' | 'day' | 'task' | 'user';
+  /** Day of a budget that begins again each day; otherwise null. */
+  period?: string | null;
+  /** Soft limit. Null: none. */
+  soft: { micros?: number | null; tokens?: number | null; };
+  /** Amount that is spent. */
+  spent: { micros?: number | null; tokens?: number | null; };
+}
 
 export interface BulkAction {
   action: TaskAction;
@@ -790,6 +847,23 @@ export interface CampaignEdit {
   expected_version?: number | null;
   /** Parameters by name; null removes one, others stay. */
   parameters?: Record<string, unknown> | null;
+}
+
+/** Data of `campaign.edited`. Brief, client context or parameters of a campaign have a new version. */
+export interface CampaignEditedData {
+  /** Number of the new version. */
+  version: number;
+}
+
+/**
+ * Data of `campaign.erasing`. The erasure of a campaign has cancelled some of its open tasks. The erasure
+ * removes the event with the campaign.
+ */
+export interface CampaignErasingData {
+  /** Tasks that were cancelled in this step. */
+  cancelled_tasks: number;
+  /** Tasks that have not ended yet. */
+  open_tasks: number;
 }
 
 export interface CampaignOverview extends Campaign {
@@ -1222,6 +1296,17 @@ export interface Continuation {
   prompt: string;
 }
 
+/**
+ * Data of `conversation.moved`. Another model of the agent's chain has taken over a conversation, or has given
+ * it back. `session.rebuilt` follows.
+ */
+export interface ConversationMovedData {
+  /** Earlier entries of the chain that this turn has skipped. */
+  skipped: ({ because: string; entry: string; usable_at?: string | null; })[];
+  /** New entry of the chain: `provider/model`. */
+  to: string;
+}
+
 /** A call of the ledger with what it was made for. The ledger outlives campaigns, tasks and sessions. */
 export interface CostCall extends LedgerCall {
   agent: string;
@@ -1595,12 +1680,48 @@ export interface FactsForgotten {
   sessions: string[];
 }
 
+/** Data of `facts.read`. A model has read new prompts of a session for facts about its user. */
+export interface FactsReadData {
+  /** Facts in the answer of the model. */
+  found: number;
+  /** Facts that were not known before. */
+  new: number;
+  /** Reason for which the answer was refused. Null if it was accepted. */
+  reason?: string | null;
+  /** Prompts of the user that were read. */
+  requests: number;
+  /** Facts that were not stored, because the user has as many as `facts.user_max` allows. */
+  too_many: number;
+  /** Facts of the answer that were dropped, because the prompts do not say them. */
+  unsaid: number;
+}
+
+/**
+ * Data of `facts.refused`. A model was asked for facts about the user of a session, and none of its answers was
+ * valid.
+ */
+export interface FactsRefusedData {
+  /** Facts in the answer of the model. */
+  found: number;
+  /** Facts that were not known before. */
+  new: number;
+  /** Reason for which the answer was refused. Null if it was accepted. */
+  reason?: string | null;
+  /** Prompts of the user that were read. */
+  requests: number;
+  /** Facts that were not stored, because the user has as many as `facts.user_max` allows. */
+  too_many: number;
+  /** Facts of the answer that were dropped, because the prompts do not say them. */
+  unsaid: number;
+}
+
 export interface FeedEvent {
   /** The agent that the event is about. */
   agent?: string | null;
   campaign_id?: string | null;
   created_at: string;
-  data: unknown;
+  /** An object whose fields depend on the kind. Newer versions may add fields. */
+  data: Record<string, unknown>;
   id: number;
   /** Its instance. Null: all instances of the agent. */
   instance?: string | null;
@@ -1685,6 +1806,22 @@ export interface FlowDetail extends Flow {
   steps: FlowStepTask[];
 }
 
+/** Data of `flow.ended`. The last open task of a flow has ended. After a retry the flow ends again. */
+export interface FlowEndedData {
+  /** Tasks that were cancelled. */
+  cancelled: number;
+  /** Tasks that are done. */
+  done: number;
+  /** Tasks that have failed. */
+  failed: number;
+  /** Id of the flow. */
+  flow_id: string;
+  /** State of the flow: `failed` if one of its tasks has failed, otherwise `cancelled` if one was cancelled. */
+  state: 'done' | 'failed' | 'cancelled';
+  /** Name of its template. */
+  template: string;
+}
+
 /** The tokens and the cost that a flow would have. */
 export interface FlowEstimate {
   /**
@@ -1718,14 +1855,52 @@ export interface FlowInput {
   name: string;
 }
 
+/** Data of `flow.paused`. A person has paused a flow: none of its waiting tasks begins. */
+export interface FlowPausedData {
+  /** Id of the flow. */
+  flow_id: string;
+  /** Name of its template. */
+  template: string;
+}
+
 export interface FlowQuestion {
   inputs?: BTreeMap;
+  template: string;
+}
+
+/** Data of `flow.resumed`. A person has resumed a paused flow. */
+export interface FlowResumedData {
+  /** Id of the flow. */
+  flow_id: string;
+  /** Name of its template. */
+  template: string;
+}
+
+/** Data of `flow.retried`. A flow runs again from one of its steps. */
+export interface FlowRetriedData {
+  /** Id of the flow. */
+  flow_id: string;
+  /** Name of the step. */
+  from: string;
+  /** Number of tasks that were added again. */
+  tasks: number;
+  /** Name of its template. */
   template: string;
 }
 
 export interface FlowRetry {
   /** The step to go on from. */
   from: string;
+}
+
+/** Data of `flow.started`. A flow was started, and its tasks were added. */
+export interface FlowStartedData {
+  /** Id of the flow. */
+  flow_id: string;
+  /** Number of its tasks. */
+  tasks: number;
+  /** Name of its template. */
+  template: string;
 }
 
 /** The state, derived from the latest task at each place. */
@@ -2104,6 +2279,48 @@ export type MemoryKind = 'edict' | 'record' | 'journal';
 
 export type MemoryOrigin = 'operator' | 'agent';
 
+/**
+ * Data of `memory.published`. An edict, a record or an entry of a journal was written, or has a new version.
+ * `task_id` is that of the turn that wrote it.
+ */
+export interface MemoryPublishedData {
+  /** Person, program or agent that made the change. */
+  author: string;
+  /** Id of the item. */
+  id: string;
+  /** Kind of the item. */
+  kind: 'edict' | 'record' | 'journal';
+  /** Name of the item. */
+  name: string;
+  /** A person or program (`operator`), or a turn of an agent. */
+  origin: 'operator' | 'agent';
+  /** Owner of a journal, by its name on the board. Null for edicts and records. */
+  owner?: string | null;
+  /** Version of the item, counted from 1. */
+  version: number;
+}
+
+/**
+ * Data of `memory.revoked`. An edict, a record or an entry of a journal was revoked, so that agents do not read
+ * it any more.
+ */
+export interface MemoryRevokedData {
+  /** Person, program or agent that made the change. */
+  author: string;
+  /** Id of the item. */
+  id: string;
+  /** Kind of the item. */
+  kind: 'edict' | 'record' | 'journal';
+  /** Name of the item. */
+  name: string;
+  /** A person or program (`operator`), or a turn of an agent. */
+  origin: 'operator' | 'agent';
+  /** Owner of a journal, by its name on the board. Null for edicts and records. */
+  owner?: string | null;
+  /** Version of the item, counted from 1. */
+  version: number;
+}
+
 /** Trust level of an item. */
 export type MemoryTrust = 'operator' | 'agent' | 'imported';
 
@@ -2298,6 +2515,14 @@ export interface Node {
   readings: string[];
 }
 
+/** Data of `node.entered`. A session has received the instructions of a node. */
+export interface NodeEnteredData {
+  /** Name of the node. */
+  node: string;
+  /** The session was at this node before, and its successor or its next turn gets the instructions again. */
+  said_again: boolean;
+}
+
 /** The stay of a session at a node. */
 export interface NodeStay {
   agent: string;
@@ -2472,6 +2697,25 @@ export interface Post {
   text: string;
   trust: PostTrust;
   turn?: number | null;
+}
+
+/**
+ * Data of `post.added`. A person, an agent or the service has posted on the board. `task_id` and `session_id`
+ * are those of the turn that posted.
+ */
+export interface PostAddedData {
+  /** Names that may read the post; `all` for everyone. */
+  audience: string[];
+  /** Id of the post. */
+  id: string;
+  /** A person or program (`operator`), a turn of an agent, or the service itself. */
+  origin: 'operator' | 'agent' | 'system';
+  /** Id of the post that it answers. */
+  reply_to?: string | null;
+  /** Name on the board: an agent, `operator` or `system`. */
+  sender: string;
+  /** Place on the board, counted from 1. */
+  seq: number;
 }
 
 export type PostOrigin = 'operator' | 'agent' | 'system';
@@ -2975,6 +3219,64 @@ export interface Session {
   used_at: string;
 }
 
+/** Data of `session.compacted`. The context of a session shows a summary in place of older messages from now on. */
+export interface SessionCompactedData {
+  /**
+   * `auto`: the context exceeds the threshold; `overflow`: the provider refused the prompt as too long;
+   * `manual`: a person; `inherited`: of the predecessor.
+   */
+  cause: 'auto' | 'overflow' | 'manual' | 'inherited';
+  /** Number of the compaction in its session, counted from 1. */
+  generation: number;
+  /** Generation that it continues. 0: none. */
+  parent: number;
+  /** Prompts of people that the context still has. Null: the compaction is older than this count. */
+  prompts?: { archived: number; kept: number; sentences: number; shortened: number; } | null;
+  /**
+   * Step that wrote the summary: `first`, `retry`, `alternate` (another model) or `extract` (no model). Null:
+   * unknown.
+   */
+  rung?: string | null;
+  /** Tokens after. Null: unknown. */
+  tokens_after?: number | null;
+  /** Tokens of the history before. */
+  tokens_before: number;
+}
+
+/**
+ * Data of `session.compaction_not_needed`. A person asked for a compaction, and the session has nothing to
+ * compact.
+ */
+export interface SessionCompactionNotNeededData {
+  /** Reason in words. */
+  because: string;
+  /**
+   * `auto`: the context exceeds the threshold; `overflow`: the provider refused the prompt as too long;
+   * `manual`: a person; `inherited`: of the predecessor.
+   */
+  cause: 'auto' | 'overflow' | 'manual' | 'inherited';
+  /** Job of the request. */
+  job_id: number;
+}
+
+/**
+ * Data of `session.compaction_refused`. At least one summary of a compaction was refused by the checks, also if
+ * another one was accepted.
+ */
+export interface SessionCompactionRefusedData {
+  /** Step whose summary was accepted. Null: none, and a person has to decide. */
+  accepted?: string | null;
+  /**
+   * `auto`: the context exceeds the threshold; `overflow`: the provider refused the prompt as too long;
+   * `manual`: a person; `inherited`: of the predecessor.
+   */
+  cause: 'auto' | 'overflow' | 'manual' | 'inherited';
+  /** Number of the compaction in its session, counted from 1. */
+  generation: number;
+  /** The refused summaries. */
+  refused: { refusals: string[]; rung: string; }[];
+}
+
 export interface SessionDetail extends Session {
   /** Compactions in the order of their creation, including refused ones. */
   compactions: Compaction[];
@@ -2994,8 +3296,33 @@ export interface SessionExplanation {
   state: SessionState;
 }
 
+/** Data of `session.forked`. A new conversation has begun from a turn of another one. */
+export interface SessionForkedData {
+  /** Agent of the new conversation. */
+  agent: string;
+  /** Last turn that it has taken over. */
+  forked_at_turn: number;
+  /** Session that it was made from. */
+  forked_from_session: string;
+  /** Messages that it has taken over. */
+  inherited_messages: number;
+  /** It has taken over a summary. */
+  inherited_summary: boolean;
+  /** Its instance. */
+  instance: string;
+}
+
 /** The session that a task asks for. */
 export type SessionMode = 'continue' | 'fresh' | 'none';
+
+/**
+ * Data of `session.opened`. The turn that begins has opened the first session of its conversation, or a session
+ * that no later task continues.
+ */
+export interface SessionOpenedData {
+  /** The session belongs to this task alone (`session_mode` `none`). */
+  ephemeral: boolean;
+}
 
 /** Reason why a session was opened, is to be rebuilt, or was closed. */
 export type SessionReason =
@@ -3012,7 +3339,37 @@ export type SessionReason =
   | 'ended'
   | 'campaign_closed';
 
+/**
+ * Data of `session.rebuilt`. The turn that begins has opened a new session for a conversation that had one
+ * before.
+ */
+export interface SessionRebuiltData {
+  /**
+   * Reason for the new session: `lost`: the provider no longer has the old one; `poisoned`: it rejects the old
+   * conversation; `ended`: the old one was made for one task.
+   */
+  because: 'new' | 'prompt_changed' | 'model_changed' | 'provider_changed' | 'context_full' | 'expired' | 'reset' | 'lost' | 'poisoned' | 'fresh' | 'ended' | 'campaign_closed';
+  /** Messages that the new session has taken over. */
+  inherited_messages: number;
+  /** It has taken over a summary. */
+  inherited_summary: boolean;
+  /** Older messages that were too long to be taken over. Null: none. */
+  left_out?: { first_turn: number; last_turn: number; messages: number; } | null;
+}
+
+/** Data of `session.reset`. A person has requested that the next task of a session opens a successor. */
+export interface SessionResetData {
+  /** The successor begins empty. */
+  fresh: boolean;
+}
+
 export type SessionState = 'idle' | 'running' | 'interrupted' | 'error' | 'closed';
+
+/** Data of `session.uncompacted`. A person has undone the compaction that a session shows. */
+export interface SessionUncompactedData {
+  /** Generation that the session shows now. 0: none. */
+  generation: number;
+}
 
 /** The messages in order, in the form that other systems use. */
 export type SessionView = Record<string, unknown>[];
@@ -3173,6 +3530,14 @@ export interface TaskCancellation {
 
 export type TaskCancelled = 'at_once' | 'requested' | 'at_safe_point' | 'had_ended';
 
+/** Data of `task.cancelled`. A task was cancelled while no turn of it ran. */
+export interface TaskCancelledData {
+  /** In place of `reason`: a worker found the task cancelled, or its job had ended. */
+  because?: string;
+  /** Reason of the cancellation by a person, a program or another task. */
+  reason?: string;
+}
+
 export interface TaskDetail extends Task {
   /** The author, as in the audit log. Null if the task was added neither through the API nor the command line. */
   added_by?: string | null;
@@ -3219,6 +3584,17 @@ export interface TaskExplanation {
   task_id: string;
 }
 
+/**
+ * Data of `task.failed`. A task has failed outside of a turn: no turn of it can begin, or its worker was lost
+ * in the last attempt.
+ */
+export interface TaskFailedData {
+  /** In place of `error`: error of the job that was lost. */
+  because?: string;
+  /** Error of the task, if its turn could not begin. */
+  error?: string;
+}
+
 /** A file of a task, or one that could not be stored. */
 export interface TaskFile {
   direction?: FileDirection;
@@ -3260,6 +3636,17 @@ export interface TaskFilter {
   text?: string | null;
 }
 
+/**
+ * Data of `task.interrupted`. A person has interrupted the running turn of a task. `turn.interrupted` or
+ * another end follows.
+ */
+export interface TaskInterruptedData {
+  /** `hard`: at once; `soft`: at the next point at which nothing is cut in two. */
+  how: 'soft' | 'hard';
+  /** Reason, as the person gave it. */
+  reason: string;
+}
+
 export interface TaskLimitChange {
   micros?: number | null;
   /** Spending in money at which a warning is written, once. */
@@ -3298,6 +3685,16 @@ export interface TaskPriority {
   task_id: string;
 }
 
+/** Data of `task.queued`. A task was added, in any way, or was put on the queue again. */
+export interface TaskQueuedData {
+  /** `true`: the task had ended and is retried. Missing for a new task. */
+  again?: boolean;
+  /** Agent of a new task. Missing if it was put on the queue again. */
+  agent?: string;
+  /** Its instance, with the agent. */
+  instance?: string;
+}
+
 export type TaskState = 'queued' | 'running' | 'done' | 'failed' | 'cancelled';
 
 /** The tasks that a task waits for or has waited for, without their results. */
@@ -3307,6 +3704,15 @@ export interface TaskWaiting {
   on_failure: OnFailure;
   /** True while the task waits. */
   waits: boolean;
+}
+
+/**
+ * Data of `task.waiting`. The turn of a task may not begin yet: its agent or flow is paused, its provider is
+ * busy, or a budget or rate limit has no space. Written once, until the turn begins or the task ends.
+ */
+export interface TaskWaitingData {
+  /** Reason in words. */
+  because: string;
 }
 
 export interface Template {
@@ -3441,6 +3847,61 @@ export interface TurnDetail extends ListedTurn {
   tools?: ToolRun[];
 }
 
+/** Data of `turn.done`. A turn has ended with an answer, and its task is done. */
+export interface TurnDoneData {
+  /** On Claude: the CLI was started before the turn. Null elsewhere. */
+  ahead?: boolean | null;
+  /**
+   * On Claude: state of the transcript at the begin. `restored`: it was missing or damaged; `rewritten`: it was
+   * lost and made again from the messages. Null elsewhere.
+   */
+  began?: 'new' | 'resumed' | 'restored' | 'rewritten' | null;
+  /** Calls of the provider. Null on Claude, whose CLI makes them itself. */
+  calls?: number | null;
+  /** Number of output files, if there are any. */
+  files?: number;
+  /** Tokens of all prompts of the turn, cached ones included. Null: the provider reported none. */
+  input_tokens?: number | null;
+  /** Tokens of all answers of the turn. Null: the provider reported none. */
+  output_tokens?: number | null;
+  /** Structured result of a task with a result schema. */
+  result_json?: unknown;
+  /** Tool calls that the service ran. Null on Claude. */
+  tools?: number | null;
+  /** Number of the turn in its session, counted from 1. */
+  turn: number;
+}
+
+/** Data of `turn.failed`. A turn has failed. With `again` the task continues; otherwise it has failed. */
+export interface TurnFailedData {
+  /**
+   * The task gets another turn: a retry, a correction of its structured result, or a turn with a smaller
+   * context.
+   */
+  again: boolean;
+  /** Error, with its causes. */
+  error: string;
+  /** Reason for which the next turn opens a new session; null if it continues this one. Only of retries. */
+  rebuild?: string | null;
+  /** The provider rejects the prompt, so the next task is told that it was not answered. Only without `again`. */
+  rejected?: boolean;
+  /** Number of the turn in its session, counted from 1. */
+  turn: number;
+}
+
+/**
+ * Data of `turn.interrupted`. A running turn was stopped: its task was cancelled, its worker shuts down, or an
+ * attempt was cut off.
+ */
+export interface TurnInterruptedData {
+  /** The task gets another turn. `false`: it was cancelled. */
+  again: boolean;
+  /** Reason in words. */
+  because: string;
+  /** Number of the turn in its session, counted from 1. */
+  turn: number;
+}
+
 /** A part of a turn, as far as its cost goes. */
 export type TurnPart =
   | 'compaction'
@@ -3455,12 +3916,59 @@ export type TurnPart =
   | 'further_calls'
   | 'answer';
 
+/**
+ * Data of `turn.progress`. A running turn has more text, another state or an ended tool. Written about once a
+ * second at most, and at the end of each tool. The whole answer is the `result` of the task.
+ */
+export interface TurnProgressData {
+  /** Size of the answer so far, in bytes. Begins again with each call of the turn. */
+  bytes: number;
+  /** `text` lacks the end of the new text: it has at most 2,000 characters. */
+  cut: boolean;
+  /** Tools that have ended since the last event, in this order. */
+  ended_tools: { is_error: boolean; name: string; took_ms: number; }[];
+  /** State of the model, as far as the provider tells it. */
+  status?: 'thinking' | 'answering' | null;
+  /** New text of the answer since the last event. */
+  text: string;
+  /** Tool that the model is calling. Null: none. */
+  tool?: string | null;
+  /** Number of the turn in its session, counted from 1. */
+  turn: number;
+}
+
 /** Reruns of a call of a turn, in order. */
 export interface TurnReruns {
   /** The reason why reruns with another temperature are refused. Null: the temperature can be set. */
   fixed_temperature?: string | null;
   original: OriginalCall;
   reruns: Rerun[];
+}
+
+/**
+ * Data of `turn.snoozed`. A turn has ended without an answer and is tried again later, without using up an
+ * attempt.
+ */
+export interface TurnSnoozedData {
+  /** Seconds until then. Missing if a budget has to have space first. */
+  again_after_secs?: number;
+  /** Reason in words. */
+  because: string;
+  /** Number of the turn in its session, counted from 1. */
+  turn: number;
+}
+
+/**
+ * Data of `turn.started`. A turn has begun: its session is locked, its budget is reserved, and the call of the
+ * provider follows.
+ */
+export interface TurnStartedData {
+  /** Name of the model. */
+  model: string;
+  /** Name of the provider. */
+  provider: string;
+  /** Number of the turn in its session, counted from 1. */
+  turn: number;
 }
 
 export type TurnState = 'running' | 'done' | 'interrupted' | 'failed';
@@ -3704,4 +4212,46 @@ export interface WorkerRun {
   started_at: string;
   /** The worker. */
   worker_id: string;
+}
+
+/** The data of events, by kind. Newer services may send further kinds and fields. */
+export interface EventData {
+  'agent.paused': AgentPausedData;
+  'agent.resumed': AgentResumedData;
+  'blackboard.changed': BlackboardChangedData;
+  'budget.refused': BudgetRefusedData;
+  'budget.warning': BudgetWarningData;
+  'campaign.edited': CampaignEditedData;
+  'campaign.erasing': CampaignErasingData;
+  'conversation.moved': ConversationMovedData;
+  'facts.read': FactsReadData;
+  'facts.refused': FactsRefusedData;
+  'flow.ended': FlowEndedData;
+  'flow.paused': FlowPausedData;
+  'flow.resumed': FlowResumedData;
+  'flow.retried': FlowRetriedData;
+  'flow.started': FlowStartedData;
+  'memory.published': MemoryPublishedData;
+  'memory.revoked': MemoryRevokedData;
+  'node.entered': NodeEnteredData;
+  'post.added': PostAddedData;
+  'session.compacted': SessionCompactedData;
+  'session.compaction_not_needed': SessionCompactionNotNeededData;
+  'session.compaction_refused': SessionCompactionRefusedData;
+  'session.forked': SessionForkedData;
+  'session.opened': SessionOpenedData;
+  'session.rebuilt': SessionRebuiltData;
+  'session.reset': SessionResetData;
+  'session.uncompacted': SessionUncompactedData;
+  'task.cancelled': TaskCancelledData;
+  'task.failed': TaskFailedData;
+  'task.interrupted': TaskInterruptedData;
+  'task.queued': TaskQueuedData;
+  'task.waiting': TaskWaitingData;
+  'turn.done': TurnDoneData;
+  'turn.failed': TurnFailedData;
+  'turn.interrupted': TurnInterruptedData;
+  'turn.progress': TurnProgressData;
+  'turn.snoozed': TurnSnoozedData;
+  'turn.started': TurnStartedData;
 }

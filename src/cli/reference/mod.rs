@@ -3,9 +3,11 @@
 mod campaign_file;
 mod commands;
 mod errors;
+mod events;
 mod files;
 mod http;
 mod http_types;
+mod limits;
 mod settings;
 
 use std::path::PathBuf;
@@ -13,6 +15,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 
+pub use self::limits::limits;
 use super::{Context, Exit, Failure};
 use crate::{
     domain::{agents, campaign_files, flows},
@@ -61,7 +64,9 @@ pub fn documents() -> anyhow::Result<Vec<Document>> {
         Document { name: "campaign-file.schema.json", text: campaign_file },
         Document { name: "commands.md", text: commands::markdown() },
         Document { name: "errors.md", text: errors::markdown()? },
+        Document { name: "events.md", text: events::markdown() },
         Document { name: "http.md", text: http::markdown()? },
+        Document { name: "limits.md", text: limits::markdown() },
         Document { name: "mcp-tools.md", text: tools::markdown() },
         Document { name: "metrics.md", text: metric_catalogue::markdown() },
         Document { name: "openapi.json", text: crate::http::document().to_owned() },

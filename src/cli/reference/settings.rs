@@ -52,6 +52,14 @@ pub(super) fn markdown() -> String {
     text
 }
 
+/// Returns the default of a setting such as `http.max_body_bytes`, as the template writes it.
+pub(super) fn default_of(key: &str) -> String {
+    let (section, key) = key.split_once('.').unwrap_or_default();
+    let groups = sections(TEMPLATE).into_iter().filter(|(name, ..)| name == section);
+    let settings = groups.flat_map(|(_, _, groups)| groups).flat_map(|group| group.keys);
+    settings.filter(|setting| setting.key == key).map(|setting| setting.default).collect()
+}
+
 /// Reads the sections: name, comment above it, and groups of settings.
 fn sections(template: &str) -> Vec<(String, String, Vec<Group>)> {
     let mut sections: Vec<(String, String, Vec<Group>)> = Vec::new();

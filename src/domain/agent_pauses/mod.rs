@@ -20,7 +20,9 @@ use super::{
     audit::ActorKind,
     campaigns,
     feed::{self, Kind},
-    ids, tasks, text,
+    ids,
+    limits::{LimitEffect::Refused, LimitEntry},
+    tasks, text,
 };
 use crate::queue::admin;
 
@@ -73,6 +75,12 @@ pub struct PauseScope<'a> {
 
 /// Maximum size of a pause's reason: it becomes part of the reason of a held job.
 const REASON_MAX_BYTES: usize = 500;
+
+pub const LIMITS: &[LimitEntry] = &[LimitEntry::fixed(
+    "bytes of the reason of a pause",
+    REASON_MAX_BYTES as u64,
+    Refused(text::Error::TOO_LONG.code),
+)];
 
 impl Pause {
     /// Builds the reason of a job that is held for this pause. A resumption finds its jobs by this text. The text contains the pause's id,

@@ -16,7 +16,7 @@ use crate::domain::{
 };
 
 /// The longest system prompt, in bytes.
-const PROMPT_MAX_BYTES: usize = 256 * 1024;
+pub(super) const PROMPT_MAX_BYTES: usize = 256 * 1024;
 
 /// Default of `history_window`, in posts.
 const HISTORY_WINDOW: u32 = 50;

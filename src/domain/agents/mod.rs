@@ -13,6 +13,7 @@ mod formats;
 mod grants;
 mod instances;
 mod library;
+mod limits;
 mod lookup_error;
 mod model_chain;
 mod node;
@@ -36,6 +37,7 @@ pub use self::{
     grants::{Grants, PermissionMode, corrected_rule},
     instances::{AgentInstance, MAIN},
     library::Library,
+    limits::LIMITS,
     lookup_error::{FileKind, LookupError},
     model_chain::{ChainEntry, REPLACED_KEYS},
     node::Node,

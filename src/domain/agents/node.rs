@@ -13,7 +13,7 @@ use crate::domain::{
 };
 
 /// Maximum size of instructions and readings together: all of it enters the conversation at each entry.
-const ENTRY_MAX_BYTES: usize = 256 * 1024;
+pub(super) const ENTRY_MAX_BYTES: usize = 256 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Node {

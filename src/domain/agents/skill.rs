@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::files::{Fields, File, Problem};
 
 /// The longest skill, in bytes.
-const TEXT_MAX_BYTES: usize = 128 * 1024;
+pub(super) const TEXT_MAX_BYTES: usize = 128 * 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Skill {

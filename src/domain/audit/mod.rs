@@ -29,7 +29,7 @@ pub use self::{
 use super::{StatementError, text};
 
 /// The longest text within a line's data.
-const WORDS_MAX_CHARS: usize = 300;
+pub const WORDS_MAX_CHARS: usize = 300;
 
 /// A line of the audit log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]

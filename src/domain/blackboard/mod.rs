@@ -25,7 +25,7 @@ use uuid::Uuid;
 pub use self::{
     error::Error,
     history::{Entry, Kind, at_version, history, remove_some},
-    size::MAX_BYTES,
+    size::{LIMITS, MAX_BYTES},
     texts::find_texts,
     write::{Change, ChangeAuthor, WriteOutcome, change},
 };

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Error, Path};
+use crate::domain::limits::{LimitEffect::Refused, LimitEntry};
 
 /// Maximum size of the document as JSON without blanks.
 pub const MAX_BYTES: usize = 256 * 1024;
@@ -10,6 +11,25 @@ const MAX_DEPTH: usize = 32;
 /// Keys and items together.
 const MAX_VALUES: usize = 10_000;
 const MAX_KEY_CHARS: usize = 200;
+
+pub const LIMITS: &[LimitEntry] = &[
+    LimitEntry::fixed(
+        "bytes of a blackboard, as JSON without blanks",
+        MAX_BYTES as u64,
+        Refused(Error::TOO_LARGE.code),
+    ),
+    LimitEntry::fixed("levels of a blackboard", MAX_DEPTH as u64, Refused(Error::TOO_LARGE.code)),
+    LimitEntry::fixed(
+        "keys and items of a blackboard together",
+        MAX_VALUES as u64,
+        Refused(Error::TOO_LARGE.code),
+    ),
+    LimitEntry::fixed(
+        "characters of a key of a blackboard",
+        MAX_KEY_CHARS as u64,
+        Refused(Error::BAD_KEY.code),
+    ),
+];
 /// Characters of a bad key that its error shows.
 const SHOWN_KEY_CHARS: usize = 40;
 

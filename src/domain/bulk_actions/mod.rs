@@ -20,7 +20,7 @@ pub use self::{
     error::Error,
     lost::end_lost,
     preview::{Preview, preview},
-    request::{CarryOut, New, request},
+    request::{CarryOut, LIMITS, New, request},
 };
 use super::{
     Page, StatementError,

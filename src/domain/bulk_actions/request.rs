@@ -9,6 +9,7 @@ use super::{Action, BulkAction, Error, get};
 use crate::{
     domain::{
         StatementError, ids,
+        limits::{LimitEffect::Refused, LimitEntry},
         tasks::{self, TaskFilter},
         text,
     },
@@ -17,6 +18,12 @@ use crate::{
 
 /// The longest reason, in bytes.
 const REASON_MAX_BYTES: usize = 4_096;
+
+pub const LIMITS: &[LimitEntry] = &[LimitEntry::fixed(
+    "bytes of the reason of a bulk action",
+    REASON_MAX_BYTES as u64,
+    Refused(text::Error::TOO_LONG.code),
+)];
 
 #[derive(Debug, Clone, Copy)]
 pub struct New<'a> {

@@ -34,12 +34,19 @@ use super::{
     amount::Limit,
     ids::{self, GivenCampaign},
     labels::Labels,
+    limits::{LimitEffect::Refused, LimitEntry},
     parameters::Parameters,
     text,
 };
 
 /// The longest brief or client context, in bytes. Both go into every call.
 pub const TEXT_MAX_BYTES: usize = 256 * 1024;
+
+pub const LIMITS: &[LimitEntry] = &[LimitEntry::fixed(
+    "bytes of a brief, and of a client context",
+    TEXT_MAX_BYTES as u64,
+    Refused(text::Error::TOO_LONG.code),
+)];
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Campaign {

@@ -27,12 +27,34 @@ pub use self::{
         record,
     },
 };
+use super::limits::{
+    LimitEffect::{Refused, Sentence},
+    LimitEntry,
+};
 use crate::context::Digest;
 
 /// Maximum repetitions of a case.
 const MAX_TIMES: u32 = 20;
 /// Maximum number of tasks of a run, without those of the judge.
 const MAX_TASKS: usize = 2_000;
+
+pub const LIMITS: &[LimitEntry] = &[
+    LimitEntry::fixed(
+        "repetitions of a case (`times`)",
+        MAX_TIMES as u64,
+        Sentence("`eval run` refuses the file."),
+    ),
+    LimitEntry::fixed(
+        "tasks of an eval run, without those of the judge",
+        MAX_TASKS as u64,
+        Sentence("`eval run` refuses the file."),
+    ),
+    LimitEntry::fixed(
+        "answers of the stored results of a run",
+        results::MAX_ANSWERS as u64,
+        Refused(RecordError::TOO_MANY.code),
+    ),
+];
 /// Digits of the digests of files and rubrics, as tasks have them.
 const DIGEST_DIGITS: usize = 16;
 

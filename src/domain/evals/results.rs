@@ -9,7 +9,7 @@ use super::RecordError;
 use crate::domain::{StatementError, agents::is_name};
 
 /// Maximum number of answers of a run.
-const MAX_ANSWERS: usize = 2_000;
+pub(super) const MAX_ANSWERS: usize = 2_000;
 
 /// The results of a run, without its answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

@@ -24,6 +24,7 @@ mod config;
 mod error;
 mod extractions;
 mod key;
+mod limits;
 mod read;
 mod record;
 mod remove;
@@ -49,6 +50,7 @@ pub use self::{
         record_extraction,
     },
     key::{ATTRIBUTE_MAX_CHARS, TEXT_MAX_CHARS, key},
+    limits::LIMITS,
     read::{CurrentFact, Filter, PromptFact, find, get, list, list_current, parse_told},
     record::{RecordOutcome, Statement, StatementOrigin, record},
     remove::{count_ended, remove_ended, remove_some, remove_some_records},

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Error, record::lock_user};
 use crate::domain::{StatementError, campaigns};
 
-const NAME_MAX_CHARS: usize = 128;
+pub(super) const NAME_MAX_CHARS: usize = 128;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CampaignUser {

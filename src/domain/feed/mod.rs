@@ -4,6 +4,7 @@
 //! miss 5. [`Horizon`] computes the id up to which no event can appear any more, and [`list`] reads up to it. The price: a transaction that
 //! has written and stays open, of any application, holds readers up. The doctor warns of it.
 
+mod catalogue;
 mod hub;
 mod watch;
 
@@ -14,6 +15,7 @@ use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
+    catalogue::{EventKind, Field, FieldType, KINDS, Kind, WARNING_FIELDS, object_schema},
     hub::{FollowError, Follower, Hub, SharedEvent},
     watch::{EventFilter, FeedItem, Watch},
 };
@@ -35,6 +37,8 @@ pub struct Event {
     pub instance: Option<String>,
     /// `task.queued`, `turn.done` and so on. Newer versions may add kinds.
     pub kind: String,
+    /// An object whose fields depend on the kind. Newer versions may add fields.
+    #[schema(value_type = Object)]
     pub data: Value,
 }
 
@@ -47,104 +51,6 @@ pub struct New {
     pub kind: Kind,
     pub data: Value,
 }
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    TaskQueued,
-    TaskCancelled,
-    TurnStarted,
-    TurnDone,
-    TurnFailed,
-    TurnInterrupted,
-    /// Put off: tried again later without using up an attempt.
-    TurnSnoozed,
-    /// More of the answer has arrived.
-    TurnProgress,
-    /// Its turn may not begin yet. Written once, even if the turn is tried several times until it begins or ends.
-    TaskWaiting,
-    /// A task that ended without a turn of its own.
-    TaskFailed,
-    /// Another model of the agent's chain has taken over, or has given back.
-    ConversationMoved,
-    SessionOpened,
-    /// A conversation has begun as another one was after a turn.
-    SessionForked,
-    SessionRebuilt,
-    SessionCompacted,
-    SessionUncompacted,
-    /// A session has come to a node of the work.
-    NodeEntered,
-    CompactionRefused,
-    /// A person asked for a compaction, and the session has nothing to compact.
-    CompactionNotNeeded,
-    BudgetRefused,
-    /// A person or an agent has written on the campaign's blackboard.
-    BlackboardChanged,
-    /// An edict, a record or an entry of a journal was written, or is not valid any more.
-    MemoryPublished,
-    MemoryRevoked,
-    /// A session was read for facts, or no answer of the model was valid.
-    FactsRead,
-    FactsRefused,
-    /// The agent begins no more turns: in the campaign of the event, or in all of them.
-    AgentPaused,
-    AgentResumed,
-    /// By request, the session's next task opens a successor.
-    SessionReset,
-    /// By request, the task's turn stops now or at the next point where nothing is lost.
-    TaskInterrupted,
-    FlowStarted,
-    FlowPaused,
-    FlowResumed,
-    /// The flow runs again from one of its steps.
-    FlowRetried,
-    /// Brief or client context of the campaign have a new version.
-    CampaignEdited,
-    /// Some of its open tasks were cancelled, because the campaign is erased.
-    CampaignErasing,
-}
-
-/// The kinds of all events: those of [`Kind`], and those that only the database writes.
-pub const KINDS: [&str; 38] = [
-    "agent.paused",
-    "agent.resumed",
-    "blackboard.changed",
-    "budget.refused",
-    "budget.warning",
-    "campaign.edited",
-    "campaign.erasing",
-    "conversation.moved",
-    "facts.read",
-    "facts.refused",
-    "flow.ended",
-    "flow.paused",
-    "flow.resumed",
-    "flow.retried",
-    "flow.started",
-    "memory.published",
-    "memory.revoked",
-    "node.entered",
-    "post.added",
-    "session.compacted",
-    "session.compaction_not_needed",
-    "session.compaction_refused",
-    "session.forked",
-    "session.opened",
-    "session.rebuilt",
-    "session.reset",
-    "session.uncompacted",
-    "task.cancelled",
-    "task.failed",
-    "task.interrupted",
-    "task.queued",
-    "task.waiting",
-    "turn.done",
-    "turn.failed",
-    "turn.interrupted",
-    "turn.progress",
-    "turn.snoozed",
-    "turn.started",
-];
 
 /// A filter of events.
 #[derive(Debug, Clone, Copy)]
@@ -212,48 +118,6 @@ impl InsertRow<'static> {
     pub(super) fn example() -> Self {
         let (place, kind, data) = (0, "task.queued", &Value::Null);
         Self { place, campaign_id: None, task_id: None, session_id: None, kind, data }
-    }
-}
-
-impl Kind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::TaskQueued => "task.queued",
-            Self::TaskCancelled => "task.cancelled",
-            Self::TurnStarted => "turn.started",
-            Self::TurnDone => "turn.done",
-            Self::TurnFailed => "turn.failed",
-            Self::TurnInterrupted => "turn.interrupted",
-            Self::TurnSnoozed => "turn.snoozed",
-            Self::TurnProgress => "turn.progress",
-            Self::TaskWaiting => "task.waiting",
-            Self::TaskFailed => "task.failed",
-            Self::ConversationMoved => "conversation.moved",
-            Self::SessionOpened => "session.opened",
-            Self::SessionForked => "session.forked",
-            Self::SessionRebuilt => "session.rebuilt",
-            Self::SessionCompacted => "session.compacted",
-            Self::NodeEntered => "node.entered",
-            Self::SessionUncompacted => "session.uncompacted",
-            Self::CompactionRefused => "session.compaction_refused",
-            Self::CompactionNotNeeded => "session.compaction_not_needed",
-            Self::BudgetRefused => "budget.refused",
-            Self::BlackboardChanged => "blackboard.changed",
-            Self::MemoryPublished => "memory.published",
-            Self::MemoryRevoked => "memory.revoked",
-            Self::FactsRead => "facts.read",
-            Self::FactsRefused => "facts.refused",
-            Self::AgentPaused => "agent.paused",
-            Self::AgentResumed => "agent.resumed",
-            Self::SessionReset => "session.reset",
-            Self::TaskInterrupted => "task.interrupted",
-            Self::FlowStarted => "flow.started",
-            Self::FlowPaused => "flow.paused",
-            Self::FlowResumed => "flow.resumed",
-            Self::FlowRetried => "flow.retried",
-            Self::CampaignEdited => "campaign.edited",
-            Self::CampaignErasing => "campaign.erasing",
-        }
     }
 }
 

@@ -16,6 +16,7 @@ pub(super) use self::{
     fields::Fields,
     folder::{markdown, read_folder, unreadable_folder},
     front_matter::{Document, FrontMatter, ListItem},
+    name::MAX_BYTES as NAME_MAX_BYTES,
     problem::list_problems,
 };
 pub use self::{

@@ -1,7 +1,7 @@
 //! Names of agents, instances, skills, nodes and templates.
 
 /// The longest name. Names are part of lanes, paths and addresses.
-const MAX_BYTES: usize = 64;
+pub(in crate::domain) const MAX_BYTES: usize = 64;
 
 /// The names that [`is_name`] accepts, for JSON Schemas.
 pub(super) const NAME_PATTERN: &str = "^[a-z0-9][a-z0-9_-]{0,63}$";

@@ -37,11 +37,18 @@ pub use self::{
     template::{Input, Step, Template},
     templates::{BrokenTemplate, Problems, Templates, check_names},
 };
-use super::{feed, tasks};
+use super::{
+    feed,
+    limits::{LimitEffect::Refused, LimitEntry},
+    tasks,
+};
 use crate::settings::Checks;
 
 /// Maximum number of tasks that one call adds: as many as one task may wait for.
 pub const MAX_TASKS: usize = tasks::MAX_PREDECESSORS;
+
+pub const LIMITS: &[LimitEntry] =
+    &[LimitEntry::fixed("tasks of a flow", MAX_TASKS as u64, Refused(Error::TOO_MANY.code))];
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

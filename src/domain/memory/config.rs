@@ -28,7 +28,7 @@ const LANGUAGES: &[&str] = &[
     "turkish",
 ];
 /// A tool has ten seconds for its whole answer; the rest of the time is left for the full-text search.
-const MAX_QUESTION_MS: u64 = 5_000;
+pub(super) const MAX_QUESTION_MS: u64 = 5_000;
 /// A century: far below the value at which subtracting from a point in time overflows.
 const MAX_DAYS: u32 = 36_500;
 

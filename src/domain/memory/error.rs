@@ -74,10 +74,10 @@ impl Error {
     pub const BAD_ITEMS: Class = Class::of(Kind::Invalid, "bad_items");
     const CHANGED: Class = Class::of(Kind::Conflict, "item_changed");
     const WRITTEN: Class = Class::of(Kind::Conflict, "entry_written");
-    const TOO_MANY_VERSIONS: Class = Class::of(Kind::Conflict, "too_many_versions");
-    const TOO_MANY_EDICTS: Class = Class::of(Kind::Conflict, "too_many_edicts");
-    const BAD_NAME: Class = Class::of(Kind::Invalid, "bad_item_name");
-    const BAD_TITLE: Class = Class::of(Kind::Invalid, "bad_title");
+    pub(super) const TOO_MANY_VERSIONS: Class = Class::of(Kind::Conflict, "too_many_versions");
+    pub(super) const TOO_MANY_EDICTS: Class = Class::of(Kind::Conflict, "too_many_edicts");
+    pub(super) const BAD_NAME: Class = Class::of(Kind::Invalid, "bad_item_name");
+    pub(super) const BAD_TITLE: Class = Class::of(Kind::Invalid, "bad_title");
     const EXPIRED: Class = Class::of(Kind::Invalid, "expired");
     /// Refusals of a publication by a person.
     pub const OF_PUBLICATION: &[Class] = &[

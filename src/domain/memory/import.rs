@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Keeps the import's transaction short.
-const MAX_ENTRIES: usize = 2_000;
+pub(super) const MAX_ENTRIES: usize = 2_000;
 
 /// An item and its position in the input: a file name or a number.
 #[derive(Debug, Clone, PartialEq, Eq)]

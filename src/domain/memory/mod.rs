@@ -15,6 +15,7 @@ mod edicts;
 mod error;
 mod file;
 mod import;
+mod limits;
 mod name;
 mod publish;
 mod read;
@@ -37,6 +38,7 @@ pub use self::{
     error::Error,
     file::{Document, NoDocument, read as read_document, write as write_document},
     import::{Entry, ImportResult, Mistake, import},
+    limits::LIMITS,
     publish::{New, PublishResult, publish},
     read::{Filter, Version, at_version, by_name, find_id, get, list, list_whole, versions},
     remove::{count_ended, remove_ended, remove_some},

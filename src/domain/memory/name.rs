@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{BODY_MAX_BYTES, Config, Error, TITLE_MAX_CHARS};
 use crate::domain::{agents, text};
 
-const MAX_CHARS: usize = 64;
+pub(super) const MAX_CHARS: usize = 64;
 /// Longest part of an invalid name that an error message quotes.
 const SHOWN_CHARS: usize = 80;
 

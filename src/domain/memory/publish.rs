@@ -19,7 +19,7 @@ use crate::domain::{
 };
 
 /// Maximum number of versions of one item. Longer histories belong in a document elsewhere.
-const MAX_VERSIONS: i32 = 100;
+pub(super) const MAX_VERSIONS: i32 = 100;
 
 /// An item to write.
 #[derive(Debug, Clone, Copy)]

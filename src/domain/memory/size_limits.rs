@@ -8,7 +8,7 @@ use super::{Config, Error, Kind, MemoryCaller};
 use crate::domain::StatementError;
 
 /// Maximum number of valid edicts in a campaign: every call names all of them.
-const MAX_EDICTS: i64 = 100;
+pub(super) const MAX_EDICTS: i64 = 100;
 
 /// An item to be stored, and the one that it replaces.
 pub(super) struct ItemWrite<'a> {

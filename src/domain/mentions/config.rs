@@ -20,7 +20,7 @@ pub struct Config {
 }
 
 /// Highest allowed `max_fan_out`; below the number of names to which a post can be addressed.
-const MAX_NAMES: u16 = 190;
+pub(super) const MAX_NAMES: u16 = 190;
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {

@@ -25,6 +25,7 @@ mod agent_answers;
 mod config;
 mod error;
 mod keyed;
+mod limits;
 mod parse;
 mod post;
 
@@ -36,6 +37,7 @@ pub use self::{
     agent_answers::{AgentAnswer, HandedOn, add_mentioned_tasks},
     config::Config,
     error::Error,
+    limits::LIMITS,
     post::{CalledAgent, NewPost, PostResult, post},
 };
 use super::{

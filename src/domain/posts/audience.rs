@@ -3,7 +3,7 @@
 use super::{Error, Viewer, reader_named};
 use crate::domain::agents::{self, ALL, Catalogue, OPERATOR};
 
-const MAX_NAMES: usize = 200;
+pub(super) const MAX_NAMES: usize = 200;
 
 /// Known names, each once and in the given order; or `all`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::settings::Checks;
 
 /// A century: far from where subtracting from a point in time overflows.
-const MAX_DAYS: u32 = 36_500;
+pub(super) const MAX_DAYS: u32 = 36_500;
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]

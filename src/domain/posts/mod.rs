@@ -51,11 +51,48 @@ pub use self::{
     remove::remove_some,
     texts::find_texts,
 };
-use super::agents::{Catalogue, MAIN};
 pub use super::agents::{OPERATOR, SYSTEM};
+use super::{
+    agents::{Catalogue, MAIN},
+    limits::{
+        LimitEffect::{Refused, Sentence},
+        LimitEntry,
+    },
+    text,
+};
 
 /// The longest text of a post.
 pub const TEXT_MAX_BYTES: usize = 1024 * 1024;
+
+pub const LIMITS: &[LimitEntry] = &[
+    LimitEntry::fixed(
+        "bytes of a post of a person",
+        TEXT_MAX_BYTES as u64,
+        Refused(text::Error::TOO_LONG.code),
+    ),
+    LimitEntry::fixed(
+        "bytes of an answer that becomes a post",
+        TEXT_MAX_BYTES as u64,
+        Sentence("The post is cut, and says so."),
+    ),
+    LimitEntry::fixed(
+        "names in the audience of a post",
+        audience::MAX_NAMES as u64,
+        Refused(Error::TOO_MANY_NAMES.code),
+    ),
+    LimitEntry::setting(
+        "posts on the board of a campaign",
+        "board.keep_posts",
+        (0, None),
+        Sentence("The nightly cleanup archives the oldest. 0: no limit."),
+    ),
+    LimitEntry::setting(
+        "days that a post stays on the board",
+        "board.keep_days",
+        (0, Some(config::MAX_DAYS as u64)),
+        Sentence("The nightly cleanup archives it. 0: no limit."),
+    ),
+];
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Post {

@@ -29,13 +29,28 @@ pub use self::{
     reserve::{ReserveError, release, reserve},
     route::{CallRoute, RerunOptions, RerunRoute, RerunRoutes},
 };
-use super::{StatementError, usage::Tokens};
+use super::{
+    StatementError,
+    limits::{LimitEffect::Refused, LimitEntry},
+    text,
+    usage::Tokens,
+};
 use crate::{queue::admin, transcript::ToolCall};
 
 /// Maximum number of reruns of one request.
 pub const MAX_TIMES: i32 = 20;
 /// Maximum number of reruns of a turn: a list has no pages.
 pub const MAX_OF_TURN: i64 = 500;
+
+pub const LIMITS: &[LimitEntry] = &[
+    LimitEntry::fixed("reruns of one request", MAX_TIMES as u64, Refused(Error::BAD_OPTION.code)),
+    LimitEntry::fixed("reruns of a turn", MAX_OF_TURN as u64, Refused(Error::TOO_MANY.code)),
+    LimitEntry::fixed(
+        "bytes of the agent file of a rerun",
+        request::AGENT_FILE_MAX_BYTES as u64,
+        Refused(text::Error::TOO_LONG.code),
+    ),
+];
 
 /// A call of a turn that was made again, or will be.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]

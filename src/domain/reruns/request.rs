@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The longest agent file, in bytes: a prompt and its keys.
-const AGENT_FILE_MAX_BYTES: usize = 512 * 1024;
+pub(super) const AGENT_FILE_MAX_BYTES: usize = 512 * 1024;
 
 /// A call of a turn, to be made again.
 #[derive(Debug, Clone, Copy)]

@@ -27,7 +27,7 @@ pub(super) use self::{meaning::NearQuery, question::is_plain, words::by_words};
 pub use self::{
     meaning::{QueryEmbedding, is_comparable},
     metrics::{SEARCHES, SearchResult, count, describe},
-    question::{Question, needs_meaning},
+    question::{LIMITS, Question, needs_meaning},
     words::{RankedRow, WordQuery},
 };
 use super::StatementError;

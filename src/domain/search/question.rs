@@ -1,10 +1,19 @@
 //! The question of a search, and its operators.
 
 use super::{QueryEmbedding, WordQuery};
-use crate::domain::text::{self, Error};
+use crate::domain::{
+    limits::{LimitEffect::Refused, LimitEntry},
+    text::{self, Error},
+};
 
 /// The longest question.
 const MAX_BYTES: usize = 1000;
+
+pub const LIMITS: &[LimitEntry] = &[LimitEntry::fixed(
+    "bytes of the words of a search",
+    MAX_BYTES as u64,
+    Refused(Error::TOO_LONG.code),
+)];
 
 /// A search query and the number of results.
 #[derive(Debug, Clone, Copy)]

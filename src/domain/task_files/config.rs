@@ -2,7 +2,11 @@
 
 use serde::Deserialize;
 
-use crate::settings::Checks;
+use super::name;
+use crate::{
+    domain::limits::{LimitEffect::Sentence, LimitEntry},
+    settings::Checks,
+};
 
 /// Files are read as a whole, and a value of the database has at most 1 GB.
 const MAX_BYTES: u64 = 256_000_000;
@@ -18,6 +22,36 @@ pub struct Config {
     /// Bytes of all files of one turn.
     pub max_turn_bytes: u64,
 }
+
+const REPORTED: &str = "Further files are not stored, and are reported with the task.";
+
+pub const LIMITS: &[LimitEntry] = &[
+    LimitEntry::setting(
+        "output files of a turn",
+        "output_files.max_files",
+        (0, Some(MAX_FILES as u64)),
+        Sentence(REPORTED),
+    ),
+    LimitEntry::setting(
+        "bytes of an output file",
+        "output_files.max_file_bytes",
+        (0, Some(MAX_BYTES)),
+        Sentence("The file is not stored, and is reported with the task."),
+    ),
+    LimitEntry::setting(
+        "bytes of all output files of a turn",
+        "output_files.max_turn_bytes",
+        (0, Some(MAX_BYTES)),
+        Sentence(REPORTED),
+    ),
+    LimitEntry::fixed(
+        "bytes of the name of an attachment or output file",
+        name::MAX_BYTES as u64,
+        Sentence(
+            "An attachment is refused: `bad_attachment`. An output file is not stored, and is reported with the task.",
+        ),
+    ),
+];
 
 impl Config {
     pub fn check(&self, checks: &mut Checks<'_>) {

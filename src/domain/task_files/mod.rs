@@ -17,7 +17,7 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 pub use self::{
-    config::Config,
+    config::{Config, LIMITS},
     error::Error,
     media_type::TEXT,
     name::{NameError, check as check_name},

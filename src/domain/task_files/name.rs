@@ -1,6 +1,6 @@
 //! Names of files: relative paths that are safe on every system that stores them again.
 
-const MAX_BYTES: usize = 255;
+pub(super) const MAX_BYTES: usize = 255;
 /// Characters that a shown name has at most.
 const SHOWN_MAX_CHARS: usize = 200;
 

@@ -23,11 +23,11 @@ use crate::{
 };
 
 /// The same limit as in `dalsegno.store_task`.
-const MAX_KEY_CHARS: usize = 195;
+pub(super) const MAX_KEY_CHARS: usize = 195;
 const DEFAULT_PRIORITY: i32 = 100;
-const MAX_ATTACHMENTS: usize = 100;
+pub(super) const MAX_ATTACHMENTS: usize = 100;
 /// Files are read as a whole, for each call that has them.
-const MAX_BYTES: u64 = 256_000_000;
+pub(super) const MAX_BYTES: u64 = 256_000_000;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     domain::{
         StatementError, amount, campaigns,
-        class::{Class, Classify, Kind},
+        class::{BAD_ARGUMENT, Class, Classify, Kind},
         labels, parameters, posts, result_schemas, sessions,
         task_files::attachments,
         text,
@@ -164,7 +164,7 @@ impl Classify for Error {
             Self::Requeued(_) => Self::REQUEUED,
             Self::NoPredecessor(_) => Self::NO_PREDECESSOR,
             Self::TooManyPredecessors(_) => Self::TOO_MANY_PREDECESSORS,
-            Self::NChildren(_) => Class::of(Kind::Invalid, "bad_argument"),
+            Self::NChildren(_) => BAD_ARGUMENT,
             Self::NoParent { .. } | Self::BeingCancelled(_) => Self::NO_PARENT,
             Self::NothingRuns(_) => Self::NOTHING_RUNS,
             Self::KeyTaken(_) => Self::KEY_TAKEN,

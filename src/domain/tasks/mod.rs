@@ -24,6 +24,7 @@ mod insert;
 mod interrupt;
 mod job;
 mod keys;
+mod limits;
 mod line;
 mod links;
 mod list;
@@ -66,6 +67,7 @@ pub use self::{
     follow::{Follow, TaskUpdate, wait},
     interrupt::{InterruptMode, InterruptResult, interrupt, interrupt_agent, is_asked_to_stop},
     job::{RunJoinedTurn, RunTurn},
+    limits::{ATTACHMENT_LIMITS, LIMITS},
     line::{BadLine, Line},
     links::{FlowStep, Links, MAX_CHILDREN, MAX_PREDECESSORS, OnFailure, TaskLink},
     list::{

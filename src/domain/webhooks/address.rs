@@ -31,7 +31,7 @@ pub enum RefusalReason {
     Private(String),
 }
 
-const MAX_CHARS: usize = 2000;
+pub(super) const MAX_CHARS: usize = 2000;
 
 /// Checks an address without resolving its name.
 pub fn check(text: &str, allow_private: bool) -> Result<Url, RefusalReason> {

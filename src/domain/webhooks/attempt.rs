@@ -64,7 +64,8 @@ pub enum Next {
 /// The status with which a receiver ends its subscription.
 const GONE: u16 = 410;
 /// Backoff after each failed attempt: three days and some hours in total.
-const WAITS_SECS: [u64; 9] = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
+pub(super) const WAITS_SECS: [u64; 9] =
+    [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
 impl FailedAttempt {
     /// Builds a failure without an answer.

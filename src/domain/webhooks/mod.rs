@@ -17,6 +17,7 @@ mod deliveries;
 mod error;
 mod list;
 mod many;
+mod messages;
 mod notify_many;
 mod secret;
 
@@ -37,10 +38,42 @@ pub use self::{
     error::Error,
     list::{find, find_delivery, get, list},
     many::{remove, replay_since},
+    messages::{MESSAGES, MessageFormat},
     notify_many::{set_batching, write_deliveries},
     secret::{Secret, Undecodable},
 };
-use super::{StatementError, ids};
+use super::{
+    StatementError, ids,
+    limits::{
+        LimitEffect::{Refused, Sentence},
+        LimitEntry,
+    },
+};
+
+pub const LIMITS: &[LimitEntry] = &[
+    LimitEntry::fixed(
+        "characters of the address of a webhook",
+        address::MAX_CHARS as u64,
+        Refused(Error::BAD_URL.code),
+    ),
+    LimitEntry::fixed(
+        "attempts of a delivery, over about three days",
+        attempt::WAITS_SECS.len() as u64 + 1,
+        Sentence("The delivery has failed; `webhook replay` sends it again."),
+    ),
+    LimitEntry::setting(
+        "seconds of an attempt",
+        "webhooks.timeout_secs",
+        (1, Some(60)),
+        Sentence("The attempt has failed."),
+    ),
+    LimitEntry::setting(
+        "days of failures without a success",
+        "webhooks.disable_after_days",
+        (1, None),
+        Sentence("The webhook is disabled, and its deliveries are held."),
+    ),
+];
 
 /// Kind of message that a webhook subscribes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

@@ -47,7 +47,7 @@ use crate::domain::{
 
 /// Bad keys per minute and address that are answered 401; more are answered 429. Counted after the lookup, so good keys
 /// never count.
-const BAD_KEYS_PER_MINUTE: u32 = 30;
+pub(super) const BAD_KEYS_PER_MINUTE: u32 = 30;
 
 #[derive(Debug, Clone)]
 pub(super) struct Gate(Arc<AuthState>);

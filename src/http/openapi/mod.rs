@@ -3,6 +3,7 @@
 //! Each handler describes its own part: parameters, bodies, answers and refusal codes. Parts that all of them share are
 //! added here, so that no handler can omit them.
 
+mod events;
 mod operations;
 mod refusals;
 
@@ -84,6 +85,7 @@ fn generate() -> String {
     });
     document["security"] = json!([{ "key": [] }, {}]);
     operations::add(&mut document);
+    events::add(&mut document);
     for operation in each_operation(&mut document) {
         refusals::complete(operation);
         name_answers(operation);

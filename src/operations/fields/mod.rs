@@ -17,7 +17,7 @@ use crate::domain::{
 };
 
 /// Longest accepted name.
-const NAME_MAX_CHARS: usize = 200;
+pub(super) const NAME_MAX_CHARS: usize = 200;
 
 /// Fields of an input as the caller has sent them.
 #[derive(Debug, Default)]

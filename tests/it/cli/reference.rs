@@ -4,10 +4,14 @@ use std::path::Path;
 
 use dalsegno::{
     cli,
+    config::Config,
     domain::{
         agents::Catalogue,
         flows::{self, Templates},
+        limits::{LimitEffect, LimitEntry, LimitValue},
     },
+    http,
+    settings::{Environment, Flags},
 };
 use serde_json::Value;
 
@@ -75,4 +79,46 @@ fn schemas_describe_every_key_and_exclude_others() {
         }
     }
     assert_eq!(n_schemas, 4);
+}
+
+fn limits() -> Vec<LimitEntry> {
+    let limits: Vec<_> = cli::limits().into_iter().flat_map(|(_, limits)| limits).collect();
+    assert!(limits.len() > 80, "{} limits", limits.len());
+    limits
+}
+
+/// Returns the problems of a setting that is set to a number.
+fn problems(key: &str, value: u64) -> Vec<String> {
+    let set = vec![(key.to_owned(), value.to_string())];
+    let flags = Flags { set, ..Flags::default() };
+    let problems = Config::load(&Environment::default(), &flags).err();
+    let problems = problems.into_iter().flat_map(|problems| problems.0);
+    let of_key = problems.filter(|problem| problem.key == key).map(|problem| problem.message);
+    // Not those of a comparison with another setting.
+    of_key.filter(|message| !message.contains(" = ")).collect()
+}
+
+#[test]
+fn ranges_of_settings_in_the_limits_are_those_of_the_configuration() {
+    for limit in limits() {
+        let LimitValue::Setting { key, least, most } = limit.value else { continue };
+        for value in [least, most.unwrap_or(least.max(1))] {
+            assert_eq!(problems(key, value), Vec::<String>::new(), "{key} = {value}");
+        }
+        if least > 0 {
+            assert_ne!(problems(key, least - 1), Vec::<String>::new(), "{key} below {least}");
+        }
+        if let Some(most) = most {
+            assert_ne!(problems(key, most + 1), Vec::<String>::new(), "{key} over {most}");
+        }
+    }
+}
+
+#[test]
+fn refusals_in_the_limits_are_error_codes_of_the_api() {
+    for limit in limits() {
+        if let LimitEffect::Refused(code) = limit.effect {
+            assert!(http::document().contains(&format!("\"{code}\"")), "{code}: {limit:?}");
+        }
+    }
 }

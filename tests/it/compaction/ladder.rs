@@ -20,7 +20,7 @@ use super::{
     setup::{OTHER_MODEL, WINDOW_TOKENS},
     sim,
 };
-use crate::conversations::world::World;
+use crate::{control::feed_kinds::assert_described, conversations::world::World};
 
 fn rungs(prepared: &PreparedCompaction) -> Vec<String> {
     let refused = prepared.refused.iter().map(|attempt| format!("{:?}", attempt.rung));
@@ -227,6 +227,7 @@ async fn an_impossible_compaction_is_reported_without_a_provider_call() {
 async fn kinds(setup: &Setup) -> Vec<String> {
     let filter = Filter { campaign_id: None, after: 0, up_to: i64::MAX, limit: 100 };
     let events = feed::list(&setup.world.pool, filter).await.unwrap();
+    assert_described(&events);
     let kinds = events.into_iter().map(|event| event.kind);
     kinds.filter(|kind| kind.starts_with("session.")).collect()
 }

@@ -10,6 +10,7 @@ use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::feed_kinds::assert_described;
 use crate::{app::noon, conversations::world::World};
 
 const OPERATOR: ChangeAuthor<'static> = ChangeAuthor::Operator { label: "cli:ann@host" };
@@ -98,6 +99,7 @@ async fn concurrent_writers_lose_no_change() {
     // Each change has one event and one history entry.
     let all = feed::Filter { campaign_id: None, after: 0, up_to: i64::MAX, limit: 10_000 };
     let events = feed::list(&world.pool, all).await.unwrap();
+    assert_described(&events);
     let mut told: Vec<i64> = events
         .iter()
         .filter(|event| event.kind == "blackboard.changed")

@@ -1,7 +1,7 @@
 //! Control by people while agents work: the blackboard, pauses, resets, interruptions.
 
 mod blackboard;
-mod feed_kinds;
+pub mod feed_kinds;
 mod injection;
 mod interrupts;
 mod pauses;

@@ -1,6 +1,7 @@
 //! The documents: their links, the tests that they name, and their length.
 
 mod commands;
+mod sql;
 
 use std::{
     collections::BTreeSet,

@@ -11,7 +11,7 @@ mod bulk_actions;
 mod campaigns;
 mod children;
 pub mod client;
-mod contract;
+pub mod contract;
 mod credentials;
 mod events;
 mod facts;

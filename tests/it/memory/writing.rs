@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use uuid::Uuid;
 
 use super::{OPERATOR, agent, config, listed, new, publish, publish_with, read, revoke};
-use crate::{app::noon, conversations::world::World};
+use crate::{app::noon, control::feed_kinds::assert_described, conversations::world::World};
 
 #[tokio::test]
 async fn every_version_stays_readable_with_its_author() {
@@ -233,6 +233,7 @@ async fn a_memory_event_omits_the_text_and_a_closed_campaign_refuses_changes_of_
     revoke(&world, (Kind::Edict, None, "tone"), &OPERATOR).await.unwrap();
     let all = feed::Filter { campaign_id: None, after: 0, up_to: i64::MAX, limit: 100 };
     let events = feed::list(&world.pool, all).await.unwrap();
+    assert_described(&events);
     let told: Vec<_> = events
         .iter()
         .filter(|event| event.kind.starts_with("memory."))

@@ -216,6 +216,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "installation",
             "json_rows",
             "labels",
+            "limits",
             "mod",
             "objects",
             "parameters",

@@ -34,6 +34,7 @@ use uuid::Uuid;
 
 use crate::{
     app::{SOON, TestDatabase, eventually, noon},
+    control::feed_kinds::{assert_described, assert_feed_described},
     embedded::support::wait_for,
     leases,
     service::command,
@@ -688,7 +689,9 @@ impl Fixture {
 
     pub async fn feed(&self) -> Vec<feed::Event> {
         let filter = feed::Filter { campaign_id: None, after: 0, up_to: i64::MAX, limit: 10_000 };
-        feed::list(&self.pool, filter).await.unwrap()
+        let events = feed::list(&self.pool, filter).await.unwrap();
+        assert_described(&events);
+        events
     }
 
     /// Returns the kinds of the feed's events about this task, in order, beginning after its first event and without
@@ -717,10 +720,12 @@ impl Fixture {
 }
 
 impl Worker {
-    /// Asks the worker to stop, and waits until it has. All calls that were stored until then can be assembled again.
+    /// Asks the worker to stop, and waits until it has. All calls that were stored until then can be assembled again, and all events are as
+    /// the catalogue describes them.
     pub async fn stop(self) {
         let pool = self.pool.clone();
         self.stop_only().await;
+        assert_feed_described(&pool).await;
         contexts::assert_exact(&pool).await;
     }
 

@@ -16,7 +16,7 @@ use axum::{
 use serde_json::Value;
 use tokio::{net::TcpListener, task::JoinHandle};
 
-use crate::app::eventually;
+use crate::{app::eventually, control::feed_kinds::assert_message_described};
 
 pub struct Receiver {
     pub address: SocketAddr,
@@ -98,7 +98,9 @@ impl ReceivedRequest {
     }
 
     pub fn json(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap()
+        let body = serde_json::from_str(&self.body).unwrap();
+        assert_message_described(&body);
+        body
     }
 
     /// Returns whether the specification's own library accepts the signature.

@@ -1407,7 +1407,8 @@ class FeedEvent:
     """The agent that the event is about."""
     campaign_id: str | None = None
     created_at: datetime
-    data: Any = None
+    data: dict[str, Any]
+    """An object whose fields depend on the kind. Newer versions may add fields."""
     id: int
     instance: str | None = None
     """Its instance. Null: all instances of the agent."""

@@ -4,7 +4,7 @@
 //! A failure prints its seed; `DALSEGNO_TEST_SEED` repeats the run.
 
 mod requests;
-mod schema;
+pub mod schema;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -15,10 +15,15 @@ const DATA: &[&str] = &[
     "src/cli/demo/script.rs",
     "src/cli/reference/",
     "src/domain/agents/formats.rs",
+    "src/domain/agents/limits.rs",
+    "src/domain/feed/catalogue/",
     "src/domain/flows/format.rs",
+    "src/domain/mentions/limits.rs",
+    "src/domain/webhooks/messages.rs",
     "src/providers/sim/answer.rs",
     "src/providers/sim/facts.rs",
     "src/providers/sim/summary.rs",
+    "src/tools/limits.rs",
 ];
 
 /// Calls whose texts are no messages: SQL, tests of foreign texts, faults of the program.
@@ -28,12 +33,15 @@ const OTHER_CALLS: &[&str] = &[
     "ends_with",
     "execute",
     "expect",
+    "fixed",
     "find_id!",
     "panic!",
     "raw_sql",
     "select_live!",
     "select_tasks!",
     "sessions!",
+    "setting",
+    "Sentence",
     "starts_with",
     "unreachable!",
 ];
