@@ -8,13 +8,13 @@ use uuid::Uuid;
 use super::{
     Context, Exit, Failure,
     args::{Id, InCampaign, Paging},
-    output::{Output, format_fields, format_table},
+    output::{Output, format_fields, format_table, short_id, time_cell, time_cell_or_dash},
     server::{Server, with_server},
     words::{Moment, parse_moment, parse_period, secs, time, time_or_dash},
 };
 use crate::{
     domain::{
-        ids::{PartialId, short},
+        ids::PartialId,
         text::count,
         webhooks::{Delivery, Kind, State, Webhook},
     },
@@ -60,7 +60,7 @@ pub(super) struct Add {
     campaign: InCampaign,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum KindName {
     #[value(name = "task.done")]
     Done,
@@ -239,11 +239,11 @@ fn show_sent(output: Output, delivery: &Delivery) {
 fn format_webhooks(webhooks: &[Webhook]) -> String {
     let row = |webhook: &Webhook| {
         [
-            short(webhook.id),
+            short_id(webhook.id),
             webhook.url.clone(),
             webhook.kinds.join(","),
-            webhook.campaign_id.map_or_else(|| "all".to_owned(), short),
-            time_or_dash(webhook.rotates_until),
+            webhook.campaign_id.map_or_else(|| "all".to_owned(), short_id),
+            time_cell_or_dash(webhook.rotates_until),
             format_state(webhook),
         ]
     };
@@ -273,13 +273,13 @@ fn format_state(webhook: &Webhook) -> String {
 fn format_deliveries(deliveries: &[Delivery]) -> String {
     let row = |delivery: &Delivery| {
         [
-            short(delivery.id),
+            short_id(delivery.id),
             delivery.kind.clone(),
-            delivery.task_id.map_or_else(|| "-".to_owned(), short),
+            delivery.task_id.map_or_else(|| "-".to_owned(), short_id),
             delivery.state.as_str().to_owned(),
             delivery.attempts.to_string(),
-            time(delivery.created_at),
-            time_or_dash(delivery.next_at),
+            time_cell(delivery.created_at),
+            time_cell_or_dash(delivery.next_at),
             delivery.last_error.clone().unwrap_or_else(|| "-".to_owned()),
         ]
     };
