@@ -1,5 +1,7 @@
 //! `dalsegno webhook`: webhooks, which report ended tasks to other systems.
 
+mod listen;
+
 use chrono::TimeDelta;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::json;
@@ -47,6 +49,10 @@ pub(super) enum WebhookCommand {
     Enable(Id),
     /// Disables a webhook. Deliveries are held until it is enabled.
     Disable(Disable),
+    /// Sends the messages about ends of tasks from now on to a local address, signed like deliveries, until Ctrl-C.
+    ///
+    /// For the development of a receiver: it needs no public address, and no webhook. Nothing is stored or sent again.
+    Listen(listen::Listen),
 }
 
 #[derive(Debug, Args)]
@@ -171,6 +177,7 @@ async fn run_on_server(
             let webhook = server.call(DisableWebhook { id, reason: reason.clone() }).await?;
             output.print_data(&webhook, || format!("webhook {id} is disabled"));
         }
+        WebhookCommand::Listen(listen) => return listen::run(listen, context, server).await,
     }
     Ok(Exit::Ok)
 }
