@@ -75,7 +75,7 @@ fn value_of(argument: &Arg) -> Option<Value> {
 
 /// Lists campaigns by name. A name that the shell would split stands behind its id.
 fn campaigns() -> Vec<CompletionCandidate> {
-    candidates(async |server| {
+    candidates(&async |server: &Server| {
         let limit = Some(N_CANDIDATES);
         let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit };
         let campaigns = server.call(list).await?.items;
@@ -93,7 +93,7 @@ fn campaigns() -> Vec<CompletionCandidate> {
 }
 
 fn agents() -> Vec<CompletionCandidate> {
-    candidates(async |server| {
+    candidates(&async |server: &Server| {
         let agents = server.call(ListAgents {}).await?.items;
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let agents = agents.iter().map(|it| (text(&it["name"]), text(&it["description"])));
@@ -103,7 +103,7 @@ fn agents() -> Vec<CompletionCandidate> {
 
 /// Lists the newest tasks by the end of their id.
 fn tasks() -> Vec<CompletionCandidate> {
-    candidates(async |server| {
+    candidates(&async |server: &Server| {
         let list = ListTasks {
             campaign_id: None,
             agent: None,
@@ -133,7 +133,7 @@ fn candidate(value: &str, help: &str) -> CompletionCandidate {
 
 /// Asks the server or a running database. Without an answer in time there are no candidates.
 fn candidates(
-    ask: impl AsyncFn(&Server) -> Result<Vec<CompletionCandidate>, Failure>,
+    ask: &impl AsyncFn(&Server) -> Result<Vec<CompletionCandidate>, Failure>,
 ) -> Vec<CompletionCandidate> {
     let environment = Environment::capture();
     let set = SETTINGS.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();

@@ -69,7 +69,8 @@ fn draw<const N: usize>(head: &[&str; N], rows: &[[String; N]], look: Look) -> S
         true => name.strip_suffix(UTC).unwrap_or(name).to_owned(),
         false => name.to_owned(),
     });
-    let rows: Vec<[String; N]> = rows.iter().map(|row| row.each_ref().map(in_one_line)).collect();
+    let rows: Vec<[String; N]> =
+        rows.iter().map(|row| row.each_ref().map(|cell| in_one_line(cell))).collect();
     let lines = || std::iter::once(&heads).chain(&rows);
     let natural: Vec<usize> =
         (0..N).map(|column| lines().map(|row| row[column].width()).max().unwrap_or(0)).collect();
@@ -100,7 +101,7 @@ fn draw<const N: usize>(head: &[&str; N], rows: &[[String; N]], look: Look) -> S
 }
 
 /// Replaces characters of a cell that would break the layout.
-fn in_one_line(cell: &String) -> String {
+fn in_one_line(cell: &str) -> String {
     let plain = escape_control(cell);
     plain.replace(['\n', '\t'], " ").replace(is_mark, "\u{fffd}")
 }
