@@ -124,7 +124,7 @@ impl InCampaign {
             let words = format!("DALSEGNO_CAMPAIGN is `{set}`: {error}");
             Failure::new(Exit::Usage, anyhow!(words))
         })?;
-        if !context.output.is_json() {
+        if !context.output.is_structured() {
             context.output.print_note(&format!("campaign: {set} (DALSEGNO_CAMPAIGN)"));
         }
         Ok(Some(given))

@@ -4,9 +4,9 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::format_table,
+    output::{format_table, time_cell},
     server::{Server, with_server},
-    words::{Moment, parse_moment, time},
+    words::{Moment, parse_moment},
 };
 use crate::{domain::audit::Entry, operations::ListAudit};
 
@@ -74,7 +74,7 @@ fn format_entries(entries: &[Entry]) -> String {
         };
         [
             entry.id.to_string(),
-            time(entry.at),
+            time_cell(entry.at),
             actor,
             entry.peer.clone().unwrap_or_else(|| "-".to_owned()),
             entry.action.clone(),

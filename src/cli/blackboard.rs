@@ -10,9 +10,9 @@ use uuid::Uuid;
 use super::{
     Context, Exit, Failure,
     args::{CampaignChoice, InCampaign},
-    output::format_table,
+    output::{format_table, time_cell},
     server::{Server, with_server},
-    words::{read_text, time},
+    words::read_text,
 };
 use crate::{
     domain::{
@@ -111,7 +111,7 @@ async fn run_on_server(
             let shown = server.call(ShowBlackboard { id, version: *version }).await?;
             output.print_data(&shown, || format!("{:#}", shown.document));
             // Not on stdout, so that the document can be read by a program.
-            if !output.is_json() {
+            if !output.is_structured() {
                 output.print_note(&format!("version {}", shown.version));
             }
         }
@@ -189,7 +189,7 @@ fn format_entries(entries: &[Entry]) -> String {
         };
         [
             entry.version.to_string(),
-            time(entry.changed_at),
+            time_cell(entry.changed_at),
             entry.actor.clone(),
             kind.to_owned(),
             entry.bytes.to_string(),

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{
     Context, Exit, Failure,
     args::InCampaign,
-    output::{Output, format_table},
+    output::{Output, format_table, time_cell},
     server::{Server, with_server},
     words::{parse_period, read_text, time},
 };
@@ -200,7 +200,7 @@ fn format_archive(archive: &Archive) -> String {
     }
     let row = |sender: &ArchivedSender| {
         let ArchivedSender { sender, posts, first_at, last_at } = sender;
-        [sender.clone(), posts.to_string(), time(*first_at), time(*last_at)]
+        [sender.clone(), posts.to_string(), time_cell(*first_at), time_cell(*last_at)]
     };
     let table = format_table(
         &["SENDER", "POSTS", "FIRST (UTC)", "LAST (UTC)"],
@@ -212,7 +212,7 @@ fn format_archive(archive: &Archive) -> String {
 }
 
 fn print_post(post: &Post, output: Output) {
-    output.print_last(post, || format_post(post));
+    output.print_item(post, || format_post(post));
 }
 
 fn format_post(post: &Post) -> String {

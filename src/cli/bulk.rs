@@ -1,16 +1,19 @@
 //! `dalsegno bulk`: actions on many tasks, which `task cancel` and `task retry` start.
 
-use clap::Subcommand;
+use chrono::TimeDelta;
+use clap::{Args, Subcommand};
+use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
     args::{Id, Paging},
-    output::{format_fields, format_table},
+    output::{Output, format_fields, format_table, short_id, time_cell, time_cell_or_dash},
+    progress::{Progress, WaitFlag, wait_for_end},
     server::{Server, with_server},
     words::{time, time_or_dash},
 };
 use crate::{
-    domain::{bulk_actions::BulkAction, ids::short},
+    domain::bulk_actions::{BulkAction, State},
     operations::{ListBulkActions, Noun, ShowBulkAction},
 };
 
@@ -19,7 +22,15 @@ pub(super) enum BulkCommand {
     /// Lists bulk actions, the newest first.
     Ls(Paging),
     /// Shows the progress of a bulk action.
-    Show(Id),
+    Show(Show),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Show {
+    #[command(flatten)]
+    id: Id,
+    #[command(flatten)]
+    wait: WaitFlag,
 }
 
 pub(super) async fn run(command: &BulkCommand, context: &Context) -> Result<Exit, Failure> {
@@ -37,26 +48,54 @@ async fn run_on_server(
             let actions = server.list(Noun::BulkAction, paging, page).await?;
             context.output.print_data(&actions, || format_actions(&actions));
         }
-        BulkCommand::Show(Id { id }) => {
+        BulkCommand::Show(Show { id: Id { id }, wait }) => {
             let id = server.id(Noun::BulkAction, id).await?;
-            let action = server.call(ShowBulkAction { id }).await?;
+            let (action, exit) = match wait.wait {
+                Some(limit) => wait_for_action(id, limit, context.output, server).await?,
+                None => (server.call(ShowBulkAction { id }).await?, Exit::Ok),
+            };
             context.output.print_data(&action, || format_action(&action));
+            return Ok(exit);
         }
     }
     Ok(Exit::Ok)
 }
 
+/// Waits for the end of a bulk action. The exit code is that of its state.
+pub(super) async fn wait_for_action(
+    id: Uuid,
+    limit: TimeDelta,
+    output: Output,
+    server: &Server,
+) -> Result<(BulkAction, Exit), Failure> {
+    let look = async || {
+        let action = server.call(ShowBulkAction { id }).await?;
+        let count = |n: i64| u64::try_from(n).unwrap_or_default();
+        let done = count(action.done + action.skipped);
+        let progress = Progress { done, total: count(action.matched) };
+        let has_ended = action.ended_at.is_some();
+        Ok((action, progress, has_ended))
+    };
+    let (action, exit) = wait_for_end("tasks", limit, output, look).await?;
+    let exit = match action.state {
+        State::Failed => Exit::Failed,
+        State::Cancelled => Exit::Cancelled,
+        State::Queued | State::Running | State::Done => exit,
+    };
+    Ok((action, exit))
+}
+
 fn format_actions(actions: &[BulkAction]) -> String {
     let row = |action: &BulkAction| {
         [
-            short(action.id),
+            short_id(action.id),
             action.action.as_str().to_owned(),
             action.state.as_str().to_owned(),
             action.matched.to_string(),
             action.done.to_string(),
             action.skipped.to_string(),
-            time(action.created_at),
-            time_or_dash(action.ended_at),
+            time_cell(action.created_at),
+            time_cell_or_dash(action.ended_at),
         ]
     };
     let head =
@@ -64,7 +103,7 @@ fn format_actions(actions: &[BulkAction]) -> String {
     format_table(&head, actions.iter().map(row))
 }
 
-fn format_action(action: &BulkAction) -> String {
+pub(super) fn format_action(action: &BulkAction) -> String {
     let filter = serde_json::to_string(&action.filter).unwrap_or_default();
     let mut list = vec![
         ("bulk action", action.id.to_string()),

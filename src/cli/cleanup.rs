@@ -1,14 +1,14 @@
 //! `dalsegno cleanup`: removes expired sessions.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::{format_table, format_wrapped},
+    output::{Output, format_table, format_wrapped, time_cell, time_cell_or_dash},
+    progress::{Progress, WaitFlag, wait_for_end},
     server::{Server, with_server},
     session::serialised_name,
-    words::{time, time_or_dash},
 };
 use crate::{
     domain::{
@@ -25,11 +25,13 @@ use crate::{
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Cleanup {
     /// Shows what would be removed and why, and removes nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
     /// Time of the cleanup that --dry-run shows: 2026-11-23T02:00:00Z. Default: now.
     #[arg(long, value_name = "TIME", requires = "dry_run", value_parser = timestamp::parse)]
     at: Option<DateTime<Utc>>,
+    #[command(flatten)]
+    wait: WaitFlag,
     #[command(subcommand)]
     command: Option<CleanupCommand>,
 }
@@ -74,7 +76,15 @@ async fn run_on_server(
             output.print_data(&preview, || format_preview(&preview));
         }
         None => {
+            // Counted before the run, which removes what is counted.
+            let due = match cleanup.wait.wait {
+                Some(_) => server.call(PreviewCleanup { at: None }).await?.sessions,
+                None => 0,
+            };
             let job = server.call(RunCleanup {}).await?;
+            if let Some(limit) = cleanup.wait.wait {
+                return wait_for_run(job.job_id, due, limit, output, server).await;
+            }
             output.print_data(&job, || {
                 format!(
                     "job {} is {}; `dalsegno cleanup runs` lists its result",
@@ -84,6 +94,30 @@ async fn run_on_server(
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Waits for the end of a cleanup, and prints what it removed.
+async fn wait_for_run(
+    job_id: i64,
+    due: i64,
+    limit: TimeDelta,
+    output: Output,
+    server: &Server,
+) -> Result<Exit, Failure> {
+    let count = |n: i64| u64::try_from(n).unwrap_or_default();
+    let look = async || {
+        let newest = server.call(ListCleanupRuns { cursor: None, limit: None }).await?.items;
+        let run = newest.into_iter().find(|run| run.job_id == Some(job_id));
+        let done = run.as_ref().map_or(0, |run| run.sessions);
+        let has_ended = run.as_ref().is_some_and(|run| run.ended_at.is_some());
+        Ok((run, Progress { done: count(done), total: count(due) }, has_ended))
+    };
+    let (run, exit) = wait_for_end("sessions", limit, output, look).await?;
+    output.print_data(&run, || match &run {
+        Some(run) => format_runs(std::slice::from_ref(run)),
+        None => format!("job {job_id} waits for a worker: `dalsegno job explain {job_id}`"),
+    });
+    Ok(exit)
 }
 
 fn format_preview(preview: &Preview) -> String {
@@ -160,7 +194,7 @@ fn groups(preview: &Preview) -> String {
         };
         let counts = [group.sessions, group.messages, group.bytes].map(|n| n.to_string());
         let [sessions, messages, bytes] = counts;
-        [group.provider.clone(), why, sessions, messages, bytes, time(group.oldest)]
+        [group.provider.clone(), why, sessions, messages, bytes, time_cell(group.oldest)]
     });
     format_table(&["PROVIDER", "WHY", "SESSIONS", "MESSAGES", "BYTES", "OLDEST (UTC)"], rows)
 }
@@ -183,13 +217,13 @@ fn format_runs(runs: &[CleanupRun]) -> String {
         };
         [
             run.id.to_string(),
-            time(run.started_at),
+            time_cell(run.started_at),
             took,
             run.outcome.clone().unwrap_or_else(|| "runs".to_owned()),
             what,
             run.bytes.to_string(),
             format_kept(run),
-            time_or_dash(run.ended_at),
+            time_cell_or_dash(run.ended_at),
         ]
     };
     let head =

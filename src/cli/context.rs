@@ -1,5 +1,7 @@
 //! The surroundings of a command: environment, flags, output.
 
+use std::time::Duration;
+
 use anyhow::anyhow;
 use chrono::{DateTime, Utc};
 
@@ -26,6 +28,8 @@ pub(super) struct Context {
     /// The server that the command calls. `None`: the command opens the database itself.
     pub(super) target: Option<Target>,
     pub(super) idempotency_key: Option<String>,
+    /// Interval of `--watch`.
+    pub(super) watch: Option<Duration>,
 }
 
 impl Context {

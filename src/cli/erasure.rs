@@ -10,9 +10,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Context, Exit, Failure,
     database::with_database,
-    output::format_table,
+    output::{format_table, time_cell, time_cell_or_dash},
     server::with_server,
-    words::{time, time_or_dash},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
@@ -91,8 +90,8 @@ fn format_erasures(erasures: &[Erasure]) -> String {
     let row = |erasure: &Erasure| {
         [
             erasure.campaign_id.to_string(),
-            time(erasure.asked_at),
-            time_or_dash(erasure.ended_at),
+            time_cell(erasure.asked_at),
+            time_cell_or_dash(erasure.ended_at),
             if erasure.signed.is_some() { "signed" } else { "" }.to_owned(),
             erasure.reason.clone(),
         ]

@@ -9,15 +9,13 @@ use super::{
     agent_filter::note_unknown_agent,
     args::InCampaign,
     follow::data_of,
+    output::short_id,
     server::{Server, with_server},
     task::format_event,
     words::parse_period,
 };
 use crate::{
-    domain::{
-        feed::Event,
-        ids::{PartialId, short},
-    },
+    domain::{feed::Event, ids::PartialId},
     operations::{BEGIN, FollowFeed, Noun},
 };
 
@@ -74,10 +72,8 @@ async fn follow(feed: &Feed, context: &Context, server: &Server) -> Result<Exit,
             continue;
         }
         let event: Event = data_of(&event)?;
-        context.output.print_text(&match context.output.is_json() {
-            true => serde_json::to_string(&event).unwrap_or_default(),
-            false => format!("{}  {}{}", event.id, format_event(&event), ids(&event)),
-        });
+        let text = || format!("{}  {}{}", event.id, format_event(&event), ids(&event));
+        context.output.print_item(&event, text);
         n_left -= 1;
     }
     Ok(Exit::Ok)
@@ -86,6 +82,6 @@ async fn follow(feed: &Feed, context: &Context, server: &Server) -> Result<Exit,
 /// The campaign and the task of an event, as the lists show ids.
 fn ids(event: &Event) -> String {
     let ids = [("campaign", event.campaign_id), ("task", event.task_id)];
-    let ids = ids.into_iter().filter_map(|(name, id)| Some((name, short(id?))));
+    let ids = ids.into_iter().filter_map(|(name, id)| Some((name, short_id(id?))));
     ids.map(|(name, id)| format!("  {name}={id}")).collect()
 }

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::{
     Context, Exit, Failure,
     args::InCampaign,
-    output::{format_fields, format_table, format_wrapped},
+    output::{format_fields, format_table, format_wrapped, short_id},
     server::{Server, with_server},
     session::serialised_name,
     words::time,
@@ -15,7 +15,6 @@ use crate::{
         agents::Catalogue,
         compactions::RejectedAttempt,
         fidelity::{CheckedTurn, EstimateErrors, FidelityReport, RejectedSummaries},
-        ids::short,
         text::count,
         turns::HistoryCheck,
     },
@@ -155,7 +154,7 @@ fn format_rejected(rejected: &RejectedSummaries) -> String {
     };
     let head = format!(
         "compaction {generation} of session {}, turn {turn}, {}: {end}",
-        short(*session_id),
+        short_id(*session_id),
         time(*created_at),
     );
     let faults = rejected.attempts.iter().flat_map(format_attempt);
@@ -172,7 +171,7 @@ fn format_turns(turns: &[CheckedTurn], catalogue: &Catalogue) -> String {
     let number = |tokens: Option<i64>| tokens.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let row = |checked: &CheckedTurn| {
         [
-            short(checked.session_id),
+            short_id(checked.session_id),
             checked.turn.to_string(),
             catalogue.format_name(&checked.agent, &checked.instance),
             serialised_name(checked.state),

@@ -15,7 +15,7 @@ use super::{
     agent::{self, require_folder},
     args::{InCampaign, Paging},
     estimate::format_flow_estimate,
-    output::{Output, format_fields, format_table},
+    output::{Output, format_fields, format_table, short_id, time_cell, time_cell_or_dash},
     server::{Server, with_server},
     words::{first_line, format_below, time, time_or_dash},
 };
@@ -25,7 +25,7 @@ use crate::{
             self, CancelledFlow, Flow, FlowDetail, InputValue as Value, Inputs, Problems, State,
             Template, Templates,
         },
-        ids::{PartialId, short},
+        ids::PartialId,
     },
     operations::{
         AllTemplates, CancelFlow, EstimateFlow, ListFlowTemplates, ListFlows, Noun, PauseFlow,
@@ -296,12 +296,12 @@ impl Start {
 fn format_flows(flows: &[Flow]) -> String {
     let row = |flow: &Flow| {
         [
-            short(flow.id),
+            short_id(flow.id),
             flow.state.as_str().to_owned(),
             flow.template.clone(),
             format!("{}/{}", flow.tasks - flow.open, flow.tasks),
-            time(flow.created_at),
-            time_or_dash(flow.ended_at),
+            time_cell(flow.created_at),
+            time_cell_or_dash(flow.ended_at),
         ]
     };
     format_table(
@@ -334,7 +334,7 @@ fn format_flow(shown: &FlowDetail) -> String {
         [
             step.step.clone(),
             step.state.as_str().to_owned(),
-            short(step.task_id),
+            short_id(step.task_id),
             format!("{}/{}", step.agent, step.instance),
             after.join(", "),
         ]

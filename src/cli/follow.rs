@@ -227,7 +227,7 @@ impl Drop for InterruptionNote {
         }
         let words =
             format!("task {id} continues; `dalsegno task show {id} --wait 10m` waits for it");
-        match output.is_json() {
+        match output.is_structured() {
             true => output.print_failure(&Failure::new(Exit::Interrupted, anyhow!(words))),
             false => output.print_note(&words),
         }

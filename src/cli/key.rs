@@ -7,14 +7,14 @@ use uuid::Uuid;
 use super::{
     Context, Exit, Failure,
     args::Paging,
-    output::{Output, format_table},
+    output::{Output, format_table, short_id, time_cell_or_dash},
     server::{Server, with_server},
-    words::{parse_period, secs, time, time_or_dash},
+    words::{parse_period, secs, time},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
     domain::{
-        ids::{GivenCampaign, PartialId, short},
+        ids::{GivenCampaign, PartialId},
         keys::{self, Key, Scope},
     },
     operations::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
@@ -143,7 +143,7 @@ impl KeyArgs {
 fn show(shown: &KeyWithSecret, output: Output) {
     let KeyWithSecret { key, secret } = shown;
     output.print_data(shown, || secret.clone());
-    if !output.is_json() {
+    if !output.is_structured() {
         let until =
             key.expires_at.map_or_else(String::new, |at| format!(", until {} UTC", time(at)));
         output.print_note(&format!(
@@ -168,14 +168,14 @@ fn format_keys(keys: &[Key], now: DateTime<Utc>) -> String {
             _ => "usable",
         };
         [
-            short(key.id),
+            short_id(key.id),
             key.name.clone(),
             key.handle.clone(),
             scopes(key),
             campaigns(key),
             state.to_owned(),
-            time_or_dash(key.expires_at),
-            time_or_dash(key.last_used_at),
+            time_cell_or_dash(key.expires_at),
+            time_cell_or_dash(key.last_used_at),
             key.created_by.clone(),
         ]
     };

@@ -4,9 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use clap_complete::env::Shells;
 
-use super::{Context, Exit, Failure, command};
+use super::{Context, Exit, Failure, command, completions::VARIABLE};
 use crate::{http, metric_catalogue};
+
+/// Name of the program in the scripts, which look for it in PATH.
+const PROGRAM: &str = "dalsegno";
 
 #[derive(Debug, Args)]
 pub(super) struct Completions {
@@ -22,7 +26,11 @@ pub(super) struct Man {
 
 pub(super) fn completions(chosen: &Completions, context: &Context) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(chosen.shell, &mut command(), "dalsegno", &mut script);
+    let shells = Shells::builtins();
+    if let Some(shell) = shells.completer(&chosen.shell.to_string()) {
+        let written = shell.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script);
+        written.context("cannot write the completions").map_err(Failure::failed)?;
+    }
     context.output.print_text(&String::from_utf8_lossy(&script));
     Ok(Exit::Ok)
 }

@@ -10,6 +10,7 @@ mod budget;
 mod bulk;
 mod campaign;
 mod cleanup;
+mod completions;
 mod config;
 mod context;
 mod cost;
@@ -37,6 +38,7 @@ mod memory;
 mod migrate;
 mod output;
 mod overview;
+mod progress;
 mod queue;
 mod rate_limit;
 mod reference;
@@ -53,6 +55,7 @@ mod signals;
 mod target;
 mod task;
 mod turn;
+mod watch;
 mod webhook;
 mod words;
 mod worker;
@@ -67,10 +70,11 @@ use std::{
 
 use anyhow::anyhow;
 use clap::{ArgMatches, Args, CommandFactory as _, Parser, Subcommand, error::ErrorKind};
+use clap_complete::CompleteEnv;
 
 use self::{
     context::Context,
-    output::Output,
+    output::{Colours, Format, Output, Style},
     target::{RemoteFlags, Target},
 };
 pub use self::{
@@ -121,11 +125,35 @@ struct Global {
     /// Example: --set http.listen=127.0.0.1:8080.
     #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = key_value)]
     set: Vec<(String, String)>,
-    /// Prints data and errors as JSON.
-    ///
-    /// The data is one object or one array; commands that follow something print one object per line.
+    /// Format of the output.
+    #[arg(
+        long,
+        short,
+        global = true,
+        value_enum,
+        value_name = "FORMAT",
+        default_value_t,
+        hide_default_value = true
+    )]
+    output: Format,
+    /// Prints data and errors as JSON, like `-o json`.
     #[arg(long, global = true)]
     json: bool,
+    /// Shows whole ids and exact times, and cuts no cell of a table.
+    ///
+    /// Without a terminal, tables have exact times and whole cells anyway.
+    #[arg(long, global = true)]
+    wide: bool,
+    /// Colours of the output.
+    #[arg(
+        long = "color",
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_default_value = true
+    )]
+    colours: Colours,
     /// Makes a change only once.
     ///
     /// The same command with the same key prints the result of the first; other input under the key is refused. Each kind of command
@@ -256,7 +284,9 @@ enum Command {
     Metrics,
     /// Writes the generated reference documents and JSON Schemas into a folder.
     Reference(reference::Reference),
-    /// Prints completions for a shell.
+    /// Prints completions for a shell, which also know campaigns, agents and tasks.
+    ///
+    /// For bash, `source <(dalsegno completions bash)` in ~/.bashrc loads them.
     Completions(manual::Completions),
     /// Writes man pages into a folder.
     Man(manual::Man),
@@ -267,10 +297,14 @@ pub fn main() -> ExitCode {
     if let Some(code) = guard::intercept(std::env::args_os()) {
         return code;
     }
+    // Prints candidates and ends the process, if the shell asks for them.
+    CompleteEnv::with_factory(|| completions::with_candidates(command()))
+        .var(completions::VARIABLE)
+        .complete();
     match parse::<Cli>() {
-        Ok(cli) => {
+        Ok((cli, watch)) => {
             let command = cli.command;
-            finish(cli.global, cli.remote, |context| {
+            finish(cli.global, cli.remote, watch, |context| {
                 if command.is_none() {
                     context.output.print_note(
                         "no command given: starting the service, as `dalsegno serve` does",
@@ -295,7 +329,7 @@ pub fn worker_main(pool: Pool) -> ExitCode {
         return code;
     }
     match parse::<WorkerCli>() {
-        Ok(cli) => finish(cli.global, RemoteFlags::default(), |context| {
+        Ok((cli, _)) => finish(cli.global, RemoteFlags::default(), None, |context| {
             block_on(worker::run(pool, context))
         }),
         Err(exit) => exit,
@@ -304,11 +338,11 @@ pub fn worker_main(pool: Pool) -> ExitCode {
 
 /// Returns the clap tree, for parsing, completions, man pages and tests.
 pub fn command() -> clap::Command {
-    with_conventions(Cli::command())
+    with_conventions(Cli::command(), "")
 }
 
-/// Adds the alias `list` to each `ls`, and moves global options under a heading of their own.
-fn with_conventions(command: clap::Command) -> clap::Command {
+/// Adds the alias `list` to each `ls` and `--watch` to the commands that read, and moves global options under a heading of their own.
+fn with_conventions(command: clap::Command, parent: &str) -> clap::Command {
     let command = match command.get_name() {
         "ls" => command.visible_alias("list"),
         _ => command,
@@ -317,7 +351,9 @@ fn with_conventions(command: clap::Command) -> clap::Command {
         true => argument.help_heading("Global options"),
         false => argument,
     };
-    command.mut_args(under_heading).mut_subcommands(with_conventions)
+    let command = watch::with_watch(command.mut_args(under_heading), parent);
+    let name = command.get_name().to_owned();
+    command.mut_subcommands(|below| with_conventions(below, &name))
 }
 
 fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
@@ -370,21 +406,35 @@ fn run(command: Command, context: &Context) -> Result<Exit, Failure> {
     }
 }
 
-fn parse<P: Parser>() -> Result<P, ExitCode> {
-    let matches = with_conventions(P::command()).try_get_matches();
+/// Parses the command line. Returns the interval of `--watch`, too.
+fn parse<P: Parser>() -> Result<(P, Option<Duration>), ExitCode> {
+    let matches = with_conventions(P::command(), "").try_get_matches();
     let matches = matches.and_then(check_settings).and_then(check_metadata);
-    matches.and_then(|matches| P::from_arg_matches(&matches)).map_err(|error| {
+    let parsed =
+        matches.and_then(|matches| Ok((P::from_arg_matches(&matches)?, watch::interval(&matches))));
+    parsed.map_err(|error| {
         // Help and version arrive here too, with exit code 0.
-        if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        if error.use_stderr() && wants_json() {
             let words = error.render().to_string();
             let words = words.trim_end().trim_start_matches("error: ").to_owned();
-            Output::new(true).print_failure(&Failure::new(Exit::Usage, anyhow!(words)));
+            Output::new(Format::Json).print_failure(&Failure::new(Exit::Usage, anyhow!(words)));
         } else {
             // A closed stdout is not an error.
             let _ = error.print();
         }
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
     })
+}
+
+/// Returns true if an invalid command line asks for JSON.
+fn wants_json() -> bool {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let is_json = |text: &OsString| ["json", "jsonl"].iter().any(|format| text == format);
+    let joined = ["--json", "--output=json", "--output=jsonl", "-ojson", "-ojsonl"];
+    let is_joined = |text: &OsString| joined.iter().any(|joined| text == joined);
+    let is_option = |text: &OsString| text == "-o" || text == "--output";
+    arguments.iter().any(is_joined)
+        || arguments.windows(2).any(|two| is_option(&two[0]) && is_json(&two[1]))
 }
 
 /// Refuses settings on both sides of a command: the parser would drop those before it.
@@ -424,22 +474,26 @@ fn check_metadata(matches: ArgMatches) -> Result<ArgMatches, clap::Error> {
 fn finish(
     global: Global,
     remote: RemoteFlags,
+    watch: Option<Duration>,
     run: impl FnOnce(&mut Context) -> Result<Exit, Failure>,
 ) -> ExitCode {
     let environment = Environment::capture();
     let file = global.config.or_else(|| default_file(&environment));
+    Style::new(global.colours, global.wide, &environment).set();
+    let output = Output::new(if global.json { Format::Json } else { global.output });
     let mut context = Context {
         environment,
         flags: Flags { file, set: global.set },
-        output: Output::new(global.json),
+        output: if watch.is_some() { output.kept() } else { output },
         remote,
         target: None,
         idempotency_key: global.idempotency_key,
+        watch,
     };
     match run(&mut context) {
         Ok(exit) => exit.into(),
         Err(failure) => {
-            context.output.print_failure(&failure);
+            output.print_failure(&failure);
             failure.exit.into()
         }
     }

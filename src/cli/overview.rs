@@ -2,12 +2,12 @@
 
 use super::{
     Context, Exit, Failure,
-    output::format_table,
+    output::{format_table, short_id, time_cell_or_dash},
     server::with_server,
-    words::{first_line, time_or_dash},
+    words::first_line,
 };
 use crate::{
-    domain::{attention::Attention, ids::short, tasks::TaskLine, text::count},
+    domain::{attention::Attention, tasks::TaskLine, text::count},
     operations::{Overview, ShowOverview},
 };
 
@@ -39,7 +39,7 @@ fn format_attention(items: &[Attention]) -> String {
         [
             first_line(&item.name, 40),
             first_line(&item.because, 80),
-            time_or_dash(item.since),
+            time_cell_or_dash(item.since),
             item.command.clone(),
         ]
     };
@@ -49,9 +49,9 @@ fn format_attention(items: &[Attention]) -> String {
 fn format_running(tasks: &[TaskLine]) -> String {
     let row = |task: &TaskLine| {
         [
-            short(task.id),
+            short_id(task.id),
             task.agent.clone(),
-            time_or_dash(task.started_at),
+            time_cell_or_dash(task.started_at),
             first_line(&task.prompt, 60),
         ]
     };

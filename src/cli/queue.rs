@@ -4,9 +4,8 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::format_table,
+    output::{format_table, time_cell, time_cell_or_dash},
     server::{Server, with_server},
-    words::{time, time_or_dash},
 };
 use crate::{
     operations::{
@@ -142,8 +141,8 @@ fn format_waits(waits: &[WaitCount]) -> String {
                 wait.queue.clone(),
                 wait.jobs.to_string(),
                 reason.replace('_', " "),
-                time(wait.oldest_at),
-                time_or_dash(wait.next_at),
+                time_cell(wait.oldest_at),
+                time_cell_or_dash(wait.next_at),
             ]
         }),
     )

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     Context, Exit, Failure,
     args::Question,
-    output::{format_fields, format_table},
+    output::{format_fields, format_table, time_cell_or_dash},
     server::{Server, with_server},
     words::{parse_period, secs, time, time_or_dash},
 };
@@ -175,7 +175,7 @@ fn format_schedules(schedules: &[Schedule]) -> String {
             schedule.cron.clone(),
             schedule.time_zone.clone(),
             schedule.kind.clone(),
-            time_or_dash(schedule.last_slot),
+            time_cell_or_dash(schedule.last_slot),
             format_job(schedule),
             format_next(schedule),
         ]

@@ -5,15 +5,12 @@ use clap::{Args, ValueEnum};
 use super::{
     Context, Exit, Failure,
     args::InCampaign,
-    output::format_table,
+    output::{format_table, short_id, time_cell},
     server::with_server,
-    words::{Moment, first_line, parse_moment, time},
+    words::{Moment, first_line, parse_moment},
 };
 use crate::{
-    domain::{
-        ids::short,
-        text_query::{TextHit, TextKind},
-    },
+    domain::text_query::{TextHit, TextKind},
     operations::SearchTexts,
 };
 
@@ -96,9 +93,11 @@ fn format_hits(hits: &[TextHit]) -> String {
     let row = |hit: &TextHit| {
         let snippet: String = hit.snippet.iter().map(|part| part.text.as_str()).collect();
         [
-            time(hit.at),
+            time_cell(hit.at),
             hit.kind.as_str().to_owned(),
-            hit.session_id.filter(|_| hit.kind == TextKind::Message).map_or(short(hit.id), short),
+            hit.session_id
+                .filter(|_| hit.kind == TextKind::Message)
+                .map_or(short_id(hit.id), short_id),
             hit.author.clone(),
             first_line(&snippet.replace('\n', " "), SNIPPET_CHARS),
         ]

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure, args::Paging, database::with_database, output::Output, remote::Remote,
+    watch::watch,
 };
 use crate::{
     causes::causes,
@@ -55,21 +56,39 @@ pub(super) enum ServerConnection {
 /// Runs a command on the server of `--url`, or else on the database.
 pub(super) async fn with_server(
     context: &Context,
-    work: impl AsyncFnOnce(&Server) -> Result<Exit, Failure>,
+    work: impl AsyncFn(&Server) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    with_server_for(context, Use::Look, work).await
+}
+
+/// Runs a command as [`with_server`]. `purpose` says how the database is used.
+pub(super) async fn with_server_for(
+    context: &Context,
+    purpose: Use,
+    work: impl AsyncFn(&Server) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     let (output, idempotency_key) = (context.output, context.idempotency_key.clone());
-    match &context.target {
+    let run = async |server: Server| match context.watch {
+        Some(every) => watch(every, async || Box::pin(work(&server)).await).await,
+        None => Box::pin(work(&server)).await,
+    };
+    let ended = match &context.target {
         Some(target) => {
             let way = ServerConnection::Remote(Remote::new(target)?);
-            work(&Server { way, output, idempotency_key }).await
+            run(Server { way, output, idempotency_key }).await
         }
         None => {
-            with_database(context, Use::Look, async |database| {
+            with_database(context, purpose, async |database| {
                 let way = ServerConnection::Local(Box::new(call(context, database)?));
-                work(&Server { way, output, idempotency_key }).await
+                run(Server { way, output, idempotency_key }).await
             })
             .await
         }
+    };
+    match ended {
+        // The end of a watched command, if the database sees the signal first.
+        Ok(Exit::Interrupted) if context.watch.is_some() => Ok(Exit::Ok),
+        other => other,
     }
 }
 

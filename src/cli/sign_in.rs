@@ -6,16 +6,12 @@ use clap::Subcommand;
 use super::{
     Context, Exit, Failure,
     args::{Id, Paging},
-    output::format_table,
+    output::{format_table, short_id, time_cell},
     server::{Server, with_server},
-    words::time,
 };
 use crate::{
     clock::{Clock as _, SystemClock},
-    domain::{
-        ids::{PartialId, short},
-        sign_ins::SignIn,
-    },
+    domain::{ids::PartialId, sign_ins::SignIn},
     operations::{EndSignIn, ListSignIns},
 };
 
@@ -93,11 +89,11 @@ fn format_sign_ins(sign_ins: &[SignIn], now: DateTime<Utc>) -> String {
             _ => "open",
         };
         [
-            short(sign_in.id),
-            sign_in.key_id.map_or_else(|| "admin key".to_owned(), short),
+            short_id(sign_in.id),
+            sign_in.key_id.map_or_else(|| "admin key".to_owned(), short_id),
             state.to_owned(),
-            time(sign_in.created_at),
-            time(sign_in.expires_at),
+            time_cell(sign_in.created_at),
+            time_cell(sign_in.expires_at),
             sign_in.peer.clone().unwrap_or_else(|| "-".to_owned()),
             sign_in.browser.clone().unwrap_or_else(|| "-".to_owned()),
         ]

@@ -7,10 +7,9 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::format_table,
+    output::{format_table, time_cell, time_cell_or_dash},
     server::with_server,
     signals::run_under_signals,
-    words::{time, time_or_dash},
 };
 use crate::{
     jobs::Pool,
@@ -117,7 +116,7 @@ fn format_activity(activity: &WorkerActivity) -> String {
             worker.pid.to_string(),
             format!("{} of {}", running.len(), worker.slots),
             own().filter(|run| run.ended_at.is_some()).count().to_string(),
-            time(worker.lease_until),
+            time_cell(worker.lease_until),
             running.join(", "),
         ]
     };
@@ -131,8 +130,8 @@ fn format_workers(workers: &[WorkerView]) -> String {
             worker.host.clone(),
             worker.pid.to_string(),
             worker.queues.join(","),
-            time(worker.started_at),
-            time_or_dash(worker.gone_at),
+            time_cell(worker.started_at),
+            time_cell_or_dash(worker.gone_at),
             worker.gone_reason.clone().unwrap_or_else(|| "runs".to_owned()),
         ]
     };

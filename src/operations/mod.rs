@@ -193,7 +193,7 @@ pub use self::{
     waits::{TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT, WaitLimit, Waits},
     webhooks::{
         AddWebhook, DisableWebhook, EnableWebhook, ListWebhooks, RemoveWebhook, ReplayWebhook,
-        RotateWebhook, ShowWebhook, WebhookWithSecret,
+        RotateWebhook, ShowWebhook, ShowWebhookMessage, WebhookMessage, WebhookWithSecret,
     },
     workers::{ListWorkers, ShowWorkerActivity, WorkerActivity},
 };
@@ -267,6 +267,7 @@ pub const ALL: &[Entry] = &[
     entry::<ListSignIns>(),
     entry::<EndSignIn>(),
     entry::<ListWebhooks>(),
+    entry::<ShowWebhookMessage>(),
     entry::<ShowWebhook>(),
     entry::<AddWebhook>(),
     entry::<RemoveWebhook>(),

@@ -14,7 +14,7 @@ use crate::domain::{
     campaigns,
     class::{BAD_VALUE, Kind as RefusalKind, NUL_IN_TEXT},
     keys::Scope,
-    timestamp,
+    tasks, timestamp,
     webhooks::{self, Error, Kind, New, Webhook, WithSecret},
 };
 
@@ -39,6 +39,24 @@ pub struct Webhooks {
 #[serde(deny_unknown_fields)]
 pub struct ShowWebhook {
     pub id: Uuid,
+}
+
+/// Shows the message that webhooks receive about a task that has ended, to try a receiver out.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ShowWebhookMessage {
+    /// Of the task.
+    pub id: Uuid,
+}
+
+/// The message about the end of a task, as a delivery sends it.
+#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct WebhookMessage {
+    pub task_id: Uuid,
+    /// `task.done`, `task.failed` or `task.cancelled`.
+    pub kind: String,
+    /// The body, byte for byte: a JSON object.
+    pub body: String,
 }
 
 /// Adds a webhook for the ends of tasks. Only this response contains its secret.
@@ -132,6 +150,21 @@ impl Operation for ShowWebhook {
 
     async fn run(self, call: &Call) -> Result<Webhook, Refusal> {
         Ok(webhooks::get(&call.pool, self.id).await?)
+    }
+}
+
+impl Operation for ShowWebhookMessage {
+    const SPEC: Spec =
+        Spec::read("show_webhook_message", "/v1/tasks/{id}/webhook-message", "webhook listen")
+            .tag(TAG)
+            .needs(OPERATE)
+            .refuses(&[tasks::Error::UNKNOWN, tasks::Error::NOT_ENDED]);
+    type Output = WebhookMessage;
+
+    async fn run(self, call: &Call) -> Result<WebhookMessage, Refusal> {
+        let (state, body) = tasks::end_message(&call.pool, self.id).await?;
+        let kind = format!("task.{}", state.as_str());
+        Ok(WebhookMessage { task_id: self.id, kind, body })
     }
 }
 

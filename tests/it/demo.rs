@@ -188,6 +188,26 @@ async fn an_open_demo_shows_its_campaign_and_keeps_its_database() {
 }
 
 #[tokio::test]
+async fn a_kept_demo_is_looked_at_with_the_command_that_it_prints() {
+    let folder = scratch_folder();
+    let played =
+        timeout(MAX_RUN, demo(folder.path(), &["--keep"]).output()).await.unwrap().unwrap();
+    let (stdout, stderr) =
+        (String::from_utf8(played.stdout).unwrap(), String::from_utf8(played.stderr).unwrap());
+    assert_eq!(played.status.code(), Some(0), "{stdout}{stderr}");
+    assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
+    let command = stdout.lines().find_map(|line| line.trim().strip_prefix("look  dalsegno "));
+    let mut look = dalsegno(folder.path());
+    look.args(command.unwrap().split(' '));
+    // The settings of the user, which the demo did not use, name another database.
+    look.env("DATABASE_URL", "postgres://tester@127.0.0.1:1/users_own");
+    let looked = timeout(SOON, look.output()).await.unwrap().unwrap();
+    let (tasks, error) =
+        (String::from_utf8(looked.stdout).unwrap(), String::from_utf8(looked.stderr).unwrap());
+    assert!(tasks.contains("writer_a") && tasks.contains("done"), "{tasks}{error}");
+}
+
+#[tokio::test]
 async fn workers_do_not_outlive_a_killed_demo_and_the_next_one_cleans_up() {
     let folder = scratch_folder();
     let mut killed = demo(folder.path(), &[]);

@@ -178,6 +178,7 @@ import type {
   VerifiedCall,
   WaitingJobs,
   Webhook,
+  WebhookMessage,
   WebhookWithSecret,
   Webhooks,
   Worker,
@@ -1503,6 +1504,11 @@ export abstract class Operations {
   /** Shows a webhook. */
   showWebhook(webhookId: string, options: CallOptions = {}): Promise<Webhook> {
     return this.call({ method: 'GET', path: `/v1/webhooks/${segment(webhookId)}`, options });
+  }
+
+  /** Shows the message that webhooks receive about a task that has ended, to try a receiver out. */
+  showWebhookMessage(taskId: string, options: CallOptions = {}): Promise<WebhookMessage> {
+    return this.call({ method: 'GET', path: `/v1/tasks/${segment(taskId)}/webhook-message`, options });
   }
 
   /** Shows what workers run now, and what they ran in the last minutes. */

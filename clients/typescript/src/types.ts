@@ -4125,6 +4125,15 @@ export interface Webhook {
 /** Kind of message that a webhook subscribes to. */
 export type WebhookKind = 'task.done' | 'task.failed' | 'task.cancelled' | 'budget.warning';
 
+/** The message about the end of a task, as a delivery sends it. */
+export interface WebhookMessage {
+  /** The body, byte for byte: a JSON object. */
+  body: string;
+  /** `task.done`, `task.failed` or `task.cancelled`. */
+  kind: string;
+  task_id: string;
+}
+
 /** A webhook with its secret, which no other answer has. */
 export interface WebhookWithSecret extends Webhook {
   secret: string;

@@ -7,15 +7,14 @@ use crate::{
     cli::{
         Context, Exit, Failure,
         args::InCampaign,
-        output::format_table,
+        output::{format_table, short_id, time_cell},
         server::Server,
         session::format_interruption,
-        words::{first_line, time},
+        words::first_line,
     },
     domain::{
         agent_pauses::{Pause as Paused, ResumeOutcome},
         agents::Catalogue,
-        ids::short,
         statuses::AgentOverview,
         tasks::InterruptMode,
     },
@@ -244,8 +243,8 @@ fn format_pauses(pauses: &[Paused]) -> String {
     let row = |pause: &Paused| {
         [
             pause.agent.clone(),
-            pause.campaign_id.map_or_else(|| "all".to_owned(), short),
-            time(pause.paused_at),
+            pause.campaign_id.map_or_else(|| "all".to_owned(), short_id),
+            time_cell(pause.paused_at),
             pause.paused_by.clone(),
             first_line(&pause.reason, 60),
         ]

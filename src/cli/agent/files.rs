@@ -5,13 +5,12 @@ use clap::{Args, ValueEnum};
 use crate::{
     cli::{
         Context, Exit, Failure,
-        output::format_table,
+        output::{format_table, short_id, time_cell},
         server::Server,
-        words::{first_line, time},
+        words::first_line,
     },
     domain::{
         files::{SourceFile, SourceKind},
-        ids::short,
         prompt_versions::PromptVersion,
     },
     operations::{Files, ListFiles, ListPromptVersions, ShowFile},
@@ -100,11 +99,11 @@ fn format_versions(versions: &[PromptVersion]) -> String {
         [
             version.prompt_hash.chars().take(12).collect(),
             if version.is_current { "current" } else { "-" }.to_owned(),
-            time(version.first_used_at),
-            time(version.last_used_at),
+            time_cell(version.first_used_at),
+            time_cell(version.last_used_at),
             version.sessions.to_string(),
             version.turns.to_string(),
-            short(version.last_session_id),
+            short_id(version.last_session_id),
         ]
     };
     let head =

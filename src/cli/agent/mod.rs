@@ -17,6 +17,7 @@ use super::{
     Context, Exit, Failure,
     output::format_table,
     server::{Server, with_server},
+    watch::watch,
     words::first_line,
 };
 use crate::{
@@ -102,7 +103,7 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
 }
 
 /// Loads the agents of the chosen server, or of the local files, which need no database.
-async fn on_all(context: &Context, show: impl FnOnce(Agents)) -> Result<Exit, Failure> {
+async fn on_all(context: &Context, show: impl Fn(Agents)) -> Result<Exit, Failure> {
     if context.target.is_some() {
         let listed = async |server: &Server| {
             show(server.call(ListAgents {}).await?);
@@ -110,11 +111,17 @@ async fn on_all(context: &Context, show: impl FnOnce(Agents)) -> Result<Exit, Fa
         };
         return with_server(context, listed).await;
     }
-    let config = context.load()?.agents;
-    let provider = config.provider.clone();
-    let agents = Agents::of(&context.agents(&config)?, provider, &config.model);
-    show(agents.map_err(|error| Failure::failed(error.into()))?);
-    Ok(Exit::Ok)
+    let read = async || {
+        let config = context.load()?.agents;
+        let provider = config.provider.clone();
+        let agents = Agents::of(&context.agents(&config)?, provider, &config.model);
+        show(agents.map_err(|error| Failure::failed(error.into()))?);
+        Ok(Exit::Ok)
+    };
+    match context.watch {
+        Some(every) => watch(every, read).await,
+        None => read().await,
+    }
 }
 
 /// Checks the files and prints the problems to stdout, because they are this command's data.

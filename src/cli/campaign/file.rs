@@ -1,19 +1,29 @@
 //! `dalsegno campaign export` and `import`: campaign files.
 
 use std::{
-    fs::OpenOptions, io, os::fd::AsFd as _, os::unix::fs::OpenOptionsExt as _, path::PathBuf,
+    fs::OpenOptions,
+    io,
+    os::fd::AsFd as _,
+    os::unix::fs::OpenOptionsExt as _,
+    path::PathBuf,
+    pin::Pin,
+    task::{self, Poll},
 };
 
 use anyhow::anyhow;
 use clap::Args;
 use tokio::{
     fs::File,
-    io::{BufReader, BufWriter},
+    io::{AsyncRead, BufReader, BufWriter, ReadBuf},
 };
 
 use crate::{
     cli::{
-        Context, Exit, Failure, args::CampaignId, database::with_database, output::format_table,
+        Context, Exit, Failure,
+        args::CampaignId,
+        database::with_database,
+        output::format_table,
+        progress::{Progress, ProgressBar},
     },
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
@@ -33,7 +43,7 @@ pub(in crate::cli) struct Export {
     campaign: CampaignId,
     /// New file to write, which only its owner may read. Default: the standard output.
     #[arg(long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    file: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -48,7 +58,7 @@ pub(in crate::cli) struct ImportFlags {
 pub(super) async fn export(export: &Export, context: &Context) -> Result<Exit, Failure> {
     with_database(context, Use::Look, async |database| {
         let exported = write(export, context, database).await?;
-        match &export.output {
+        match &export.file {
             Some(path) => context.output.print_data(&exported, || {
                 let path = path.display();
                 format!("{}{} in {path}", counts(&exported.rows), summary(&exported))
@@ -70,12 +80,12 @@ async fn write(
         Some(id) => id,
         None => campaigns::find(&database.pool, given, None).await?,
     };
-    let out = match &export.output {
+    let out = match &export.file {
         Some(path) => OpenOptions::new().write(true).create_new(true).mode(0o600).open(path),
         None => io::stdout().as_fd().try_clone_to_owned().map(std::fs::File::from),
     };
     let out = out.map_err(|error| {
-        let name = export.output.as_ref().map_or("-".into(), |path| path.to_string_lossy());
+        let name = export.file.as_ref().map_or("-".into(), |path| path.to_string_lossy());
         let words = format!("cannot create {name}: choose the name of a new file");
         Failure::new(Exit::Usage, anyhow!(error).context(words))
     })?;
@@ -83,7 +93,7 @@ async fn write(
     let (now, actor) = (SystemClock.now(), context.actor());
     let exported =
         Box::pin(campaign_files::export(&database.pool, id, &actor, now, &mut out)).await;
-    if let (Err(_), Some(path)) = (&exported, &export.output) {
+    if let (Err(_), Some(path)) = (&exported, &export.file) {
         // An import refuses a part of a file, too.
         let _ = tokio::fs::remove_file(path).await;
     }
@@ -114,7 +124,12 @@ async fn read(
         let words = format!("cannot read {}", flags.file.display());
         Failure::new(Exit::Usage, anyhow!(error).context(words))
     })?;
-    let mut source = BufReader::with_capacity(BUFFER_BYTES, File::from_std(file));
+    // The size of a pipe is unknown.
+    let total = file.metadata().map_or(0, |metadata| metadata.len());
+    let bar = ProgressBar::new("bytes", context.output);
+    let counted =
+        ProgressReader { file: File::from_std(file), progress: Progress { done: 0, total }, bar };
+    let mut source = BufReader::with_capacity(BUFFER_BYTES, counted);
     let import = campaign_files::Import {
         actor: &context.actor(),
         now: SystemClock.now(),
@@ -122,6 +137,28 @@ async fn read(
         makes_embeddings: context.load()?.memory.embeddings_model().is_some(),
     };
     Ok(Box::pin(campaign_files::import(&database.pool, &mut source, import)).await?)
+}
+
+/// A file whose progress is shown while it is read.
+struct ProgressReader {
+    file: File,
+    progress: Progress,
+    bar: ProgressBar,
+}
+
+impl AsyncRead for ProgressReader {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        task: &mut task::Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.file).poll_read(task, buffer);
+        self.progress.done += (buffer.filled().len() - before) as u64;
+        let progress = self.progress;
+        self.bar.show(progress);
+        polled
+    }
 }
 
 fn counts(rows: &Counts) -> String {

@@ -6,6 +6,7 @@ pub(super) mod show;
 mod versions;
 
 use anyhow::anyhow;
+use chrono::TimeDelta;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
@@ -13,6 +14,7 @@ use super::{
     Context, Exit, Failure,
     args::{CampaignChoice, CampaignId, LabelFilter, LabelFlags, Paging, ParameterFlags},
     output::Output,
+    progress::{Progress, WaitFlag, wait_for_end},
     server::{Server, with_server},
     words::{BudgetFlags, LimitFlags, parse_on_limit},
 };
@@ -111,6 +113,8 @@ pub(super) struct Erase {
     /// Confirms the erasure. It cannot be undone.
     #[arg(long)]
     yes: bool,
+    #[command(flatten)]
+    wait: WaitFlag,
 }
 
 #[derive(Debug, Args)]
@@ -188,7 +192,7 @@ async fn run_on_server(
             let before = server.call(ShowCampaign { id, summary: false }).await.ok();
             print_status(&server.call(ResumeCampaign { id }).await?, output);
             let was_active = before.is_some_and(|it| it.campaign.status == Status::Active);
-            if was_active && !output.is_json() {
+            if was_active && !output.is_structured() {
                 output.print_note(&format!("campaign {id} was not paused"));
             }
         }
@@ -198,7 +202,12 @@ async fn run_on_server(
         }
         CampaignCommand::Erase(erase) => {
             let receipt = self::erase(erase, server).await?;
+            let (receipt, exit) = match erase.wait.wait {
+                Some(limit) => wait_for_erasure(receipt.campaign_id, limit, output, server).await?,
+                None => (receipt, Exit::Ok),
+            };
             output.print_data(&receipt, || show::format_receipt(&receipt));
+            return Ok(exit);
         }
         // They ran on the database.
         CampaignCommand::Export(_) | CampaignCommand::Import(_) => {}
@@ -260,6 +269,25 @@ async fn erase(erase: &Erase, server: &Server) -> Result<Erasure, Failure> {
         }
         receipt => receipt,
     }
+}
+
+/// Waits until a worker has removed everything. The bar counts rows; before the removal, tasks still end.
+async fn wait_for_erasure(
+    id: Uuid,
+    limit: TimeDelta,
+    output: Output,
+    server: &Server,
+) -> Result<(Erasure, Exit), Failure> {
+    let look = async || {
+        let receipt = server.call(ShowErasure { id }).await?;
+        let done = receipt.removed.values().sum::<i64>();
+        let total = receipt.contents.iter().flat_map(|contents| contents.values());
+        let total: i64 = total.map(|contents| contents.rows).sum();
+        let count = |n: i64| u64::try_from(n).unwrap_or_default();
+        let has_ended = receipt.ended_at.is_some();
+        Ok((receipt, Progress { done: count(done), total: count(total) }, has_ended))
+    };
+    wait_for_end("rows", limit, output, look).await
 }
 
 fn print_status(campaign: &Campaign, output: Output) {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     cli::{
-        output::{format_fields, format_table},
+        output::{format_fields, format_table, short_id, time_cell},
         session,
         words::{first_line, label_fields, time},
     },
@@ -14,7 +14,6 @@ use crate::{
         campaign_overview::Overview,
         campaigns::{Budget, Campaign, ExperimentBudget},
         erasures::Erasure,
-        ids::short,
         text::count,
         usage::Total,
     },
@@ -23,9 +22,9 @@ use crate::{
 pub(super) fn format_campaigns(campaigns: &[Campaign]) -> String {
     let row = |campaign: &Campaign| {
         [
-            short(campaign.id),
+            short_id(campaign.id),
             campaign.status.as_str().to_owned(),
-            time(campaign.created_at),
+            time_cell(campaign.created_at),
             campaign.tags.join(" "),
             first_line(&campaign.name, 60),
         ]

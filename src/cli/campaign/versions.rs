@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{CampaignChoice, Context, Failure, ParameterFlags, Server};
 use crate::{
     cli::{
-        output::{format_fields, format_table},
+        output::{format_fields, format_table, time_cell},
         sent_context::diff::{format_changes, indent},
         words::{read_text, time},
     },
@@ -144,7 +144,7 @@ fn format_versions(versions: &[VersionSummary]) -> String {
     let row = |version: &VersionSummary| {
         [
             version.version.to_string(),
-            time(version.changed_at),
+            time_cell(version.changed_at),
             author(version.changed_by.as_deref()),
             version.brief_bytes.to_string(),
             version.client_context_bytes.map_or_else(|| "-".to_owned(), |n| n.to_string()),

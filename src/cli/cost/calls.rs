@@ -6,15 +6,13 @@ use super::CostFlags;
 use crate::{
     cli::{
         Context, Exit, Failure,
-        output::format_table,
+        output::{format_table, short_id, time_cell},
         server::Server,
         session::serialised_name,
         turn::list::{format_cost, format_count},
-        words::time,
     },
     domain::{
         costs::{CallOrder, CostCall},
-        ids::short,
         usage::Purpose,
     },
     operations::{ListCalls, MAX_LIMIT},
@@ -106,11 +104,11 @@ fn format_calls(calls: &[CostCall]) -> String {
     let row = |CostCall { agent, task_id, session_id, turn, call, .. }: &CostCall| {
         let sent = [call.input_tokens, call.cache_read_tokens, call.cache_creation_tokens];
         [
-            time(call.called_at),
+            time_cell(call.called_at),
             agent.clone(),
             serialised_name(call.purpose),
-            task_id.map_or_else(dash, short),
-            session_id.map_or_else(dash, short),
+            task_id.map_or_else(dash, short_id),
+            session_id.map_or_else(dash, short_id),
             turn.map_or_else(dash, |turn| turn.to_string()),
             format_count(sent.iter().flatten().sum()),
             call.output_tokens.map_or_else(dash, format_count),

@@ -53,6 +53,21 @@ pub(super) struct DemoFlags {
     /// folder `demo` of `service.data_dir`; each further start adds a campaign to it.
     #[arg(long)]
     open: bool,
+    /// Keeps the database after the end, in the folder `demo` of `service.data_dir`, and prints how to look at it. Each further start adds a
+    /// campaign to it.
+    #[arg(long, conflicts_with = "open")]
+    keep: bool,
+}
+
+/// The end of a demo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// Everything is removed.
+    Removed,
+    /// The database stays.
+    Kept,
+    /// The demo goes on until Ctrl-C, with the console; the database stays.
+    Open,
 }
 
 /// The parts that all steps of a demo share.
@@ -64,11 +79,16 @@ struct Demo<'a> {
 
 pub(super) async fn run(flags: DemoFlags, context: &Context) -> Result<Exit, Failure> {
     let user = context.load()?;
-    let folder = match flags.open {
-        true => Folder::keep(&user.service.data_dir)?,
-        false => Folder::make(&context.environment)?,
+    let ending = match flags {
+        DemoFlags { open: true, .. } => Ending::Open,
+        DemoFlags { keep: true, .. } => Ending::Kept,
+        DemoFlags { .. } => Ending::Removed,
     };
-    let settings = Settings::in_folder(&folder, user)?;
+    let folder = match ending {
+        Ending::Removed => Folder::make(&context.environment)?,
+        Ending::Kept | Ending::Open => Folder::keep(&user.service.data_dir)?,
+    };
+    let settings = Settings::in_folder(&folder, user, ending)?;
     let log = telemetry::Config {
         // The display shows the events; the log adds warnings only.
         filter: "warn,sqlx=error,dalsegno::jobs::services=error,dalsegno::domain::feed=error"
@@ -86,18 +106,18 @@ impl Demo<'_> {
     async fn show(&self, folder: Folder, settings: Settings) -> Result<Exit, Failure> {
         let Self { context, shutdown, .. } = self;
         let stop = &shutdown.soft;
-        let mut display = Display::new(context.output.is_json(), &context.environment);
+        let mut display = Display::new(context.output.is_structured(), &context.environment);
         let cleared = stop.run_until_cancelled(clear_leftovers(&context.environment)).await;
         if let Some(n_demos @ 1..) = cleared {
             display.line(&format!("removed the files of killed demos: {n_demos}"));
         }
-        let is_kept = folder.is_kept();
+        let (ending, path) = (settings.ending, folder.path().to_owned());
         display.line("a private Postgres starts in a folder of its own");
         let mut stage = DemoSetup::open(folder, settings, stop).await?;
         let played = stop.run_until_cancelled(self.play(&mut stage, &mut display)).await;
         display.end();
         if let Some(Ok((report, page))) = &played {
-            context.output.print_data(report, || words::report(report, is_kept));
+            context.output.print_data(report, || words::report(report, ending, &path));
             if let Some(page) = page {
                 display.line(&format!("the campaign stays at {page} until Ctrl-C"));
                 stop.cancelled().await;
@@ -105,9 +125,10 @@ impl Demo<'_> {
         }
         let torn_down = stage.tear_down(shutdown).await;
         let Some(played) = played else {
-            display.line(match is_kept {
-                true => "stopped; the database stays for the next `dalsegno demo --open`",
-                false => "stopped; the database, the workers and the folder are removed",
+            display.line(match ending {
+                Ending::Open => "stopped; the database stays for the next `dalsegno demo --open`",
+                Ending::Kept => "stopped; the database stays for the next `dalsegno demo --keep`",
+                Ending::Removed => "stopped; the database, the workers and the folder are removed",
             });
             return Ok(Exit::Interrupted);
         };
@@ -130,9 +151,9 @@ impl Demo<'_> {
         display.line(&format!(
             "{n_workers} worker processes; a simulation answers, no model is called"
         ));
-        let console = match stage.folder().is_kept() {
-            true => Some(stage.open_console(&self.telemetry, &self.shutdown).await?),
-            false => None,
+        let console = match stage.settings.ending {
+            Ending::Open => Some(stage.open_console(&self.telemetry, &self.shutdown).await?),
+            Ending::Kept | Ending::Removed => None,
         };
         let script = DemoScript::begin(stage, display, &SystemClock).await?;
         let page = console.map(|address| format!("{address}/campaigns/{}", script.campaign_id()));

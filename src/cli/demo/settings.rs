@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 
-use super::{folder::Folder, script};
+use super::{Ending, folder::Folder, script};
 use crate::{
     cli::Failure,
     config::Config,
@@ -47,18 +47,23 @@ pub(super) struct Settings {
     pub(super) flags: Vec<(String, String)>,
     /// Lease time of the default configuration.
     pub(super) usual_lease_secs: u32,
+    pub(super) ending: Ending,
 }
 
 impl Settings {
     /// Builds the settings. Of the user's configuration it takes only where the binaries of Postgres are, which
     /// account runs them, and where a console is served.
-    pub(super) fn in_folder(folder: &Folder, user: Config) -> Result<Self, Failure> {
-        let is_kept = folder.is_kept();
+    pub(super) fn in_folder(
+        folder: &Folder,
+        user: Config,
+        ending: Ending,
+    ) -> Result<Self, Failure> {
+        let (is_kept, is_open) = (folder.is_kept(), ending == Ending::Open);
         let folder = folder.path();
         let path = |name: &str| folder.join(name).display().to_string();
-        let readable = READABLE.iter().filter(|_| is_kept);
+        let readable = READABLE.iter().filter(|_| is_open);
         let is_replaced =
-            |(key, _): &&(&str, &str)| is_kept && READABLE.iter().any(|(slow, _)| slow == key);
+            |(key, _): &&(&str, &str)| is_open && READABLE.iter().any(|(slow, _)| slow == key);
         let settings = SETTINGS.iter().filter(|setting| !is_replaced(setting)).chain(readable);
         let mut flags: Vec<(String, String)> =
             settings.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -89,10 +94,10 @@ impl Settings {
             },
             ..user.database.embedded
         };
-        if is_kept {
+        if is_open {
             config.http.listen = user.http.listen;
         }
         let usual_lease_secs = Config::load(&nothing, &Flags::default())?.queue.lease_secs;
-        Ok(Self { config, flags, usual_lease_secs })
+        Ok(Self { config, flags, usual_lease_secs, ending })
     }
 }

@@ -69,10 +69,6 @@ impl DemoSetup {
         Ok(address)
     }
 
-    pub(super) fn folder(&self) -> &Folder {
-        &self.folder
-    }
-
     /// Stops the workers and the console, then the server, then removes a temporary folder.
     pub(super) async fn tear_down(mut self, shutdown: &Shutdown) -> Result<(), Failure> {
         shutdown.soft.cancel();

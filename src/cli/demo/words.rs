@@ -1,18 +1,23 @@
 //! Text output of the report.
 
-use super::report::{Agent, Expiry, Fold, PostView, Report, Rescue};
+use std::path::Path;
+
+use super::{
+    Ending,
+    report::{Agent, Expiry, Fold, PostView, Report, Rescue},
+};
 use crate::cli::output::format_table;
 
 const LINE_MAX_CHARS: usize = 96;
 const POST_LINE_MAX_CHARS: usize = 76;
 
-/// Describes the report. `is_kept`: the demo goes on, and keeps its database.
-pub(super) fn report(report: &Report, is_kept: bool) -> String {
+/// Describes the report, and what stays in the folder of the demo.
+pub(super) fn report(report: &Report, ending: Ending, folder: &Path) -> String {
     let mut sections = vec![board(&report.board), agents(&report.agents), rescue(&report.kill)];
     sections.extend(report.compactions.iter().map(fold));
     sections.extend(report.expiry.as_ref().map(expiry));
     sections.push(checks(report));
-    sections.push(end(report, is_kept));
+    sections.push(end(report, ending, folder));
     format!("\n{}", sections.join("\n"))
 }
 
@@ -131,20 +136,29 @@ fn checks(report: &Report) -> String {
     lines.collect()
 }
 
-fn end(report: &Report, is_kept: bool) -> String {
+fn end(report: &Report, ending: Ending, folder: &Path) -> String {
     let verdict = match report.ok {
         true => format!("All checks passed, after {:.0} s.", report.took_secs),
         false => "NOT all checks passed: please report the lines above.".to_owned(),
     };
     let honest = paragraph(&format!(
         "{verdict} The texts were written by a simulation: no model was called and nothing was charged. {}",
-        match is_kept {
-            true => "Its workers answer further tasks until Ctrl-C.",
-            false => "The database, the workers and the folder of this demo are removed.",
+        match ending {
+            Ending::Open => "Its workers answer further tasks until Ctrl-C.",
+            Ending::Kept => "The database stays.",
+            Ending::Removed => "The database, the workers and the folder of this demo are removed.",
         }
     ));
+    let look = match ending {
+        Ending::Kept => format!(
+            "\n  look  dalsegno --set database.url= --set service.data_dir={} task ls\n        other commands, and `dalsegno demo --open` with the console, \
+             work on it, too\n",
+            folder.display()
+        ),
+        Ending::Open | Ending::Removed => String::new(),
+    };
     format!(
-        "{honest}\n  next  dalsegno serve            starts the service\n        dalsegno task add         gives an agent \
+        "{honest}{look}\n  next  dalsegno serve            starts the service\n        dalsegno task add         gives an agent \
          something to do\n        dalsegno config template  says how to name a real model: agents.provider\n"
     )
 }

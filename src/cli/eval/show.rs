@@ -3,10 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
-    cli::{
-        output::{format_table, format_wrapped, format_wrapped_fields},
-        words::time_or_dash,
-    },
+    cli::output::{format_table, format_wrapped, format_wrapped_fields, time_cell_or_dash},
     domain::{
         amount::format_money,
         evals::{AnswerSource, FailedAnswer, RunReport, Totals, VariantReport},
@@ -54,7 +51,7 @@ pub(super) fn format_runs(reports: &[(Option<DateTime<Utc>>, RunReport)]) -> Str
             totals.fold((0, 0), |(passed, answers), it| (passed + it.passed, answers + it.answers));
         [
             report.run.clone(),
-            time_or_dash(*begun),
+            time_cell_or_dash(*begun),
             format!("{passed} of {answers}"),
             report.unfinished.to_string(),
         ]

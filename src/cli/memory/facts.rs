@@ -9,13 +9,13 @@ use crate::{
     cli::{
         Context, Exit, Failure,
         args::{Expiry, InCampaign, Paging},
-        output::{format_fields, format_table},
+        output::{format_fields, format_table, short_id, time_cell, time_cell_or_dash},
         server::Server,
         words::{time, time_or_dash},
     },
     domain::{
         facts::{CampaignUser, EndReason, Extraction, Fact, Source},
-        ids::{PartialId, short},
+        ids::PartialId,
     },
     operations::{
         EditFact, ForgetUser, ListExtractions, ListFacts, Noun, PutCampaignUser, RevokeFact,
@@ -236,10 +236,10 @@ fn format_user(user: Option<&CampaignUser>) -> String {
 fn format_facts<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> String {
     let row = |fact: &Fact| {
         [
-            short(fact.id),
+            short_id(fact.id),
             source(fact.source).to_owned(),
-            time(fact.valid_from),
-            time_or_dash(fact.valid_until),
+            time_cell(fact.valid_from),
+            time_cell_or_dash(fact.valid_until),
             escape_invisible(&fact.attribute),
             escape_invisible(&fact.text),
         ]
@@ -280,7 +280,7 @@ fn format_fact(fact: &Fact) -> String {
 fn format_extractions(read: &[Extraction]) -> String {
     let row = |it: &Extraction| {
         [
-            time(it.ended_at),
+            time_cell(it.ended_at),
             it.agent.clone(),
             it.session_id.to_string(),
             format!("{}-{}", it.from_seq + 1, it.to_seq),

@@ -2,7 +2,7 @@
 
 use crate::{
     cli::{
-        output::{format_fields, format_table},
+        output::{format_fields, format_table, time_cell},
         words::{time, time_or_dash},
     },
     domain::memory::{Hit, ImportResult, Item, PublishResult, Version},
@@ -47,7 +47,7 @@ pub(super) fn format_items(items: &[Item]) -> String {
             item.version.to_string(),
             item.bytes.to_string(),
             item.trust.as_str().to_owned(),
-            time(item.written_at),
+            time_cell(item.written_at),
             escape_invisible(&item.title),
         ]
     };
@@ -59,7 +59,7 @@ pub(super) fn format_versions(versions: &[Version]) -> String {
     let row = |version: &Version| {
         [
             version.version.to_string(),
-            time(version.written_at),
+            time_cell(version.written_at),
             version.author.clone(),
             version.trust.as_str().to_owned(),
             version.bytes.to_string(),

@@ -20,7 +20,7 @@ const HEAD: &str = "\
   one name, the only one that is not closed is meant.
 - Durations are written as `90s`, `30m`, `24h`, `7d`. `--since` and `--until` take a time (`2026-11-23T08:00:00Z`) or such a duration before now.
 - `-h` prints one line per option; `--help` prints all details.
-- `--json` prints data. With `--wait`, of `task add` and `task show`, the exit code is 0 for done, 1 for failed, 9 for cancelled, 6 when the time ran out.
+- `-o json`, `jsonl`, `yaml` and `csv` print data; `--json` is short for `-o json`. With `--wait`, of `task add` and `task show`, the exit code is 0 for done, 1 for failed, 9 for cancelled, 6 when the time ran out.
   `dalsegno --help` lists all exit codes.
 - `--url https://dalsegno.example.com --key-file FILE` sends a command to a server instead of the database, with the same output; `DALSEGNO_URL` and
   `DALSEGNO_KEY` set both. `dalsegno remote add prod URL --key-file FILE` stores a server, `dalsegno remote use prod` selects it. Commands about this host
@@ -121,9 +121,15 @@ fn argument_name(argument: &Arg) -> String {
     let takes = argument.get_action().takes_values();
     match (names.is_empty(), takes) {
         (true, _) => values,
+        (false, true) if is_optional(argument) => format!("{}[={values}]", names.join(", ")),
         (false, true) => format!("{} {values}", names.join(", ")),
         (false, false) => names.join(", "),
     }
+}
+
+/// Returns true if the option may stand without its value.
+fn is_optional(argument: &Arg) -> bool {
+    argument.get_num_args().is_some_and(|n| n.min_values() == 0)
 }
 
 /// Writes a help text with one line per paragraph.

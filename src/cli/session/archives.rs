@@ -2,7 +2,10 @@
 
 use super::show::{format_message, serialised_name};
 use crate::{
-    cli::{output::format_table, words::time},
+    cli::{
+        output::{format_table, time_cell},
+        words::time,
+    },
     domain::compactions::{Archive, OpenedArchive},
 };
 
@@ -15,7 +18,7 @@ pub(super) fn format_archives(archives: &[Archive]) -> String {
             format!("{} to {}", archive.from_seq, archive.to_seq),
             archive.tokens_before.to_string(),
             archive.tokens_after.map_or_else(|| "-".to_owned(), |tokens| tokens.to_string()),
-            time(archive.compacted_at),
+            time_cell(archive.compacted_at),
             archive.undone_at.map_or_else(String::new, |at| format!("undone {}", time(at))),
         ]
     };

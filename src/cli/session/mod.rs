@@ -2,6 +2,7 @@
 
 mod archives;
 mod compaction;
+mod markdown;
 mod show;
 
 use std::time::Duration;
@@ -100,6 +101,9 @@ pub(super) struct Transcript {
     /// Prints the context of the model instead: the summary, if any, and the messages since.
     #[arg(long, conflicts_with_all = ["after", "limit"])]
     view: bool,
+    /// Prints a Markdown document, in which texts are quotations.
+    #[arg(long, conflicts_with = "view")]
+    markdown: bool,
     /// Only messages after this place, the number behind `#`.
     #[arg(long, value_name = "PLACE", default_value_t = 0)]
     after: i64,
@@ -268,7 +272,10 @@ async fn read(transcript: &Transcript, server: &Server, output: Output) -> Resul
         limit: Some(limit),
     };
     let stored = server.items(transcript.limit, page).await?;
-    output.print_list(&stored, "messages", show::format_message);
+    match transcript.markdown {
+        true => output.print_data(&stored, || markdown::format_transcript(id, &stored)),
+        false => output.print_list(&stored, "messages", show::format_message),
+    }
     Ok(())
 }
 

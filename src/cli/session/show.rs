@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{
     cli::{
-        output::{format_fields, format_table},
+        output::{format_fields, format_table, short_id, time_cell},
         task::format_turns,
         words::time,
     },
@@ -15,7 +15,6 @@ use crate::{
         compactions::{self, Compaction, KeptPrompts},
         conversations::Detail,
         explanations::SessionExplanation,
-        ids::short,
         messages::StoredMessage,
         nodes::NodeVisit,
         sessions::Session,
@@ -27,7 +26,7 @@ use crate::{
 pub(in crate::cli) fn format_sessions(sessions: &[Session], catalogue: &Catalogue) -> String {
     let row = |session: &Session| {
         [
-            short(session.id),
+            short_id(session.id),
             serialised_name(session.state),
             catalogue.format_name(&session.agent, &session.instance),
             session.provider.clone(),
@@ -35,7 +34,7 @@ pub(in crate::cli) fn format_sessions(sessions: &[Session], catalogue: &Catalogu
             session.turns.to_string(),
             session.context_tokens.to_string(),
             format_money(session.cost_micros),
-            time(session.used_at),
+            time_cell(session.used_at),
         ]
     };
     let head =
@@ -100,7 +99,7 @@ pub(super) fn format_session(detail: &Detail, catalogue: &Catalogue) -> String {
                 format!("{} to {}", compaction.from_seq, compaction.to_seq),
                 compaction.tokens_before.to_string(),
                 compaction.tokens_after.map_or_else(|| "-".to_owned(), |n| n.to_string()),
-                time(compaction.created_at),
+                time_cell(compaction.created_at),
             ]
         });
         let head = ["COMPACTION", "OUTCOME", "CAUSE", "PLACES", "TOKENS", "AFTER", "MADE (UTC)"];

@@ -117,7 +117,7 @@ pub(super) async fn run(add: &Add, context: &Context, server: &Server) -> Result
     }
     let id = added.task.id;
     // Before the wait, so that others can look at the task meanwhile. stdout is for the result.
-    if !context.output.is_json() {
+    if !context.output.is_structured() {
         context.output.print_note(&describe(&added));
     }
     let limit = add.timeout.and_then(|limit| limit.to_std().ok()).unwrap_or(Duration::MAX);
@@ -167,7 +167,7 @@ fn describe(AddedTask { task, created, .. }: &AddedTask) -> String {
 
 /// Says that the task waits for the end of a pause of its campaign. Keys that only add tasks may not read the campaign.
 async fn note_pause(task: &Task, context: &Context, server: &Server) {
-    if context.output.is_json() {
+    if context.output.is_structured() {
         return;
     }
     let id = task.campaign_id;

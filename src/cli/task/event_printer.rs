@@ -24,7 +24,7 @@ impl EventPrinter {
     }
 
     pub(super) fn print_event(&mut self, event: &Event) {
-        if event.kind == Kind::TurnProgress.as_str() && !self.output.is_json() {
+        if event.kind == Kind::TurnProgress.as_str() && !self.output.is_structured() {
             let text = event.data["text"].as_str().unwrap_or_default();
             self.output.print_piece(text);
             self.shown.push_str(text);
@@ -43,9 +43,11 @@ impl EventPrinter {
     pub(super) fn end(&mut self, task: &Task) {
         self.end_line();
         let result = task.result.as_deref().unwrap_or_default();
-        if self.output.is_json() || !self.output.is_terminal() || self.shown.trim() != result.trim()
+        if self.output.is_structured()
+            || !self.output.is_terminal()
+            || self.shown.trim() != result.trim()
         {
-            self.output.print_last(task, || result.to_owned());
+            self.output.print_item(task, || result.to_owned());
         }
     }
 

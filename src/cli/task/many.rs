@@ -8,6 +8,8 @@ use crate::{
     cli::{
         Context, Exit, Failure,
         agent_filter::note_unknown_agent,
+        bulk::{format_action, wait_for_action},
+        progress::WaitFlag,
         server::Server,
         words::{Moment, parse_moment},
     },
@@ -35,8 +37,10 @@ pub(in crate::cli) struct Target {
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     ended_since: Option<Moment>,
     /// Shows which tasks match, and changes nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
+    #[command(flatten)]
+    wait: WaitFlag,
 }
 
 impl Target {
@@ -45,6 +49,9 @@ impl Target {
         let is_unfiltered =
             self.filter.is_empty() && self.except_campaign.is_none() && self.ended_since.is_none();
         let words = match (&self.id, is_unfiltered) {
+            (Some(_), true) if self.wait.wait.is_some() => {
+                "--wait is for many tasks; `dalsegno task show ID --wait 10m` waits for one"
+            }
             (Some(id), true) if !self.dry_run => return Ok(Some(id)),
             (None, false) => return Ok(None),
             (Some(_), _) => {
@@ -96,6 +103,11 @@ pub(super) async fn run(
     let (reason, expected_count) = (reason.to_owned(), None);
     let new = CreateBulkAction { action, filter, reason, expected_count };
     let bulk = server.call(new).await?;
+    if let Some(limit) = target.wait.wait {
+        let (bulk, exit) = wait_for_action(bulk.id, limit, output, server).await?;
+        output.print_data(&bulk, || format_action(&bulk));
+        return Ok(exit);
+    }
     output.print_data(&bulk, || {
         format!(
             "a worker will {} {}; `dalsegno bulk show {}` shows its progress",

@@ -5,14 +5,13 @@ use serde_json::Value;
 use super::files::format_files;
 use crate::{
     cli::{
-        output::{format_fields, format_table},
+        output::{format_fields, format_table, short_id, time_cell, time_cell_or_dash},
         session::serialised_name,
         words::{first_line, label_fields, time, time_or_dash},
     },
     domain::{
         agents::Catalogue,
         amount::format_money,
-        ids::short,
         tasks::{Detail, ListedTask, State, Task, TaskWaits, WaitedFor},
         turns::Turn,
     },
@@ -22,11 +21,11 @@ pub(super) fn format_tasks(tasks: &[ListedTask], catalogue: &Catalogue) -> Strin
     let row = |listed: &ListedTask| {
         let task = &listed.task;
         [
-            short(task.id),
+            short_id(task.id),
             task.state.as_str().to_owned(),
             catalogue.format_name(&task.agent, &task.instance),
-            time(task.created_at),
-            time_or_dash(task.ended_at),
+            time_cell(task.created_at),
+            time_cell_or_dash(task.ended_at),
             listed.tags.join(" "),
             first_line(&task.prompt, 50),
         ]
@@ -137,8 +136,8 @@ pub(in crate::cli) fn format_turns(turns: &[Turn]) -> String {
             turn.number.to_string(),
             serialised_name(turn.state),
             turn.attempt.to_string(),
-            time(turn.started_at),
-            time_or_dash(turn.ended_at),
+            time_cell(turn.started_at),
+            time_cell_or_dash(turn.ended_at),
             tokens_in.to_string(),
             turn.output_tokens.to_string(),
             format_money(turn.cost_micros),

@@ -4,12 +4,11 @@ use chrono::TimeDelta;
 
 use crate::{
     cli::{
-        output::{format_fields, format_table},
+        output::{format_fields, format_table, short_id},
         session::serialised_name,
     },
     domain::{
         agents::Catalogue,
-        ids::short,
         turns::{ListedTurn, Turn},
     },
 };
@@ -19,7 +18,7 @@ pub(super) fn format_turns(turns: &[ListedTurn], catalogue: &Catalogue) -> Strin
         [
             turn.number.to_string(),
             serialised_name(turn.state),
-            short(turn.task_id),
+            short_id(turn.task_id),
             turn.calls.to_string(),
             format_count(turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens),
             format_count(turn.output_tokens),

@@ -6,14 +6,13 @@ use uuid::Uuid;
 use super::list::{duration, format_duration};
 use crate::{
     cli::{
-        output::{format_wrapped, format_wrapped_fields, format_wrapped_table},
+        output::{format_wrapped, format_wrapped_fields, format_wrapped_table, short_id},
         session::serialised_name,
         words::{first_line, time, time_or_dash},
     },
     domain::{
         agents::Catalogue,
         amount::format_money,
-        ids::short,
         manifests::{CallContext, Part},
         turns::{Detail, HistoryCheck, ListedTurn, State},
         usage::{LedgerCall, Purpose},
@@ -207,7 +206,7 @@ fn format_parts(parts: &[&Part]) -> String {
 /// Names the source of a part: the end of an id, a name, or places in the transcript or on the board.
 fn source(part: &Part) -> String {
     let id = part.id.as_ref().map(|id| match id.parse::<Uuid>() {
-        Ok(id) => short(id),
+        Ok(id) => short_id(id),
         Err(_) => first_line(id, SOURCE_MAX_CHARS),
     });
     let span = part.span.map(|span| match span.count {

@@ -41,6 +41,8 @@ pub enum Error {
         .state.as_str()
     )]
     NotEnded { id: Uuid, state: State },
+    #[error("task {id} has not ended: it is {}; `dalsegno task show {id} --wait 10m` waits for its end", .state.as_str())]
+    Open { id: Uuid, state: State },
     #[error(
         "cannot change the priority of task {0}: a worker runs it, and the priority only orders waiting tasks; `dalsegno task show {0}` shows its state"
     )]
@@ -159,7 +161,7 @@ impl Classify for Error {
             Self::Unknown(_) | Self::NoTaskOfJob(_) => Self::UNKNOWN,
             Self::Ended { .. } => Self::ENDED,
             Self::Erased(_) => Self::ERASED,
-            Self::NotEnded { .. } => Self::NOT_ENDED,
+            Self::NotEnded { .. } | Self::Open { .. } => Self::NOT_ENDED,
             Self::NotWaiting(_) => Self::NOT_WAITING,
             Self::Requeued(_) => Self::REQUEUED,
             Self::NoPredecessor(_) => Self::NO_PREDECESSOR,

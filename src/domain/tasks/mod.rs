@@ -13,6 +13,7 @@ mod cascade;
 mod dead_letter;
 mod detail;
 mod digest;
+mod end_message;
 mod erase;
 mod error;
 mod fan_out;
@@ -55,6 +56,7 @@ pub use self::{
     cancellation::{Cancellation, CancelledJob, CancelledTask, DescendantCounts},
     dead_letter::{RetriedJob, TaskRetry, find_retry, forget_dead_letters, retry_job},
     detail::{Detail, detail},
+    end_message::end_message,
     erase::{ErasedTasks, count_open, erase_some, open_of},
     error::Error,
     fan_out::{

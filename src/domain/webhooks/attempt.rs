@@ -67,6 +67,19 @@ const GONE: u16 = 410;
 pub(super) const WAITS_SECS: [u64; 9] =
     [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
+impl Message {
+    /// Builds the request for a body, with one signature for each secret. `None`: a secret is invalid.
+    pub fn signed(id: Uuid, at: DateTime<Utc>, body: String, secrets: &[Secret]) -> Option<Self> {
+        let Headers { id, timestamp, signature } = Headers::of(id, at, &body, secrets)?;
+        let headers = vec![
+            ("webhook-id", id),
+            ("webhook-timestamp", timestamp),
+            ("webhook-signature", signature),
+        ];
+        Some(Self { headers, body })
+    }
+}
+
 impl FailedAttempt {
     /// Builds a failure without an answer.
     pub fn unanswered(error: String) -> Self {
@@ -77,16 +90,8 @@ impl FailedAttempt {
 impl DueDelivery {
     /// Builds the request, with one signature for each valid secret.
     pub fn message(&self, now: DateTime<Utc>) -> Result<Message, Undecodable> {
-        let headers = Headers::of(self.id, now, &self.body, &self.secrets);
-        let Headers { id, timestamp, signature } = headers.ok_or(Undecodable(self.webhook_id))?;
-        Ok(Message {
-            headers: vec![
-                ("webhook-id", id),
-                ("webhook-timestamp", timestamp),
-                ("webhook-signature", signature),
-            ],
-            body: self.body.clone(),
-        })
+        let message = Message::signed(self.id, now, self.body.clone(), &self.secrets);
+        message.ok_or(Undecodable(self.webhook_id))
     }
 
     fn next_wait(&self) -> Option<Duration> {
@@ -138,7 +143,7 @@ pub async fn due(
         enabled: row.enabled,
         attempts: row.attempts,
         failing_since: row.failing_since,
-        secrets: row.secrets.into_iter().map(Secret::from_stored).collect(),
+        secrets: row.secrets.into_iter().map(Secret::from_text).collect(),
     }))
 }
 

@@ -35,12 +35,13 @@ const PREFIX: &str = "whsec_";
 const KEY_BYTES: usize = 32;
 
 impl Secret {
-    fn generate() -> Self {
+    pub fn generate() -> Self {
         let key: [u8; KEY_BYTES] = rand::random();
         Self(format!("{PREFIX}{}", STANDARD.encode(key)).into())
     }
 
-    pub(super) fn from_stored(text: String) -> Self {
+    /// Takes a secret as it was written. It is checked when it signs.
+    pub fn from_text(text: String) -> Self {
         Self(text.into())
     }
 
@@ -128,7 +129,7 @@ mod tests {
     #[test]
     fn a_signature_matches_the_specification() {
         // The example of the specification's reference libraries.
-        let secret = Secret::from_stored("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
+        let secret = Secret::from_text("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned());
         let signed =
             secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", r#"{"test": 2432232314}"#);
         assert_eq!(signed.as_deref(), Some("v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="));
@@ -144,7 +145,7 @@ mod tests {
         assert!(secrets[0].expose().len() == "whsec_".len() + 44);
         assert!(!format!("{secrets:?}").contains("whsec_"), "{secrets:?}");
         assert_eq!(
-            Headers::of(Uuid::nil(), at, "{}", &[Secret::from_stored("whsec_?".to_owned())]),
+            Headers::of(Uuid::nil(), at, "{}", &[Secret::from_text("whsec_?".to_owned())]),
             None
         );
     }

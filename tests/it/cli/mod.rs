@@ -25,6 +25,7 @@ mod remote_waiting;
 mod service;
 mod sessions;
 mod tasks;
+mod terminal;
 mod turns;
 mod waiting;
 mod webhooks;

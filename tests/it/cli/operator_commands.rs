@@ -88,6 +88,14 @@ pub fn steps() -> Vec<Step> {
         ("list_deliveries", vec!["webhook", "deliveries", "--webhook", "HOOK", "--failed"]),
         ("list_deliveries", vec!["webhook", "deliveries"]),
         (
+            "show_webhook_message",
+            vec!["webhook", "listen", "http://127.0.0.1:1/hook", "--after", "0", "--limit", "1"],
+        ),
+        (
+            "show_webhook_message",
+            vec!["webhook", "listen", "http://127.0.0.1:1/hook", "--campaign", "Nowhere"],
+        ),
+        (
             "replay_webhook",
             vec!["webhook", "replay", "--webhook", "HOOK", "--since", "2026-01-01T00:00:00Z"],
         ),

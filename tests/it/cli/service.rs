@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Fixture {
-    async fn serve(&self) -> Service {
+    pub(super) async fn serve(&self) -> Service {
         let url = self.world.url();
         let quick = [
             ("DATABASE_URL", url.as_str()),

@@ -244,3 +244,19 @@ async fn a_fork_is_named_in_lists_and_by_its_session() {
     let unknown = fixture.run(&["session", "fork", &id, "--at", "7"]).await;
     assert_eq!((unknown.code, unknown.has("has a turn 7")), (3, true), "{unknown:?}");
 }
+
+#[tokio::test]
+async fn a_transcript_is_a_document_whose_texts_are_quotations() {
+    let (fixture, id) = session_with_turns().await;
+    let output = fixture.run(&["session", "transcript", &id, "--markdown"]).await;
+    let title = format!("# Transcript of session {id}\n\n## 1. user, turn 1, ");
+    assert!(output.stdout.starts_with(&title), "{output:?}");
+    assert!(
+        output.stdout.contains(" UTC\n\n> Part one.\n\n## 2. assistant, turn 1, "),
+        "{output:?}"
+    );
+    let heads = output.stdout.lines().filter(|line| line.starts_with("## "));
+    assert_eq!(heads.count(), 4, "{output:?}");
+    let as_json = fixture.json(&["session", "transcript", &id, "--markdown"]).await;
+    assert_eq!(as_json, fixture.json(&["session", "transcript", &id]).await);
+}

@@ -1,6 +1,7 @@
 //! `dalsegno webhook`.
 
 use super::{Fixture, text};
+use crate::webhooks::receiver::Receiver;
 
 #[tokio::test]
 async fn webhooks_are_added_listed_rotated_tested_and_removed() {
@@ -65,4 +66,37 @@ async fn webhooks_are_added_listed_rotated_tested_and_removed() {
     let inside = fixture.run(&["webhook", "add", "https://169.254.169.254/"]).await;
     assert_eq!(inside.code, 2, "{inside:?}");
     assert!(inside.stderr.contains("webhooks.allow_private"), "{inside:?}");
+}
+
+#[tokio::test]
+async fn a_local_receiver_gets_the_signed_message_of_a_delivery() {
+    let fixture = Fixture::new().await;
+    let receiver = Receiver::start().await;
+    let campaign = fixture.campaign();
+    let add = ["webhook", "add", "https://example.com/hooks", "--campaign", &campaign];
+    fixture.json(&add).await;
+    let task = fixture.add("Part one.", &[]).await;
+    fixture.add("Part two.", &[]).await;
+    let cancelled = fixture.run(&["task", "cancel", text(&task["id"])]).await;
+    assert_eq!(cancelled.code, 0, "{cancelled:?}");
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let url = receiver.url();
+    let listen = ["webhook", "listen", &url, "--after", "0", "--limit", "1", "--secret", secret];
+    let output = fixture.run(&listen).await;
+    assert!(output.code == 0 && output.stdout.contains("answered 204"), "{output:?}");
+    assert!(output.stderr.contains(&format!("signing secret {secret}")), "{output:?}");
+    let received = receiver.has_received(1).await;
+    assert!(received.len() == 1 && received[0].is_signed_with(secret), "{received:?}");
+    let body = "select body from dalsegno.webhook_deliveries";
+    let body: String = sqlx::query_scalar(body).fetch_one(&fixture.world.pool).await.unwrap();
+    assert_eq!(received[0].body, body);
+
+    let done = ["--kind", "task.done", "--timeout", "1s"];
+    let output = fixture.run(&[&listen[..5], &done].concat()).await;
+    assert_eq!((output.code, output.stdout.as_str()), (0, ""), "{output:?}");
+    let gone = ["webhook", "listen", "http://127.0.0.1:1/", "--after", "0", "--limit", "1"];
+    let output = fixture.json(&gone).await;
+    assert!(output["status"].is_null() && output["kind"] == "task.cancelled", "{output}");
+    let wrong = fixture.run(&["webhook", "listen", &url, "--secret", "s3cret"]).await;
+    assert!(wrong.code == 2 && wrong.stderr.contains("`whsec_`"), "{wrong:?}");
 }

@@ -32,6 +32,10 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "show_compaction",
         "the answer to one request, for the command that waits; the session lists its compactions",
     ),
+    (
+        "show_webhook_message",
+        "for `webhook listen`, which sends the message to the host of its user",
+    ),
     ("show_queue", "the list of queues has the same fields"),
     ("list_workers", "the activity of workers has the same fields"),
     ("show_bulk_action", "the list of bulk actions has the same fields"),

@@ -217,6 +217,11 @@ async fn keys_are_rotated_as_shown() {
     read_page("docs/how-to/rotate-keys.md").await;
 }
 
+#[tokio::test]
+async fn the_terminal_shows_what_its_guide_says() {
+    read_page("docs/how-to/terminal.md").await;
+}
+
 #[test]
 fn pages_are_read_as_commands_with_their_outputs() {
     let page = "```toml\n# a.toml\nx = 1\n```\n```console\ndalsegno serve\n```\n\

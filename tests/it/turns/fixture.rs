@@ -252,7 +252,7 @@ impl Fixture {
     pub async fn moved(mut self) -> Self {
         let id = self.campaign.id.to_string();
         let file = self.folder.path().join("campaign.jsonl").display().to_string();
-        self.succeed(&["campaign", "export", &id, "--output", &file]).await;
+        self.succeed(&["campaign", "export", &id, "--file", &file]).await;
         self.pool.close().await;
         self.database = TestDatabase::migrated().await;
         self.pool = self.database.pool().await;

@@ -1974,6 +1974,11 @@ class AsyncOperations:
         answer: models.Webhook = await self._call(Request("GET", f"/v1/webhooks/{segment(webhook_id)}"), models.Webhook)
         return answer
 
+    async def show_webhook_message(self, task_id: str | UUID, /) -> models.WebhookMessage:
+        """Shows the message that webhooks receive about a task that has ended, to try a receiver out."""
+        answer: models.WebhookMessage = await self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/webhook-message"), models.WebhookMessage)
+        return answer
+
     async def show_worker_activity(self, *, minutes: int | None = None) -> models.WorkerActivity:
         """Shows what workers run now, and what they ran in the last minutes.
 

@@ -3043,6 +3043,17 @@ class Webhook:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WebhookMessage:
+    """The message about the end of a task, as a delivery sends it."""
+
+    body: str
+    """The body, byte for byte: a JSON object."""
+    kind: str
+    """`task.done`, `task.failed` or `task.cancelled`."""
+    task_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class WebhookWithSecret(Webhook):
     """A webhook with its secret, which no other answer has."""
 

@@ -1880,6 +1880,11 @@ class Operations:
         answer: models.Webhook = self._call(Request("GET", f"/v1/webhooks/{segment(webhook_id)}"), models.Webhook)
         return answer
 
+    def show_webhook_message(self, task_id: str | UUID, /) -> models.WebhookMessage:
+        """Shows the message that webhooks receive about a task that has ended, to try a receiver out."""
+        answer: models.WebhookMessage = self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/webhook-message"), models.WebhookMessage)
+        return answer
+
     def show_worker_activity(self, *, minutes: int | None = None) -> models.WorkerActivity:
         """Shows what workers run now, and what they ran in the last minutes.
 

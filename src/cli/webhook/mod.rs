@@ -1,5 +1,7 @@
 //! `dalsegno webhook`: webhooks, which report ended tasks to other systems.
 
+mod listen;
+
 use chrono::TimeDelta;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use serde_json::json;
@@ -8,13 +10,13 @@ use uuid::Uuid;
 use super::{
     Context, Exit, Failure,
     args::{Id, InCampaign, Paging},
-    output::{Output, format_fields, format_table},
+    output::{Output, format_fields, format_table, short_id, time_cell, time_cell_or_dash},
     server::{Server, with_server},
     words::{Moment, parse_moment, parse_period, secs, time, time_or_dash},
 };
 use crate::{
     domain::{
-        ids::{PartialId, short},
+        ids::PartialId,
         text::count,
         webhooks::{Delivery, Kind, State, Webhook},
     },
@@ -47,6 +49,10 @@ pub(super) enum WebhookCommand {
     Enable(Id),
     /// Disables a webhook. Deliveries are held until it is enabled.
     Disable(Disable),
+    /// Sends the messages about ends of tasks from now on to a local address, signed like deliveries, until Ctrl-C.
+    ///
+    /// For the development of a receiver: it needs no public address, and no webhook. Nothing is stored or sent again.
+    Listen(listen::Listen),
 }
 
 #[derive(Debug, Args)]
@@ -60,7 +66,7 @@ pub(super) struct Add {
     campaign: InCampaign,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum KindName {
     #[value(name = "task.done")]
     Done,
@@ -171,6 +177,7 @@ async fn run_on_server(
             let webhook = server.call(DisableWebhook { id, reason: reason.clone() }).await?;
             output.print_data(&webhook, || format!("webhook {id} is disabled"));
         }
+        WebhookCommand::Listen(listen) => return listen::run(listen, context, server).await,
     }
     Ok(Exit::Ok)
 }
@@ -239,11 +246,11 @@ fn show_sent(output: Output, delivery: &Delivery) {
 fn format_webhooks(webhooks: &[Webhook]) -> String {
     let row = |webhook: &Webhook| {
         [
-            short(webhook.id),
+            short_id(webhook.id),
             webhook.url.clone(),
             webhook.kinds.join(","),
-            webhook.campaign_id.map_or_else(|| "all".to_owned(), short),
-            time_or_dash(webhook.rotates_until),
+            webhook.campaign_id.map_or_else(|| "all".to_owned(), short_id),
+            time_cell_or_dash(webhook.rotates_until),
             format_state(webhook),
         ]
     };
@@ -273,13 +280,13 @@ fn format_state(webhook: &Webhook) -> String {
 fn format_deliveries(deliveries: &[Delivery]) -> String {
     let row = |delivery: &Delivery| {
         [
-            short(delivery.id),
+            short_id(delivery.id),
             delivery.kind.clone(),
-            delivery.task_id.map_or_else(|| "-".to_owned(), short),
+            delivery.task_id.map_or_else(|| "-".to_owned(), short_id),
             delivery.state.as_str().to_owned(),
             delivery.attempts.to_string(),
-            time(delivery.created_at),
-            time_or_dash(delivery.next_at),
+            time_cell(delivery.created_at),
+            time_cell_or_dash(delivery.next_at),
             delivery.last_error.clone().unwrap_or_else(|| "-".to_owned()),
         ]
     };

@@ -1,40 +1,91 @@
-//! Output of commands: tables and sentences for people, JSON for programs.
+//! Output of commands: tables and sentences for people, structured formats for programs.
+
+mod cells;
+mod csv;
+mod fields;
+mod screen;
+mod style;
+mod table;
+mod tree;
+mod yaml;
 
 use std::{
     borrow::Cow,
     io::{IsTerminal as _, Write as _},
+    sync::{Mutex, PoisonError},
 };
 
+use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::json;
 
+pub(super) use self::{
+    cells::{short_id, time_cell, time_cell_or_dash},
+    fields::{format_fields, format_wrapped, format_wrapped_fields},
+    screen::Screen,
+    style::{Colours, Style},
+    table::{format_table, format_wrapped_table},
+};
+use self::{
+    style::{Tint, paint, style, tint},
+    tree::Tree,
+};
 use super::Failure;
 use crate::causes::causes;
 
-/// Width of wrapped output: that of the narrowest common terminal.
-const COLUMNS: usize = 80;
+/// The columns of the last CSV item of a command that prints items one by one.
+static CSV_HEAD: Mutex<String> = Mutex::new(String::new());
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum Format {
+    /// Tables and sentences for people.
+    #[default]
+    Table,
+    /// One object or one array; commands that follow something print one object per line.
+    Json,
+    /// One object per line.
+    Jsonl,
+    /// YAML; commands that follow something print one document per item.
+    Yaml,
+    /// One line per item below the names of the columns.
+    Csv,
+}
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Output {
-    json: bool,
+    format: Format,
+    /// Output is kept for [`Screen`] instead of printed.
+    is_kept: bool,
 }
 
 impl Output {
-    pub(super) fn new(json: bool) -> Self {
-        Self { json }
+    pub(super) fn new(format: Format) -> Self {
+        Self { format, is_kept: false }
     }
 
-    pub(super) fn is_json(self) -> bool {
-        self.json
+    /// Returns an output whose texts are kept until [`Screen`] shows them.
+    pub(super) fn kept(self) -> Self {
+        Self { is_kept: true, ..self }
     }
 
-    /// Prints data: `value` as JSON, or `text`.
+    /// Returns true if a program reads the output.
+    pub(super) fn is_structured(self) -> bool {
+        self.format != Format::Table
+    }
+
+    /// Prints data: `value` in the format of the command, or `text`.
     pub(super) fn print_data(self, value: &impl Serialize, text: impl FnOnce() -> String) {
-        let shown = match self.json {
-            true => serde_json::to_string_pretty(value).unwrap_or_default(),
-            false => text(),
+        let shown = match self.format {
+            Format::Table => text(),
+            Format::Json => serde_json::to_string_pretty(value).unwrap_or_default(),
+            Format::Jsonl => lines(Tree::of(value)),
+            Format::Yaml => yaml::format_yaml(&Tree::of(value)),
+            Format::Csv => csv::format_csv(Tree::of(value)),
         };
-        self.print_text(&shown);
+        // An empty list has no line.
+        if !(shown.is_empty() && matches!(self.format, Format::Jsonl | Format::Csv)) {
+            self.print_text(&shown);
+        }
     }
 
     /// Prints a list that has no headings. An empty one is named on stderr, where a table would print its headings.
@@ -44,7 +95,7 @@ impl Output {
         noun: &str,
         format: impl Fn(&T) -> String,
     ) {
-        match items.is_empty() && !self.json {
+        match items.is_empty() && !self.is_structured() {
             true => self.print_note(&format!("no {noun}")),
             false => self.print_data(&items, || items.iter().map(format).collect()),
         }
@@ -57,8 +108,12 @@ impl Output {
         // Escapes text for a terminal, because a model's text must not move the cursor or rename the window. A file
         // gets the text unchanged.
         let shown = if out.is_terminal() { escape_control(text) } else { Cow::Borrowed(text) };
-        // A closed reader (`| head`) is not an error.
-        let _ = writeln!(out, "{shown}");
+        let shown = if style().is_coloured() { paint(&shown) } else { shown };
+        match self.is_kept {
+            true => screen::keep(&shown),
+            // A closed reader (`| head`) is not an error.
+            false => _ = writeln!(out, "{shown}"),
+        }
     }
 
     /// Prints bytes as they are, without a newline at the end.
@@ -68,7 +123,7 @@ impl Output {
 
     /// Prints the result of a command; an empty text prints nothing.
     pub(super) fn print_result(self, value: &impl Serialize, text: impl FnOnce() -> String) {
-        match self.json {
+        match self.is_structured() {
             true => self.print_data(value, String::new),
             false => {
                 Some(text()).filter(|text| !text.is_empty()).iter().for_each(|t| self.print_text(t))
@@ -76,19 +131,43 @@ impl Output {
         }
     }
 
-    /// Prints the progress of a waiting command: JSON lines on stdout, or notes on stderr.
+    /// Prints the progress of a waiting command: an item on stdout, or a note on stderr.
     pub(super) fn print_progress(self, value: &impl Serialize, text: impl FnOnce() -> String) {
-        match self.json {
-            true => self.print_text(&serde_json::to_string(value).unwrap_or_default()),
-            false => {
-                let _ = writeln!(std::io::stderr(), "{}", escape_control(&text()));
+        match self.is_structured() {
+            true => self.print_item(value, String::new),
+            false => self.print_note(&text()),
+        }
+    }
+
+    /// Prints one of several items that a command prints one by one.
+    pub(super) fn print_item(self, value: &impl Serialize, text: impl FnOnce() -> String) {
+        match self.format {
+            Format::Table => self.print_result(value, text),
+            Format::Json | Format::Jsonl => {
+                self.print_text(&serde_json::to_string(value).unwrap_or_default());
+            }
+            Format::Yaml => {
+                self.print_text(&format!("---\n{}", yaml::format_yaml(&Tree::of(value))));
+            }
+            Format::Csv => {
+                let csv = csv::format_csv(Tree::List(vec![Tree::of(value)]));
+                let (head, row) = csv.split_once('\n').unwrap_or_default();
+                let mut last = CSV_HEAD.lock().unwrap_or_else(PoisonError::into_inner);
+                // Items of another kind have other columns.
+                let is_same = std::mem::replace(&mut *last, head.to_owned()) == head;
+                self.print_text(if is_same { row } else { &csv });
             }
         }
     }
 
     /// Prints a note to stderr.
     pub(super) fn print_note(self, text: &str) {
-        let _ = writeln!(std::io::stderr(), "{}", escape_control(text));
+        match self.is_kept {
+            // A file has only data, and the same note again and again would hide a new one.
+            true if std::io::stdout().is_terminal() => screen::keep(&escape_control(text)),
+            true => {}
+            false => _ = writeln!(std::io::stderr(), "{}", escape_control(text)),
+        }
     }
 
     /// Prints a part of a note to stderr.
@@ -111,24 +190,24 @@ impl Output {
         std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
     }
 
-    /// Prints the result after lines of [`Self::print_progress`], as one line in JSON.
-    pub(super) fn print_last(self, value: &impl Serialize, text: impl FnOnce() -> String) {
-        match self.json {
-            true => self.print_text(&serde_json::to_string(value).unwrap_or_default()),
-            false => self.print_result(value, text),
-        }
-    }
-
+    /// Prints an error to stderr, as JSON with the JSON formats.
     pub(super) fn print_failure(self, failure: &Failure) {
         let mut err = std::io::stderr();
-        let shown = match self.json {
-            true => failure_as_json(failure),
-            false => escape_control(&failure_as_text(failure)).into_owned(),
+        let is_coloured = style().are_errors_coloured();
+        let shown = match self.format {
+            Format::Json | Format::Jsonl => failure_as_json(failure),
+            _ => escape_control(&failure_as_text(failure, is_coloured)).into_owned(),
         };
         // JSON gets the text unchanged, unless stderr is a terminal.
         let shown = if err.is_terminal() { escape_control(&shown) } else { Cow::Borrowed(&*shown) };
+        let shown = if is_coloured { paint(&shown) } else { shown };
         let _ = writeln!(err, "{shown}");
     }
+}
+
+/// Returns one line of JSON per item.
+fn lines(tree: Tree) -> String {
+    tree.into_items().iter().map(|item| format!("{}\n", item.to_json())).collect()
 }
 
 fn failure_as_json(failure: &Failure) -> String {
@@ -143,8 +222,9 @@ fn failure_as_json(failure: &Failure) -> String {
     value.to_string()
 }
 
-fn failure_as_text(failure: &Failure) -> String {
-    let mut text = format!("error: {}", failure.error);
+fn failure_as_text(failure: &Failure, is_coloured: bool) -> String {
+    let label = if is_coloured { tint("error:", Tint::Bad) } else { "error:".to_owned() };
+    let mut text = format!("{label} {}", failure.error);
     for cause in failure.error.chain().skip(1).map(|cause| cause.to_string()) {
         // Skips causes that the text contains: many errors repeat their cause.
         if !text.contains(&cause) {
@@ -155,12 +235,6 @@ fn failure_as_text(failure: &Failure) -> String {
         text.push_str(&format!("\n  next: {advice}"));
     }
     text
-}
-
-/// Formats names and values as aligned lines.
-pub(super) fn format_fields(fields: &[(&str, String)]) -> String {
-    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    fields.iter().map(|(name, value)| format!("{name:<width$}  {value}\n")).collect()
 }
 
 /// Replaces characters that control a terminal or change the order of a line.
@@ -177,78 +251,9 @@ fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Formats a table with columns as wide as their widest cell.
-pub(super) fn format_table<const N: usize>(
-    head: &[&str; N],
-    rows: impl Iterator<Item = [String; N]>,
-) -> String {
-    let rows: Vec<[String; N]> = std::iter::once(head.map(str::to_owned)).chain(rows).collect();
-    let width =
-        |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let line = |row: &[String; N]| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
-    };
-    rows.iter().map(line).collect()
-}
-
-/// Formats a table whose last column is wrapped, so that its lines fit a terminal.
-pub(super) fn format_wrapped_table<const N: usize>(
-    head: &[&str; N],
-    rows: impl Iterator<Item = ([String; N], String)>,
-    last: &str,
-) -> String {
-    let head = (head.map(str::to_owned), last.to_owned());
-    let rows: Vec<([String; N], String)> = std::iter::once(head).chain(rows).collect();
-    let width =
-        |column: usize| rows.iter().map(|(row, _)| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let line = |(row, last): &([String; N], String)| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}  "));
-        format_wrapped(&cells.collect::<String>(), last)
-    };
-    rows.iter().map(line).collect()
-}
-
-/// Formats names and values as aligned lines, and wraps long values.
-pub(super) fn format_wrapped_fields(fields: &[(&str, String)]) -> String {
-    let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    fields.iter().map(|(name, value)| format_wrapped(&format!("{name:<width$}  "), value)).collect()
-}
-
-/// Formats a text behind `prefix`. Lines break between words and are indented below the prefix.
-pub(super) fn format_wrapped(prefix: &str, text: &str) -> String {
-    let indent = prefix.chars().count();
-    let (mut lines, mut column) = (prefix.to_owned(), indent);
-    for word in text.split_whitespace() {
-        let n_chars = word.chars().count();
-        if column > indent && column + 1 + n_chars > COLUMNS {
-            lines.push_str(&format!("\n{}", " ".repeat(indent)));
-            column = indent;
-        } else if column > indent {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += n_chars;
-    }
-    format!("{}\n", lines.trim_end())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn long_texts_are_wrapped_below_their_beginning() {
-        let text = format_wrapped("error  ", &"eleven char ".repeat(8));
-        let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines.len(), 2);
-        assert!(lines[0].starts_with("error  eleven") && lines[1].starts_with("       eleven"));
-        assert!(lines.iter().all(|line| line.len() <= COLUMNS), "{text}");
-        assert_eq!(format_wrapped("a  ", ""), "a\n");
-    }
 
     #[test]
     fn control_sequences_never_reach_the_terminal() {

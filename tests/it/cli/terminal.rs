@@ -1,0 +1,247 @@
+//! Output of commands on a terminal: widths, colours, relative times, `--watch` and completions. Formats for programs.
+
+use std::{io::Read as _, process::Stdio, sync::mpsc};
+
+use rustix::{
+    process::Signal,
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdout},
+};
+
+use super::{CommandOutput, Fixture, ended, text};
+use crate::{
+    app::{SOON, eventually},
+    embedded::support::send,
+    service::dalsegno,
+};
+
+/// Longer than a row of a terminal, and with characters of two columns.
+const PROMPT: &str = "春のコレクションについて、港と灯台の話を三部に分けて書いてください。";
+
+impl Fixture {
+    /// Returns the output of a command on a terminal of this width.
+    async fn on_a_terminal(&self, columns: u16, arguments: &[&str]) -> String {
+        let (mut child, output) = self.spawn_on_a_terminal(columns, arguments, &[]);
+        tokio::time::timeout(SOON, child.wait()).await.unwrap().unwrap();
+        output.iter().collect()
+    }
+
+    /// Starts a command on a terminal. The receiver gets the output piece by piece, and ends with the command.
+    fn spawn_on_a_terminal(
+        &self,
+        columns: u16,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> (Child, mpsc::Receiver<String>) {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        let size = Winsize { ws_row: 30, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&terminal, size).unwrap();
+        let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+        let inside = std::fs::File::options().read(true).write(true).open(name).unwrap();
+        let mut command = dalsegno(self.path());
+        command
+            .args(arguments)
+            .env("DATABASE_URL", self.world.url())
+            .envs(environment.iter().copied());
+        command.stdin(Stdio::null()).stdout(inside.try_clone().unwrap()).stderr(inside);
+        let child = command.kill_on_drop(true).spawn().unwrap();
+        drop(command);
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut terminal = std::fs::File::from(terminal);
+            let mut bytes = [0; 65_536];
+            // Ends with an error when the command has closed the terminal.
+            while let Ok(n @ 1..) = terminal.read(&mut bytes) {
+                let _ = sender.send(String::from_utf8_lossy(&bytes[..n]).into_owned());
+            }
+        });
+        (child, receiver)
+    }
+
+    async fn completions(&self, words: &[&str]) -> CommandOutput {
+        let mut command = dalsegno(self.path());
+        command.args(["--", "dalsegno"]).args(words).env("DALSEGNO_COMPLETE", "fish");
+        command.env("DATABASE_URL", self.world.url());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        ended(command.spawn().unwrap()).await
+    }
+}
+
+/// Width of a line, in which the characters of the prompt have two columns.
+fn width(line: &str) -> usize {
+    line.chars().map(|c| if c.is_ascii() || "…█░".contains(c) { 1 } else { 2 }).sum()
+}
+
+#[tokio::test]
+async fn a_table_fits_its_terminal_and_is_whole_elsewhere() {
+    let fixture = Fixture::new().await;
+    let task = fixture.add(PROMPT, &[]).await;
+    let id = text(&task["id"]);
+    for columns in [80, 100] {
+        let shown = fixture.on_a_terminal(columns, &["task", "ls", "--color", "never"]).await;
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines.iter().all(|line| width(line) <= columns.into()), "{shown}");
+        assert!(lines[0].starts_with("ID            STATE   AGENT"), "{shown}");
+        assert!(lines[0].contains("CREATED") && !shown.contains("(UTC)"), "{shown}");
+        assert!(lines[1].contains(" ago ") || lines[1].contains(" now "), "{shown}");
+        assert!(lines[1].starts_with(&id[24..]) && lines[1].ends_with('…'), "{shown}");
+    }
+    let wide = fixture.on_a_terminal(80, &["task", "ls", "--wide"]).await;
+    assert!(wide.contains(id) && wide.contains(PROMPT) && wide.contains("(UTC)"), "{wide}");
+    let piped = fixture.run(&["task", "ls"]).await.stdout;
+    assert!(piped.contains(PROMPT) && piped.contains("CREATED (UTC)"), "{piped}");
+    assert!(piped.contains(&id[24..]) && !piped.contains(id), "{piped}");
+    let wide = fixture.run(&["task", "ls", "--wide"]).await.stdout;
+    assert!(wide.contains(id), "{wide}");
+}
+
+#[tokio::test]
+async fn states_and_errors_have_colours_on_a_terminal_that_wants_them() {
+    let fixture = Fixture::new().await;
+    fixture.add("Part one.", &[]).await;
+    let queued = "\u{1b}[33mqueued\u{1b}[0m";
+    let list = ["task", "ls"];
+    assert!(fixture.on_a_terminal(80, &list).await.contains(queued));
+    let plain = [(&list[..], &[("NO_COLOR", "1")][..]), (&list[..], &[("TERM", "dumb")][..])];
+    for (arguments, environment) in plain {
+        let (mut child, output) = fixture.spawn_on_a_terminal(80, arguments, environment);
+        tokio::time::timeout(SOON, child.wait()).await.unwrap().unwrap();
+        let output: String = output.iter().collect();
+        assert!(output.contains("queued") && !output.contains('\u{1b}'), "{output:?}");
+    }
+    assert!(!fixture.run(&list).await.stdout.contains('\u{1b}'));
+    let always = fixture.run(&["task", "ls", "--color", "always"]).await;
+    assert!(always.stdout.contains(queued), "{always:?}");
+    let failed = fixture.on_a_terminal(80, &["task", "show", "00000000"]).await;
+    assert!(failed.contains("\u{1b}[31merror:\u{1b}[0m there is no task"), "{failed:?}");
+}
+
+#[tokio::test]
+async fn every_format_has_the_same_data() {
+    let fixture = Fixture::new().await;
+    fixture.add("Part one.", &["--tag", "late"]).await;
+    fixture.add("Part two:\n\"ends\", here", &[]).await;
+    let as_json = fixture.json(&["task", "ls"]).await;
+    assert_eq!(fixture.run(&["task", "ls", "-o", "json"]).await.json(), as_json);
+
+    let lines = fixture.run(&["task", "ls", "-o", "jsonl"]).await.stdout;
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(json!(lines), as_json);
+
+    let id = text(&as_json[0]["id"]);
+    let yaml = fixture.run(&["task", "ls", "--output", "yaml"]).await.stdout;
+    assert!(yaml.starts_with("- id: ") && yaml.contains(id), "{yaml}");
+    assert!(yaml.contains("prompt: |-\n    Part two:\n    \"ends\", here\n"), "{yaml}");
+    assert!(yaml.contains("tags:\n    - late\n"), "{yaml}");
+
+    let csv = fixture.run(&["task", "ls", "-o", "csv"]).await.stdout;
+    assert!(csv.starts_with("id,"), "{csv}");
+    assert!(
+        csv.contains("\"Part two:\n\"\"ends\"\", here\"") && csv.contains(",Part one.,"),
+        "{csv}"
+    );
+    assert_eq!(fixture.run(&["flow", "ls", "-o", "csv"]).await.stdout, "");
+
+    let one = fixture.run(&["task", "show", id, "-o", "yaml"]).await.stdout;
+    assert!(one.starts_with("id: ") && one.contains(id), "{one}");
+    let refused = fixture.run(&["task", "show", "00000000", "-o", "jsonl"]).await;
+    let error: Value = serde_json::from_str(&refused.stderr).unwrap();
+    assert_eq!((refused.code, &error["code"]), (3, &json!("not_found")));
+    let wrong = fixture.run(&["task", "show", "-o", "json"]).await;
+    assert!(wrong.code == 2 && wrong.stderr.starts_with('{'), "{wrong:?}");
+    let events = ["feed", "--after", "0", "--limit", "2", "-o", "csv"];
+    let events = fixture.run(&events).await.stdout;
+    assert_eq!(events.lines().filter(|line| line.starts_with("id,")).count(), 1, "{events}");
+}
+
+async fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
+    tokio::time::timeout(SOON, lines.next_line()).await.unwrap().unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_watched_list_is_printed_again_when_it_changes() {
+    let fixture = Fixture::new().await;
+    let mut watched = fixture.spawn(&["task", "ls", "--watch=1"]);
+    let mut lines = BufReader::new(watched.stdout.take().unwrap()).lines();
+    assert!(next(&mut lines).await.starts_with("ID"));
+    fixture.add("Part one.", &[]).await;
+    assert!(next(&mut lines).await.starts_with("ID"), "unchanged lists are not repeated");
+    assert!(next(&mut lines).await.ends_with("Part one."));
+    send(watched.id().unwrap(), Signal::INT);
+    let status = tokio::time::timeout(SOON, watched.wait()).await.unwrap().unwrap();
+    assert_eq!(status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_watched_command_leaves_the_terminal_as_it_was() {
+    let fixture = Fixture::new().await;
+    let task = fixture.add("Part one.", &[]).await;
+    let show = ["task", "show", text(&task["id"]), "--watch"];
+    let (mut child, output) = fixture.spawn_on_a_terminal(80, &show, &[]);
+    let mut shown = String::new();
+    eventually("the task is shown", async || {
+        shown.extend(output.try_iter());
+        shown.contains("Part one.").then_some(())
+    })
+    .await;
+    assert!(shown.contains("\u{1b}[?1049h") && shown.contains("Every 2 s"), "{shown:?}");
+    send(child.id().unwrap(), Signal::INT);
+    let status = tokio::time::timeout(SOON, child.wait()).await.unwrap().unwrap();
+    shown.extend(output.iter());
+    assert!(status.success() && shown.ends_with("\u{1b}[?25h\u{1b}[?1049l"), "{shown:?}");
+    // A change cannot be watched.
+    assert_eq!(fixture.run(&["task", "cancel", "x", "--watch"]).await.code, 2);
+    let missing = fixture.run(&["task", "show", "00000000", "--watch"]).await;
+    assert_eq!(missing.code, 3, "{missing:?}");
+}
+
+#[tokio::test]
+async fn completions_know_campaigns_agents_and_tasks() {
+    let fixture = Fixture::new().await;
+    let task = fixture.add("Part one.", &[]).await;
+    let named = fixture.completions(&["campaign", "show", ""]).await;
+    assert!(named.stdout.contains("Harbour\tactive"), "{named:?}");
+    assert!(named.stderr.is_empty(), "{named:?}");
+    let option = fixture.completions(&["task", "ls", "--campaign", "Har"]).await;
+    assert!(option.stdout.contains("Harbour"), "{option:?}");
+    let tasks = fixture.completions(&["task", "show", ""]).await;
+    let expected = format!("{}\tqueued: Part one.", &text(&task["id"])[24..]);
+    assert!(tasks.stdout.contains(&expected), "{tasks:?}");
+    let agents = fixture.completions(&["task", "add", "--agent", "copy"]).await;
+    assert!(agents.stdout.contains("copywriter\t"), "{agents:?}");
+    let script = fixture.run(&["completions", "bash"]).await.stdout;
+    assert!(
+        script.contains("DALSEGNO_COMPLETE=\"bash\"") && script.contains("complete"),
+        "{script}"
+    );
+}
+
+#[tokio::test]
+async fn a_bulk_action_is_waited_for_with_a_bar() {
+    let fixture = Fixture::new().await;
+    fixture.add("Part one.", &["--tag", "late"]).await;
+    let cancel = ["task", "cancel", "--tag", "late", "--wait"];
+    let alone = fixture.run(&[&cancel[..], &["0s"]].concat()).await;
+    assert!(alone.code == 6 && alone.stdout.contains("queued"), "{alone:?}");
+    let bulk = fixture.json(&["bulk", "ls"]).await;
+    let show = ["bulk", "show", text(&bulk[0]["id"]), "--wait", "1m"];
+    let (mut child, output) = fixture.spawn_on_a_terminal(100, &show, &[]);
+    let mut shown = String::new();
+    eventually("the bar is shown", async || {
+        shown.extend(output.try_iter());
+        shown.contains("tasks  ░░░░░░░░░░░░░░░░░░░░░░░░  0 %  0 of 1").then_some(())
+    })
+    .await;
+    let _service = fixture.serve().await;
+    let status = tokio::time::timeout(SOON, child.wait()).await.unwrap().unwrap();
+    shown.extend(output.iter());
+    // The worker may have begun the task before.
+    assert!(status.success() && shown.contains("bulk action"), "{shown:?}");
+}
