@@ -392,6 +392,7 @@ impl Fixture {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
             links,
         };
         tasks::add(conn, &config.tasks, &new, self.clock.now()).await.unwrap().task
@@ -423,6 +424,7 @@ impl Fixture {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -452,6 +454,7 @@ impl Fixture {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -529,6 +532,7 @@ impl Fixture {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;
