@@ -164,5 +164,6 @@ pub fn ask<'a>(campaign_id: Uuid, agent: &'a Agent, prompt: &'a str) -> tasks::N
         parameters: None,
         result_schema: None,
         attachments: &[],
+        within_secs: None,
     }
 }

@@ -152,6 +152,7 @@ impl Fixture {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
         };
         let mut tx = self.pool.begin().await?;
         let added = tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;

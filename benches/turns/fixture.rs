@@ -219,6 +219,7 @@ impl Fixture {
                 parameters: None,
                 result_schema: None,
                 attachments: &[],
+                within_secs: None,
             };
             tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;
         }

@@ -11,6 +11,7 @@ pub mod agents;
 pub mod amount;
 pub mod attention;
 pub mod audit;
+pub mod batches;
 pub mod blackboard;
 pub mod budgets;
 pub mod bulk_actions;

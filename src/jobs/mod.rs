@@ -15,6 +15,7 @@ mod agent_checks;
 mod begin_budget_period;
 mod bulk_action;
 mod calibrations;
+mod cancel_batch;
 mod earlier_turns;
 mod endpoint;
 mod erased_files;
@@ -88,6 +89,7 @@ pub fn registry(services: Arc<Services>) -> Registry<Arc<Services>> {
         .with(add_task::run)
         .with(begin_budget_period::run)
         .with(bulk_action::run)
+        .with(cancel_batch::run)
         .with(deliver_webhook::run);
     #[cfg(feature = "test-fakes")]
     let registry = trial::register(registry);

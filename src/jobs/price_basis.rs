@@ -75,6 +75,7 @@ fn unit_price(provider: &str, model: &str) -> Price {
         output: 5_000_000,
         cache_read: Some(100_000),
         cache_creation: Some(1_250_000),
+        batch_percent: None,
     }
 }
 

@@ -74,13 +74,21 @@ struct QueuedRequest {
 impl Intake {
     /// Adds a task. If the caller disconnects, the task is still added, unless its write has not begun.
     pub(super) async fn add(&self, call: &Call, question: Question) -> Result<AddResult, Refusal> {
-        let Line { depends_on, flow_templates, parameters, result_schema, attachments, .. } =
-            &question.line;
+        let Line {
+            depends_on,
+            flow_templates,
+            parameters,
+            result_schema,
+            attachments,
+            within_secs,
+            ..
+        } = &question.line;
         let is_plain = depends_on.is_empty()
             && flow_templates.is_none()
             && parameters.is_empty()
             && result_schema.is_none()
-            && attachments.is_empty();
+            && attachments.is_empty()
+            && within_secs.is_none();
         if !is_plain || question.node.is_some() {
             return add_alone(call, &question).await;
         }
@@ -154,6 +162,7 @@ impl Question {
             parameters: Some(&line.parameters),
             result_schema: line.result_schema.as_ref(),
             attachments: &line.attachments,
+            within_secs: line.within_secs,
             links: Links {
                 depends_on: &line.depends_on,
                 on_failure: line.on_failure,

@@ -12,7 +12,7 @@ use super::{
 use crate::transcript::{Message, ToolSpec};
 
 /// A request that was sent.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SentRequest {
     pub envelope: Envelope,
     /// SHA-256 of the whole request.

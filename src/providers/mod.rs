@@ -16,6 +16,7 @@ pub mod sim;
 pub mod stream_json;
 
 mod available;
+mod batches;
 mod breaker;
 mod call_ids;
 mod capabilities;
@@ -47,6 +48,7 @@ use crate::context::{AttachmentRules, manifest::PartReason};
 
 pub use self::{
     available::Available,
+    batches::{BatchAnswer, BatchSearch, BatchState, Batches, FoundBatch, SendError},
     capabilities::{Capabilities, CapabilityLookup, Prestart},
     conversation::{
         Call, Conversation, ConversationUpdate, FileGrowth, Flag, Grants, Meter, MeterReading,
@@ -88,6 +90,11 @@ pub trait Provider: std::fmt::Debug + Send + Sync {
         _: &'a CancellationToken,
     ) -> ProviderFuture<'a, Option<u64>> {
         Box::pin(std::future::ready(None))
+    }
+
+    /// Returns the batch API, if calls can be answered later at a lower price.
+    fn batches(&self) -> Option<&dyn Batches> {
+        None
     }
 
     /// Builds the envelope of a request that is not sent, without asking the server. `None`: the provider sends no requests. Facts about

@@ -164,6 +164,7 @@ async fn dispatch(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
         })
         .collect();
     let (placed, continuation) = add(&call, &mut change, &news, then.as_deref()).await?;

@@ -790,6 +790,11 @@ export interface BulkTask {
   run_at?: string | null;
   session?: SessionMode | null;
   tags?: string[];
+  /**
+   * Seconds that the answer may take, from now or from `run_at`: 3600 to 604800. Providers with a batch API are
+   * then asked for it at a lower price.
+   */
+  within_secs?: number | null;
 }
 
 /** The context of a call, as its manifest records it. */
@@ -2500,6 +2505,11 @@ export interface NewTask {
   run_at?: string | null;
   session?: SessionMode | null;
   tags?: string[];
+  /**
+   * Seconds that the answer may take, from now or from `run_at`: 3600 to 604800. Providers with a batch API are
+   * then asked for it at a lower price.
+   */
+  within_secs?: number | null;
 }
 
 export interface NewWebhook {
@@ -3520,6 +3530,21 @@ export interface Task {
 
 export type TaskAction = 'cancel' | 'retry';
 
+/** The wait of a task for a batch. */
+export interface TaskBatch {
+  /** The task waits for the batch until then, and then makes an ordinary call. */
+  answer_by: string;
+  /** The provider's id. Null: it is unknown if the provider has received the request. */
+  batch_id?: string | null;
+  /** The time at which the batch was cancelled, because that moment has passed. */
+  cancelled_at?: string | null;
+  model: string;
+  /** The error of the last look at the batch. */
+  problem?: string | null;
+  provider: string;
+  sent_at: string;
+}
+
 /** Result of the cancellation of a task. */
 export interface TaskCancellation {
   /** Results for its descendants: its children and continuations. */
@@ -3541,6 +3566,7 @@ export interface TaskCancelledData {
 export interface TaskDetail extends Task {
   /** The author, as in the audit log. Null if the task was added neither through the API nor the command line. */
   added_by?: string | null;
+  batch?: TaskBatch | null;
   /** The reason of the cancellation, from the caller or from the task that it waited for. */
   cancelled_because?: string | null;
   /** The tasks that it has added as children, in order, at most 200. */
@@ -3572,6 +3598,8 @@ export interface TaskDetail extends Task {
   /** The attempts that reached a session, in order. */
   turns: Turn[];
   waiting?: TaskWaiting | null;
+  /** Seconds that the answer may take. Null: no time was given. */
+  within_secs?: number | null;
 }
 
 /** The explanation of a task's state. */

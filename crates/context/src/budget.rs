@@ -30,7 +30,7 @@ pub struct Thresholds {
     apply_percent: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     window_tokens: u64,
     reserve_tokens: u64,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
@@ -107,7 +108,7 @@ pub struct Board<'a> {
 }
 
 /// Posts that the agent may see and that are not sent, with one reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotShown {
     pub why: PartReason,
     pub span: Span,

@@ -238,6 +238,7 @@ impl RunningEval<'_> {
             metadata,
             result_schema: None,
             attachments: Vec::new(),
+            within_secs: None,
             parameters: Map::new(),
         }
     }

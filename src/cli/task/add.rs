@@ -41,7 +41,7 @@ pub(in crate::cli) struct Add {
     ///
     /// A line: {"agent": "copywriter", "prompt": "Write part one.", "idempotency_key": "part-1"}. If the tasks have keys, the command may be
     /// repeated after any failure. With --idempotency-key, a line without a key gets that key with the number of the line behind it.
-    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "flow_templates", "wait", "follow", "tags", "metadata", "parameters", "result_schema", "attach", "attach_from"])]
+    #[arg(long, value_name = "FILE", group = "prompt_given", conflicts_with_all = ["agent", "instance", "session", "budget_money", "budget_tokens", "priority", "at", "after", "node", "flow_templates", "wait", "follow", "tags", "metadata", "parameters", "result_schema", "attach", "attach_from", "within"])]
     file: Option<PathBuf>,
     /// Node of the work: `dalsegno agent nodes` lists them. Default: the node of the session.
     #[arg(long)]
@@ -64,6 +64,11 @@ pub(in crate::cli) struct Add {
     /// File of another task of the campaign that the agent is given, for example 0193/report.pdf. May be repeated.
     #[arg(long, value_name = "TASK/FILE", value_parser = attached_files::parse_reference)]
     attach_from: Vec<FileReference>,
+    /// Time that the answer may take, 1h to 7d: a provider with a batch API is then asked at its lower price for batches.
+    ///
+    /// Counted from now, or from --at. Later tasks of the conversation wait meanwhile. Other providers are called as usual.
+    #[arg(long, value_name = "DURATION", value_parser = parse_period)]
+    within: Option<TimeDelta>,
     /// Priority of the conversation, 0 to 32767; 0 is the most urgent. Default: 100.
     #[arg(long)]
     priority: Option<i32>,
@@ -208,8 +213,14 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, F
         metadata: add.labels.metadata(),
         parameters: add.parameters.object(),
         result_schema: add.result_schema.clone(),
+        within_secs: add.within.map(within_secs),
         attachments: attached_files::read(&add.attach, &add.attach_from, server).await?,
     })
+}
+
+/// Returns the seconds of a period. The operation refuses one that is too long.
+fn within_secs(period: TimeDelta) -> i32 {
+    i32::try_from(period.num_seconds()).unwrap_or(i32::MAX)
 }
 
 async fn estimate(add: &Add, context: &Context, server: &Server) -> Result<EstimateTask, Failure> {

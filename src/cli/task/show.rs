@@ -88,6 +88,12 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
     if let Some(fault) = detail.result_fault.as_ref().filter(|_| is_open) {
         list.push(("to correct", fault.clone()));
     }
+    if let Some(secs) = detail.within_secs {
+        list.push(("within", format_within(secs)));
+    }
+    if let Some(batch) = &detail.batch {
+        list.push(("batch", batch.describe()));
+    }
     if let Some(value) = &task.result_json {
         list.push(("result as JSON", value.to_string()));
     }
@@ -105,6 +111,14 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
         text.push_str(&format!("\n{result}\n"));
     }
     text
+}
+
+/// Formats the time that an answer may take, in whole hours if it has some.
+fn format_within(secs: i32) -> String {
+    match secs % 3_600 {
+        0 => format!("{} h", secs / 3_600),
+        _ => format!("{secs} s"),
+    }
 }
 
 /// Most tasks that are named.

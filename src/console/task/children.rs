@@ -90,6 +90,7 @@ fn line(agent: &str, prompt: &str) -> Line {
         metadata: serde_json::Map::new(),
         result_schema: None,
         attachments: Vec::new(),
+        within_secs: None,
         parameters: serde_json::Map::new(),
     }
 }

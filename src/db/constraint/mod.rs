@@ -138,6 +138,10 @@ pub const USER_MISTAKES: &[UserMistake] = &[
         message: "the result schema of a task must be a JSON object of at most 65536 bytes, as the database formats it",
     },
     UserMistake {
+        constraint: "tasks_within_positive",
+        message: "the time that an answer may take must be more than 0 seconds; leave it out for none",
+    },
+    UserMistake {
         constraint: "campaigns_parameters_form",
         message: "the parameters of a campaign must be a JSON object of at most 8192 bytes, as the database formats it",
     },

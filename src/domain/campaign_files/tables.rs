@@ -39,6 +39,7 @@ pub struct Table {
 pub const LEFT_OUT: &[(&str, &str)] = &[
     ("api_keys", "secrets of this installation"),
     ("audit", "the record of this installation; an export and an import add a line each"),
+    ("batches", "calls of running turns; none of an exported campaign runs"),
     ("budget_shares", "budgets of agents, users and days belong to the installation"),
     ("budget_waits", "state of a queued task, which is queued again"),
     ("budgets", "budgets of agents, users and days belong to the installation"),

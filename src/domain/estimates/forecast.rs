@@ -348,6 +348,7 @@ mod tests {
             output: 5_000_000,
             cache_read: Some(100_000),
             cache_creation: Some(1_250_000),
+            batch_percent: None,
         }
     }
 

@@ -22,6 +22,7 @@ use crate::{
         Amount,
         agent_pauses::{self, Pause},
         amount::{Owner, Refusal},
+        batches::{self, BatchWait},
         budgets::{self, OwnerKind},
         campaigns::{self, Campaign},
         failovers::{self, ConversationKey},
@@ -60,6 +61,8 @@ struct TaskFacts {
     spent: Option<Refusal>,
     /// The refusal of the budget for which it waits; an inner `None`: the budget has space by now.
     budget_wait: Option<Option<Refusal>>,
+    /// The batch of its call, for which it waits.
+    batch_wait: Option<BatchWait>,
     /// Its wait for a rate limit.
     limit_wait: Option<RateLimitWait>,
     /// The open session of its conversation, or else its own.
@@ -128,6 +131,7 @@ async fn load_facts(
         paused_flow,
         spent: spent(&mut *conn, &task, session.as_ref()).await?,
         budget_wait: budget_wait(&mut *conn, &task, &job).await?,
+        batch_wait: batch_wait(&mut *conn, &task, &job).await?,
         limit_wait: limit_wait(&mut *conn, &task, &job).await?,
         session,
         waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),
@@ -205,6 +209,18 @@ async fn rests(conn: &mut PgConnection, task: &Task) -> Result<Vec<String>, Erro
     let Task { campaign_id, agent, instance, .. } = task;
     let of = ConversationKey { campaign_id: *campaign_id, agent, instance };
     Ok(failovers::find(conn, of).await?.describe_rests())
+}
+
+/// Finds the batch for which a task waits.
+async fn batch_wait(
+    conn: &mut PgConnection,
+    task: &Task,
+    job: &admin::Explanation,
+) -> Result<Option<BatchWait>, Error> {
+    match job.state.as_str() {
+        "scheduled" => Ok(batches::wait_of(conn, task.id).await?),
+        _ => Ok(None),
+    }
 }
 
 /// Finds the rate limit for which a task waits.

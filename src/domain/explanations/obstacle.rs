@@ -37,7 +37,8 @@ impl TaskFacts {
     pub(super) fn obstacles(&self) -> Vec<Obstacle> {
         let is_open = matches!(self.task.state, State::Queued | State::Running);
         let waits_for_others = self.waiting.as_ref().is_some_and(|waiting| waiting.n_open() > 0);
-        if !is_open || waits_for_others || self.job.state == "running" {
+        let waits_for_batch = self.batch_wait.is_some();
+        if !is_open || waits_for_others || waits_for_batch || self.job.state == "running" {
             return Vec::new();
         }
         if let Some(flow_id) = self.paused_flow.filter(|_| self.task.started_at.is_none()) {

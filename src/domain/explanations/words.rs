@@ -158,6 +158,7 @@ impl TaskFacts {
         let runs = self.job.state == "running";
         let paused = self.campaign.status == Status::Paused;
         let (mut because, mut next) = match (&self.pauses[..], &self.spent) {
+            _ if self.batch_wait.is_some() => self.waits_for_batch(),
             _ if paused && !runs => self.paused(),
             ([pause, others @ ..], _) if !runs => agent_paused(pause, others),
             _ if self.budget_wait.is_some() => self.waits_for_budget(),
@@ -216,6 +217,19 @@ impl TaskFacts {
                 "There is nothing to do: it continues within seconds.".to_owned(),
             ),
         }
+    }
+
+    fn waits_for_batch(&self) -> Reason {
+        let Some(wait) = &self.batch_wait else { return self.on_the_queue() };
+        let next = match wait.cancelled_at {
+            Some(_) => {
+                "There is nothing to do: when the batch has ended, an ordinary call is made, unless the answer came first."
+            }
+            None => {
+                "There is nothing to do: the service asks about the batch every 1 to 10 minutes, and goes on with its answer. Later tasks of the conversation wait behind it. To stop waiting, cancel the task, which cancels the batch."
+            }
+        };
+        (sentence(&format!("It {}", wait.describe())), next.to_owned())
     }
 
     fn waits_for_limit(&self) -> Reason {
@@ -361,6 +375,7 @@ mod tests {
             flow: None,
             paused_flow: None,
             budget_wait: None,
+            batch_wait: None,
             limit_wait: None,
             cancelled_because: None,
             job: admin::Explanation {

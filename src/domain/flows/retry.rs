@@ -61,6 +61,7 @@ pub async fn retry(
             parameters: None,
             result_schema: task.result_schema.as_ref(),
             attachments: &[],
+            within_secs: None,
             links: Links {
                 depends_on: after,
                 on_failure: task.on_failure,

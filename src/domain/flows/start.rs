@@ -139,6 +139,7 @@ pub async fn start(
             parameters: None,
             result_schema: draft.result_schema,
             attachments: &[],
+            within_secs: None,
             links: Links {
                 depends_on: &draft.after,
                 on_failure: draft.on_failure,

@@ -70,6 +70,7 @@ fn build_tasks<'a>(
         parameters: None,
         result_schema: None,
         attachments: &[],
+        within_secs: None,
         links: Links::default(),
     };
     called.iter().map(new).collect()

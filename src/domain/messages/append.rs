@@ -1,7 +1,7 @@
 //! Appending messages to a transcript.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A message to append.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct New {
     /// The id. For a prompt, its task's id: a second attempt then does not append the prompt again.
     pub id: Uuid,

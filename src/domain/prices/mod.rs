@@ -10,6 +10,8 @@ use super::{Amount, usage::Tokens};
 use crate::settings::Checks;
 
 const MILLION: i128 = 1_000_000;
+/// Percentage of the price that providers with a batch API charge for its calls.
+const BATCH_PERCENT: u8 = 50;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +34,9 @@ pub struct Price {
     pub cache_read: Option<i64>,
     #[serde(default)]
     pub cache_creation: Option<i64>,
+    /// Percentage of these prices that a call costs which is sent as a batch. The default is 50.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_percent: Option<u8>,
 }
 
 /// The cost of a call and the price that it was computed with. Without a price the cost is 0.
@@ -57,6 +62,10 @@ impl Config {
                     format!("has a negative price in entry {at}"),
                     "0 or more",
                 );
+            }
+            if price.batch_percent.is_some_and(|percent| percent > 100) {
+                let message = format!("has a batch_percent above 100 in entry {at}");
+                checks.fail("prices.models", message, "0 to 100");
             }
             let same =
                 |other: &Price| other.provider == price.provider && other.model == price.model;
@@ -87,6 +96,21 @@ impl Price {
             .map(|(n, price)| i128::from(n.unwrap_or(0)) * i128::from(price))
             .sum();
         i64::try_from((sum + MILLION - 1) / MILLION).unwrap_or(i64::MAX)
+    }
+
+    /// Returns the price of calls that are sent as batches, rounded up.
+    pub fn of_batches(&self) -> Self {
+        let percent = i64::from(self.batch_percent.unwrap_or(BATCH_PERCENT));
+        let part = |price: i64| price.saturating_mul(percent).saturating_add(99) / 100;
+        Self {
+            input: part(self.input),
+            output: part(self.output),
+            cache_read: self.cache_read.map(part),
+            cache_creation: self.cache_creation.map(part),
+            // It is in the prices now.
+            batch_percent: None,
+            ..self.clone()
+        }
     }
 
     pub fn is_free(&self) -> bool {
@@ -129,7 +153,17 @@ mod tests {
             output: 5_000_000,
             cache_read: Some(100_000),
             cache_creation: None,
+            batch_percent: None,
         }
+    }
+
+    #[test]
+    fn batches_cost_half_unless_the_configuration_says_otherwise() {
+        let half = price().of_batches();
+        let prices = (half.input, half.output, half.cache_read, half.cache_creation);
+        assert_eq!(prices, (500_000, 2_500_000, Some(50_000), None));
+        let dear = Price { input: 3, batch_percent: Some(80), ..price() };
+        assert_eq!(dear.of_batches().input, 3);
     }
 
     #[test]

@@ -58,12 +58,12 @@ pub(super) use self::{
         Continuation, ForkPoint, Origin, Position, close, close_ephemeral, find_ephemeral,
         find_open, open,
     },
-    running::take_from_lost_run,
+    running::{take_from_lost_run, take_lease},
 };
 use super::StatementError;
 
 /// A session as a turn needs it. Not for the API: it holds the fence's seed.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct SessionRow {
     pub id: Uuid,
     pub campaign_id: Uuid,

@@ -31,3 +31,22 @@ pub(crate) async fn take_from_lost_run(
     .map_err(StatementError::to("take over the session of a lost run"))?;
     if abandoned.rows_affected() == 1 { Ok(()) } else { Err(Error::Overtaken(id)) }
 }
+
+/// Gives the running turn of a session to the run of a larger lease. Returns false if the session has no such turn, or a later run has it.
+pub(in crate::domain) async fn take_lease(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+    turn: i32,
+    lease: i64,
+) -> Result<bool, StatementError> {
+    sqlx::query!(
+        "update dalsegno.sessions set lease = $3 where id = $1 and running_turn = $2 and (lease is null or lease <= $3)",
+        id,
+        turn,
+        lease,
+    )
+    .execute(executor)
+    .await
+    .map(|hit| hit.rows_affected() == 1)
+    .map_err(StatementError::to("take over the session of a batch"))
+}

@@ -1,5 +1,7 @@
 //! Adding tasks: checks, job and event.
 
+use std::ops::RangeInclusive;
+
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,6 +28,8 @@ use crate::{
 pub(super) const MAX_KEY_CHARS: usize = 195;
 const DEFAULT_PRIORITY: i32 = 100;
 pub(super) const MAX_ATTACHMENTS: usize = 100;
+/// Times that an answer may take. A provider may need an hour for a batch, and a day at most.
+const WITHIN_SECS: RangeInclusive<i32> = 3_600..=7 * 86_400;
 /// Files are read as a whole, for each call that has them.
 pub(super) const MAX_BYTES: u64 = 256_000_000;
 
@@ -76,6 +80,8 @@ pub struct New<'a> {
     pub result_schema: Option<&'a Value>,
     /// Files that it is given with its prompt, in order.
     pub attachments: &'a [NewAttachment],
+    /// Seconds that the answer may take, from now or from `run_at`. `None`: no time is given.
+    pub within_secs: Option<i32>,
 }
 
 impl New<'_> {
@@ -186,6 +192,9 @@ pub fn check_new(config: &Config, new: &New<'_>) -> Result<(), Error> {
     new.parameters.map_or(Ok(()), parameters::check)?;
     new.result_schema.map_or(Ok(()), result_schemas::check)?;
     attachments::check(&config.attachment_limits(), new.attachments)?;
+    if let Some(secs) = new.within_secs.filter(|secs| !WITHIN_SECS.contains(secs)) {
+        return Err(Error::Within(secs));
+    }
     let budgets = [new.budget.micros, new.budget.tokens];
     match budgets.into_iter().flatten().find(|budget| *budget <= 0) {
         Some(budget) => Err(Error::EmptyBudget(budget)),

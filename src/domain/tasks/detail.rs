@@ -10,7 +10,9 @@ use super::{
     waits_of,
 };
 use crate::domain::{
-    StatementError, feed,
+    StatementError,
+    batches::{self, BatchWait},
+    feed,
     task_files::{self, TaskFile},
     turns::{self, Turn},
 };
@@ -58,6 +60,12 @@ pub struct Detail {
     /// The fault of the last answer, while the task waits for a corrected one.
     #[serde(default)]
     pub result_fault: Option<String>,
+    /// Seconds that the answer may take. Null: no time was given.
+    #[serde(default)]
+    pub within_secs: Option<i32>,
+    /// The message batch that the task waits for.
+    #[serde(default)]
+    pub batch: Option<BatchWait>,
     /// The output files: those that its agent has written, and those that could not be stored.
     #[serde(default)]
     pub files: Vec<TaskFile>,
@@ -95,6 +103,8 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
         parameters: parameters_of(&mut *conn, id).await?,
         result_schema: beside.result_schema,
         result_fault: beside.result_fault,
+        within_secs: beside.within_secs,
+        batch: batches::wait_of(&mut *conn, id).await?,
         files: task_files::list(&mut *conn, id).await?,
         turns: turns::of_task(conn, id).await?,
     })
@@ -126,6 +136,7 @@ pub(super) struct DetailColumns {
     step: Option<String>,
     result_schema: Option<Value>,
     result_fault: Option<String>,
+    within_secs: Option<i32>,
 }
 
 async fn load_relations(
@@ -134,7 +145,7 @@ async fn load_relations(
 ) -> Result<DetailColumns, StatementError> {
     sqlx::query_as!(
         DetailColumns,
-        "select priority, node, flow_templates, added_by, parent_id, continues_id, cancelled_because, flow_id, step, result_schema, result_fault from dalsegno.tasks where id = $1",
+        "select priority, node, flow_templates, added_by, parent_id, continues_id, cancelled_because, flow_id, step, result_schema, result_fault, within_secs from dalsegno.tasks where id = $1",
         id,
     )
     .fetch_one(conn)

@@ -22,9 +22,11 @@ pub(super) fn of(new: &New<'_>) -> String {
     let parameters = new.parameters.filter(|it| !it.is_empty());
     let parameters = parameters.map(|it| format!("parameters {}", Value::Object(it.clone())));
     let schema = new.result_schema.map(|schema| format!("result_schema {schema}"));
+    let within = new.within_secs.map(|secs| format!("within {secs}"));
     let parts = [&campaign, &new.agent.name, new.instance, new.prompt, &limits];
     // Left out if absent, so that keys from before they existed still match their requests.
-    let more = [links, node, flows, parameters, schema, attachments::digest_text(new.attachments)];
+    let files = attachments::digest_text(new.attachments);
+    let more = [links, node, flows, parameters, schema, files, within];
     of_parts(parts.into_iter().chain(more.iter().filter_map(Option::as_deref)))
 }
 

@@ -90,6 +90,8 @@ pub enum Error {
     Priority(i32),
     #[error("the budget {0} must be more than 0: raise it, or leave it out for no limit")]
     EmptyBudget(i64),
+    #[error("the answer may not take {0} s: give it one hour (3600) to seven days (604800)")]
+    Within(i32),
     #[error(
         "the search text of the filter has {0} characters: use 1 to {MAX_TEXT_CHARS}, or leave it out"
     )]
@@ -173,7 +175,7 @@ impl Classify for Error {
             Self::FlowTemplate(_) | Self::TooManyFlowTemplates(_) => Self::BAD_FLOW_TEMPLATES,
             Self::Instance(_) => Self::BAD_INSTANCE,
             Self::Key { .. } => Self::BAD_KEY,
-            Self::Priority(_) => Class::of(Kind::Invalid, "bad_argument"),
+            Self::Priority(_) | Self::Within(_) => Class::of(Kind::Invalid, "bad_argument"),
             Self::EmptyBudget(_) => Self::EMPTY_BUDGET,
             Self::FilterText(_) => Self::BAD_FILTER,
             Self::Text(error) => error.class(),

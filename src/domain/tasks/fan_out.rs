@@ -76,6 +76,7 @@ pub async fn fan_out(
         parameters: None,
         result_schema: None,
         attachments: &[],
+        within_secs: None,
         links: Links {
             depends_on: &all,
             on_failure: OnFailure::Run,

@@ -35,6 +35,7 @@ pub(super) struct InsertRow<'a> {
     priority: i32,
     #[serde(serialize_with = "json_rows::optional_timestamptz")]
     run_at: Option<DateTime<Utc>>,
+    within_secs: Option<i32>,
 }
 
 impl<'a> InsertRow<'a> {
@@ -60,6 +61,7 @@ impl<'a> InsertRow<'a> {
             step_fields: flow.and_then(|flow| flow.fields),
             priority: priority_of(new),
             run_at: new.run_at,
+            within_secs: new.within_secs,
         }
     }
 }
@@ -104,6 +106,7 @@ mod tests {
             step_fields: None,
             priority: 1,
             run_at: None,
+            within_secs: None,
         };
         let sql = include_str!("insert.sql");
         columns::assert_are_fields_of(&row, sql, "jsonb_to_recordset($3)");

@@ -74,6 +74,11 @@ pub struct Line {
     /// Files that the task is given with its prompt: images, PDF or text, or files of other tasks of the campaign.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<NewAttachment>,
+    /// Seconds that the answer may take, from now or from `run_at`: 3600 to 604800. Providers with a batch API are then asked for it at a
+    /// lower price.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 3600, maximum = 604800)]
+    pub within_secs: Option<i32>,
 }
 
 /// The reason why a text is not a valid task.
@@ -126,6 +131,7 @@ impl Line {
             parameters: Some(&self.parameters),
             result_schema: self.result_schema.as_ref(),
             attachments: &self.attachments,
+            within_secs: self.within_secs,
         })
     }
 }

@@ -87,7 +87,7 @@ pub use self::{
     search::{ListedTask, MAX_READ, TaskPage, list, listed, search},
     state::{
         CancelOutcome, End, cancel, cancel_job, cancel_silently, count_wait, end,
-        end_provider_wait, longest_busy_since, retry, wait_for_provider,
+        end_provider_wait, go_on, longest_busy_since, retry, wait_for_provider,
     },
     step_fields::{StepField, StepResult, fill_fields, step_results},
     store::{add, add_together},

@@ -62,6 +62,7 @@ impl AddTask {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
         }
     }
 }

@@ -146,6 +146,21 @@ pub async fn wait_for_provider(
     }
 }
 
+/// Records that a queued task runs: its turn, which has begun before, goes on. Returns an error if the task has ended.
+pub async fn go_on(conn: &mut PgConnection, id: Uuid) -> Result<(), Error> {
+    let hit = sqlx::query!(
+        "update dalsegno.tasks set state = 'running' where id = $1 and state in ('queued', 'running')",
+        id,
+    )
+    .execute(&mut *conn)
+    .await
+    .map_err(StatementError::to("go on with the turn of a task"))?;
+    match hit.rows_affected() {
+        1 => Ok(()),
+        _ => Err(ended_error(conn, id).await),
+    }
+}
+
 /// Ends a task's wait for its provider; a later wait begins anew.
 pub async fn end_provider_wait(
     executor: impl PgExecutor<'_>,

@@ -21,7 +21,8 @@ use crate::{
 };
 
 /// Adds a task and its job, in the caller's transaction or as a statement of its own. After an error the caller must roll back. Tasks
-/// with links, nodes, parameters, a result schema or attachments need a transaction, because they take several statements.
+/// with links, nodes, parameters, a result schema, attachments or a time for the answer need a transaction, because they take several
+/// statements.
 pub async fn add(
     conn: &mut PgConnection,
     config: &Config,
@@ -33,6 +34,7 @@ pub async fn add(
         || new.has_parameters()
         || new.result_schema.is_some()
         || !new.attachments.is_empty()
+        || new.within_secs.is_some()
     {
         return bulk::add_linked(conn, config, new, now).await;
     }

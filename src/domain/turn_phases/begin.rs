@@ -1,7 +1,7 @@
 //! Begin of a turn: the transaction before the provider is called.
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
@@ -44,7 +44,7 @@ pub struct Begin<'a> {
 }
 
 /// A turn that has begun. Its end needs all of this.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartedTurn {
     pub session_id: Uuid,
     pub campaign_id: Uuid,

@@ -65,6 +65,10 @@ pub struct TurnInput {
     pub result_schema: Option<Value>,
     /// The correction that its next turn asks for.
     pub correction: Option<Correction>,
+    /// True if the call of its last turn was sent as a batch.
+    pub has_batch: bool,
+    /// The moment until which the answer may take its time.
+    pub answer_by: Option<DateTime<Utc>>,
     /// True if the task was given files.
     pub has_attachments: bool,
     /// Places of the prompt that stand for fields of results of its flow.
@@ -208,6 +212,8 @@ pub async fn load_task_of_job(
         is_asked_to_stop: row.is_asked_to_stop,
         traceparent: row.traceparent,
         has_attachments: row.has_attachments,
+        has_batch: row.has_batch,
+        answer_by: row.answer_by,
         has_waited: row.has_waited,
         was_retried: row.was_retried,
         last_post: row.last_post,

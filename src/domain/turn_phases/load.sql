@@ -11,6 +11,8 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
        c.name, c.status as "status: Status", c.version as campaign_version, c.parameters as "campaign_parameters: Json<Parameters>", c.brief, c.client_context, c.created_at as campaign_created_at, c.closed_at,
        (select p.parameters from dalsegno.task_parameters as p where p.task_id = t.id) as "task_parameters?: Json<Parameters>",
        exists (select from dalsegno.task_dependencies as d where d.task_id = t.id) as "has_waited!",
+       exists (select from dalsegno.batches as m where m.task_id = t.id) as "has_batch!",
+       greatest(t.created_at, t.run_at) + make_interval(secs => t.within_secs) as "answer_by?",
        exists (select from dalsegno.task_attachments as a where a.task_id = t.id) as "has_attachments!",
        t.first_job_id is not null as "was_retried!",
        b.limit_micros as "limit_micros?", b.limit_tokens as "limit_tokens?",

@@ -8,6 +8,7 @@ use super::partial_output;
 use crate::domain::{
     Amount, StatementError,
     agents::SessionMode as Mode,
+    batches,
     budgets::{self, Payers, Spender},
     facts, messages,
     sessions::{self, SessionRow},
@@ -24,6 +25,8 @@ pub struct TaskWithoutTurn {
 
 /// The error of a turn that its worker did not end.
 const WHY: &str = "the worker was lost while the turn ran";
+/// The error of a turn that waited for a batch.
+const WITHOUT_BATCH: &str = "the turn no longer waits for its batch, which is cancelled";
 
 /// Ends the turn that a lost worker left running in `session`, whose row the caller has locked. Releases the reservation; the cost of its
 /// call is unknown.
@@ -31,8 +34,8 @@ const WHY: &str = "the worker was lost while the turn ran";
 /// Locks the budget before the task of the coming turn, against the order of [`crate::domain`]. This cannot deadlock, because every
 /// transaction that locks this task locks the session's row first.
 ///
-/// Output that had arrived is added to the transcript. The task is not changed: the caller is about to run it again, or to run the task
-/// that follows its end.
+/// Output that had arrived is added to the transcript. A turn that waits for a batch has no worker either: the batch is given up. The task
+/// is not changed: the caller is about to run it again, or to run the task that follows its end.
 pub async fn interrupt_leftover(
     conn: &mut PgConnection,
     session: &SessionRow,
@@ -48,13 +51,14 @@ pub async fn interrupt_leftover(
     .fetch_optional(&mut *conn)
     .await
     .map_err(StatementError::to("find the turn of a lost worker"))?;
+    let had_batch = batches::give_up(&mut *conn, session.id, session.turn_count).await?;
     sqlx::query!(
         "update dalsegno.turns set state = 'interrupted', ended_at = $3, error = $4, reserved_micros = 0, reserved_tokens = 0
           where session_id = $1 and number = $2 and state = 'running'",
         session.id,
         session.turn_count,
         now,
-        WHY,
+        if had_batch { WITHOUT_BATCH } else { WHY },
     )
     .execute(&mut *conn)
     .await

@@ -6,7 +6,11 @@
 //!    │                └▶ interrupted  interrupt: what had arrived; by its own worker,
 //!                                     or by the next one after a crash; cancel: the same, and the task ends
 //! ```
+//!
+//! A turn whose call is a message batch stays running while no worker has it ([`super::batches`]). The run that finds the answer takes it
+//! over, with its lease.
 
+mod batch;
 mod charges;
 mod detail;
 mod error;
@@ -21,6 +25,7 @@ use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
+    batch::{hold_running, take_over},
     charges::{TurnCharge, charges},
     detail::{Detail, ListedTurn, detail, list},
     error::Error,

@@ -1,5 +1,6 @@
 //! The setting of a fold, for a waiting turn and for the job that prepares ahead.
 
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::{Claimant, Folder};
@@ -16,7 +17,7 @@ use crate::{
 };
 
 /// Weight beside the conversation: the system part, and the additions of the coming turn.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct FixedWeight {
     pub system: Weight,
     pub upcoming: Weight,

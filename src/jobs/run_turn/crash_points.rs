@@ -19,6 +19,10 @@ pub enum CrashPoint {
     BeforeBeginCommit,
     /// The turn has begun; the provider was not called yet.
     AfterBegin,
+    /// The batch of the call is stored; it was not sent yet.
+    BeforeBatch,
+    /// The batch was sent; its id is not stored yet.
+    AfterBatch,
     /// The tools of a round have run; the model was not called again yet.
     BetweenRounds,
     /// The answer has arrived; nothing of it is written.

@@ -11,6 +11,8 @@
 //! commit    answer, failure or interruption           transaction B: messages, posts shown, ledger, counters, task, feed, job
 //! ```
 //!
+//! The call may also be sent as a batch ([`call::batch`]). The run then ends after `begin`, and a later one goes on with the answer.
+//!
 //! Each phase is given the value of the one before, and names nothing of a later one.
 //!
 //! Invariants:
@@ -39,22 +41,31 @@ mod notices;
 mod prompt_cache;
 mod sketch;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use self::{
     begin::{
         exact_count,
         make_space::{self, SpaceRequest},
-        open_turn::{BeginResult, NoRoom},
+        open_turn::{BeginResult, NoRoom, OpenTurn},
         transaction::begin,
         window::EarlierBegins,
     },
-    call::{calls::ask, history_check},
+    call::{
+        batch::{
+            self,
+            look::{AnsweredBatch, Look},
+            send::Sending,
+            wait::LookRecord,
+        },
+        calls, history_check,
+        report::CallReport,
+    },
     commit::{decision, measure, structured_result::StructuredResult, turn::Turn},
     crash_points::CrashPoint,
     error::{BeginRefusal, Error},
     gate::{budget, busy, chain, limits, paused, refuse},
-    load::assignment::{self, Assignment},
+    load::assignment::{self, Assignment, TaskRecord},
 };
 use super::Services;
 use crate::{
@@ -64,7 +75,8 @@ use crate::{
         failovers::SkippedEntry,
         tasks::{self, RunJoinedTurn, RunTurn},
     },
-    queue::{End, HandlerResult, Run, Stop},
+    providers::Request,
+    queue::{End, HandlerResult, HoldUntil, Run, Stop},
 };
 
 /// Leases of a turn whose shares other turns take before it begins again.
@@ -114,6 +126,16 @@ async fn take_turn_on_entry(
     if let Some(task) = read.task_to_stop() {
         return refuse::end_cancelled(run, services, task).await;
     }
+    if let Some(task) = read.batched_task() {
+        match Box::pin(batch::look::look(run, services, task)).await? {
+            Look::Ends(end) => return Ok(end),
+            Look::Answered(answered) => {
+                return Box::pin(take_answer(run, services, read, *answered)).await;
+            }
+            // The next run begins another turn.
+            Look::GivenUp => return put_back(run).await,
+        }
+    }
     if let Some(task) = read.paused_task()
         && let Some(end) = paused::hold_for_pause(run, services, task).await?
     {
@@ -125,18 +147,63 @@ async fn take_turn_on_entry(
         return Ok(end);
     }
     services.crash_points.pass(CrashPoint::BeforeResolve).map_err(Error::undone)?;
-    let assigned = Assignment::of(services, read, refused, run.cancel()).await;
+    let assigned = Assignment::of(services, read, refused, None, run.cancel()).await;
     let assignment = match assigned {
         Ok(assignment) => assignment,
         Err((task, refused)) => return refuse::refuse(run, services, &task, &refused).await,
     };
     metrics::begin_model(&assignment.route.provider_name, &assignment.route.model);
-    let task = &assignment.task;
     let admitted = busy::admit(run, services, &assignment).await;
     let answered = match admitted {
         Ok(()) => Box::pin(answer_within_limits(run, services, &assignment)).await,
         Err(refused) => Err(refused),
     };
+    settle(run, services, &assignment, answered).await
+}
+
+/// Ends the turn of a batch with its answer. The agent's file may have changed since the turn has begun: the model has to be in it.
+async fn take_answer(
+    run: &Run,
+    services: &Services,
+    read: TaskRecord,
+    answered: AnsweredBatch,
+) -> Result<End, Error> {
+    let batch = answered.batch.clone();
+    let begun_on = (batch.provider.as_str(), batch.model.as_str());
+    let assigned = Assignment::of(services, read, &[], Some(begun_on), run.cancel()).await;
+    let assignment = match assigned {
+        Ok(assignment) => assignment,
+        Err((task, refused)) if refused.again_after.is_some() => {
+            let record = LookRecord { problem: Some(refused.why), ..LookRecord::default() };
+            return batch::wait::put_off(run, services, &task, &batch, record).await;
+        }
+        // The next turn fails for the same reason, or begins on another model.
+        Err((task, refused)) => {
+            tracing::warn!(task.id = %task.id, "gave up the batch of a turn: {}", refused.why);
+            batch::look::give_up(run, services, &task, &batch).await?;
+            return put_back(run).await;
+        }
+    };
+    let taken = batch::answer::take_over(run, services, &assignment, answered).await?;
+    let answered = Box::pin(answer(run, services, &assignment, Some(taken))).await;
+    settle(run, services, &assignment, answered).await
+}
+
+/// Puts the job back for another run at once.
+async fn put_back(run: &Run) -> Result<End, Error> {
+    let tx = run.pool().begin().await.map_err(Error::undone)?;
+    let why = "its batch was given up, and another turn begins";
+    Ok(run.commit_snooze(tx, HoldUntil::After(Duration::ZERO), why).await?)
+}
+
+/// Ends a run whose turn was not begun, or returns the end of the turn.
+async fn settle(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    answered: Result<End, Error>,
+) -> Result<End, Error> {
+    let task = &assignment.task;
     match answered {
         // Cancelled while older messages were folded, for instance. A turn that was cancelled in its call has written
         // that itself.
@@ -144,7 +211,7 @@ async fn take_turn_on_entry(
             refuse::end_cancelled(run, services, task).await
         }
         Err(Error::Refused(refused)) => {
-            if let Some(skipped) = chain::skip_entry(run, services, &assignment, &refused).await? {
+            if let Some(skipped) = chain::skip_entry(run, services, assignment, &refused).await? {
                 return Err(Error::MovesOn(Box::new(skipped)));
             }
             let refused = assignment.name_skipped(refused);
@@ -169,45 +236,40 @@ async fn answer_within_limits(
     assignment: &Assignment<'_>,
 ) -> Result<End, Error> {
     for _ in 0..MAX_LEASES {
-        match Box::pin(answer(run, services, assignment)).await {
+        match Box::pin(answer(run, services, assignment, None)).await {
             Err(Error::Refused(BeginRefusal { limit: Some(refusal), .. }))
                 if limits::has_space_now(run, services, &refusal).await? => {}
             ended => return ended,
         }
     }
-    Box::pin(answer(run, services, assignment)).await
+    Box::pin(answer(run, services, assignment, None)).await
 }
 
 /// Begins, calls and commits. Begins again if the estimate does not fit, first with an exact count and then after a
 /// compaction, and calls again if the provider refuses the conversation as too long. Each time less history is kept,
-/// three times at most for either reason ([`make_space::keep_after`]).
-async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> Result<End, Error> {
+/// three times at most for either reason ([`make_space::keep_after`]). `taken`: a turn whose first call was a batch, with its report.
+async fn answer(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    mut taken: Option<(OpenTurn, Request, CallReport)>,
+) -> Result<End, Error> {
     let mut before = EarlierBegins::default();
     loop {
-        let task = &assignment.task;
-        if before.n_rooms > 0 && tasks::is_asked_to_stop(run.pool(), task.id).await? {
-            return refuse::end_cancelled(run, services, task).await;
-        }
         let began_at = services.clock.now();
-        let (mut opened, request) = match begin(run, services, assignment, before).await? {
-            BeginResult::Opened(opened, request) => (opened, *request),
-            BeginResult::NoRoom(no_room) => {
-                if before.is_only_estimated()
-                    && let Some(counted) = exact_count::count(run, assignment, &no_room).await
-                {
-                    before.counted = Some(counted);
-                    continue;
-                }
-                let NoRoom { session, around, pressure, .. } = *no_room;
-                before = EarlierBegins { n_rooms: before.n_rooms + 1, counted: None, ..before };
-                let keep = make_space::keep_after(before.n_rooms).unwrap_or_default();
-                let needed = SpaceRequest { around, pressure, refused_tokens: None, keep };
-                make_space::make(run, services, assignment, session.id, needed).await?;
-                continue;
+        let step = match taken.take() {
+            Some((mut opened, request, called)) => {
+                let answered = (request, called);
+                let called = calls::go_on(run, services, assignment, &mut opened, answered).await?;
+                Step::Called(Box::new(opened), Box::new(called))
             }
+            None => Box::pin(begin_and_call(run, services, assignment, &mut before)).await?,
         };
-        services.crash_points.pass(CrashPoint::AfterBegin).map_err(Error::undone)?;
-        let called = ask(run, services, assignment, &mut opened, request).await?;
+        let (mut opened, called) = match step {
+            Step::Called(opened, called) => (opened, *called),
+            Step::Again => continue,
+            Step::Ends(end) => return Ok(end),
+        };
         let called = history_check::check_history_seen(assignment.route.provider, &opened, called);
         call::limits::charge(&mut opened, assignment, &called);
         services.crash_points.pass(CrashPoint::AfterCall).map_err(Error::undone)?;
@@ -238,4 +300,52 @@ async fn answer(run: &Run, services: &Services, assignment: &Assignment<'_>) -> 
         make_space::make(run, services, assignment, session_id, needed).await?;
         before = EarlierBegins { n_rooms: before.n_rooms.max(1), n_refused, counted: None };
     }
+}
+
+/// The result of a begin and a call.
+enum Step {
+    Called(Box<OpenTurn>, Box<CallReport>),
+    /// The turn has to begin again.
+    Again,
+    /// The run has ended without an answer.
+    Ends(End),
+}
+
+async fn begin_and_call(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    before: &mut EarlierBegins,
+) -> Result<Step, Error> {
+    let task = &assignment.task;
+    if before.n_rooms > 0 && tasks::is_asked_to_stop(run.pool(), task.id).await? {
+        return refuse::end_cancelled(run, services, task).await.map(Step::Ends);
+    }
+    let (mut opened, request) = match begin(run, services, assignment, *before).await? {
+        BeginResult::Opened(opened, request) => (opened, *request),
+        BeginResult::NoRoom(no_room) => {
+            if before.is_only_estimated()
+                && let Some(counted) = exact_count::count(run, assignment, &no_room).await
+            {
+                before.counted = Some(counted);
+                return Ok(Step::Again);
+            }
+            let NoRoom { session, around, pressure, .. } = *no_room;
+            *before = EarlierBegins { n_rooms: before.n_rooms + 1, counted: None, ..*before };
+            let keep = make_space::keep_after(before.n_rooms).unwrap_or_default();
+            let needed = SpaceRequest { around, pressure, refused_tokens: None, keep };
+            make_space::make(run, services, assignment, session.id, needed).await?;
+            return Ok(Step::Again);
+        }
+    };
+    services.crash_points.pass(CrashPoint::AfterBegin).map_err(Error::undone)?;
+    let sending = batch::send::send(run, services, assignment, &mut opened, &request).await?;
+    let called = match sending {
+        Sending::Waits(end) => return Ok(Step::Ends(end)),
+        Sending::Refused(called) => called,
+        Sending::Ordinary => {
+            Box::new(calls::ask(run, services, assignment, &mut opened, request).await?)
+        }
+    };
+    Ok(Step::Called(opened, called))
 }

@@ -128,7 +128,7 @@ pub(super) async fn assign<'a>(
     transaction.rollback().await.map_err(undone)?;
     let read = read?;
     check_may_begin(&read)?;
-    let assigned = Assignment::of(services, read, refused, &CancellationToken::new()).await;
+    let assigned = Assignment::of(services, read, refused, None, &CancellationToken::new()).await;
     assigned.map_err(|(_, refused)| Error::Refused(refused.why))
 }
 
@@ -188,6 +188,7 @@ async fn add(
         parameters: None,
         result_schema: None,
         attachments,
+        within_secs: None,
     };
     Ok(tasks::add(conn, &services.tasks, &new, services.clock.now()).await?.task)
 }

@@ -5,8 +5,10 @@
 //! - Thinking: blocks are signed. They are kept with the calls of tools that followed them, and sent back as long as nothing before them has
 //!   changed: newer models refuse a block of another model or after another prefix. Thinking before an answer without calls is not sent
 //!   back: the API does not need it.
+//! - Batches: a call may be sent as a batch of one request ([`batches`]).
 //! - Models differ in the thinking and the sampling that they accept. The server's list of models says which, else their names.
 
+mod batches;
 mod messages;
 mod reply;
 #[cfg(test)]
@@ -24,10 +26,10 @@ use tokio_util::sync::CancellationToken;
 pub use self::wire::Envelope;
 use self::{messages::Prompt, reply::Reply};
 use super::{
-    CallTexts, Capabilities, EventSink, Outcome, Provider, ProviderFuture, Request, SentRequest,
-    TurnFuture,
+    Batches, CallTexts, Capabilities, EventSink, Outcome, Provider, ProviderFuture, Request,
+    SentRequest, TurnFuture,
     deadline::CallDeadline,
-    endpoint::{Endpoint, Error, Plan, ThinkingModes},
+    endpoint::{Call, Endpoint, Error, Plan, ThinkingModes},
     http::Activity,
     media,
 };
@@ -89,8 +91,8 @@ impl Anthropic {
         self.endpoint.facts(&request.model, &deadline).await?;
         let body = self.envelope_of(request)?.count_body(&CallTexts::of(request));
         let body = body.map_err(Error::Unwritable)?;
-        let counted =
-            self.endpoint.post_and_read(COUNT, body, Activity::CountingTokens, &deadline).await;
+        let (call, doing) = (Call::default(), Activity::CountingTokens);
+        let counted = self.endpoint.post_and_read(COUNT, body, call, doing, &deadline).await;
         counted.map(|TokenCount { input_tokens }| input_tokens)
     }
 
@@ -140,6 +142,10 @@ impl Provider for Anthropic {
 
     fn envelope(&self, request: &Request) -> Result<Option<super::Envelope>, super::Error> {
         Ok(Some(super::Envelope::Anthropic(self.envelope_of(request)?)))
+    }
+
+    fn batches(&self) -> Option<&dyn Batches> {
+        Some(self)
     }
 
     fn capabilities(&self) -> Capabilities {

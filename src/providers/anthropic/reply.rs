@@ -102,6 +102,15 @@ struct BlockStart {
     input: Option<Value>,
 }
 
+/// A message that is not streamed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct WholeMessage {
+    content: Vec<BlockStart>,
+    stop_reason: Option<String>,
+    usage: Option<Value>,
+}
+
 /// Part of a block, or of the message as a whole.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -145,6 +154,20 @@ impl StreamedReply for Reply {
 }
 
 impl Reply {
+    /// Builds the reply of a message that was not streamed.
+    pub(super) fn of_message(message: WholeMessage) -> Self {
+        let mut reply = Self::default();
+        for (block, index) in message.content.into_iter().zip(0..) {
+            reply.begin(index, block);
+        }
+        reply.blocks.iter_mut().for_each(|block| block.has_ended = true);
+        message.usage.iter().for_each(|usage| reply.usage.add(usage));
+        reply.stop_reason = message.stop_reason;
+        reply.add_held();
+        reply.is_done = true;
+        reply
+    }
+
     /// Returns the reply to this request without the format of the API. `prefix` makes the digest of the request, for signed thinking.
     pub(super) fn into_whole(
         self,
@@ -387,6 +410,26 @@ mod tests {
         let sent = Prompt::of("m", &CallTexts::of(&request));
         let sent = serde_json::to_value(&sent.messages[1]).unwrap();
         assert_eq!(sent["content"], json!(blocks));
+    }
+
+    #[test]
+    fn a_whole_message_is_the_same_reply_as_its_stream() {
+        let blocks = [
+            json!({ "type": "thinking", "thinking": "Hm.", "signature": "s1" }),
+            json!({ "type": "text", "text": "I look." }),
+            json!({ "type": "tool_use", "id": "c1", "name": "look", "input": { "n": 1 } }),
+        ];
+        let message =
+            json!({ "content": blocks, "stop_reason": "tool_use", "usage": { "input_tokens": 3 } });
+        let request = request(vec![Message::new(Role::User, "Go.")]);
+        let prefix = || Prompt::of("m", &CallTexts::of(&request)).digest("m");
+        let whole = Reply::of_message(serde_json::from_value(message).unwrap());
+        assert_eq!(whole.usage.counts().prompt, Some(3));
+        let whole = whole.into_whole(&request, prefix);
+        let streamed = reply(&blocks).into_whole(&request, prefix);
+        assert_eq!((&whole.text, &whole.thinking), (&streamed.text, &streamed.thinking));
+        assert_eq!(whole.calls, streamed.calls);
+        assert!(whole.calls[0].thinking.is_some() && !whole.has_half_a_call);
     }
 
     #[test]

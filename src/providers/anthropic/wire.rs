@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{
     messages::{Prompt, WireMessage},
@@ -14,11 +15,24 @@ use crate::providers::{CallTexts, Options, Purpose, Request, endpoint::ThinkingM
 struct Body<'a> {
     model: &'a str,
     max_tokens: u32,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     stream: bool,
     #[serde(flatten)]
     prompt: PromptBody,
     #[serde(flatten)]
     fields: &'a FixedFields,
+}
+
+/// The body of `/messages/batches`.
+#[derive(Debug, Serialize)]
+struct BatchBody<'a> {
+    requests: [BatchRequest<'a>; 1],
+}
+
+#[derive(Debug, Serialize)]
+struct BatchRequest<'a> {
+    custom_id: Uuid,
+    params: Body<'a>,
 }
 
 /// The body of `/messages/count_tokens`: everything of a request that is part of its prompt.
@@ -56,6 +70,9 @@ pub struct Envelope {
     /// True if the request marks the prefixes that later calls read from the cache.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_cached: bool,
+    /// Our id of the call, if the request is a batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    batch_call: Option<Uuid>,
     /// Options of the request. The API has no fields for some of them, and models refuse others.
     options: Options,
     fields: FixedFields,
@@ -95,9 +112,15 @@ impl Envelope {
             model: request.model.clone(),
             max_tokens,
             is_cached: request.purpose == Purpose::Turn,
+            batch_call: None,
             options: request.options.clone(),
             fields,
         }
+    }
+
+    /// Returns the envelope of the same call as a batch.
+    pub(super) fn into_batch(self, call_id: Uuid, url: String) -> Self {
+        Self { url, batch_call: Some(call_id), ..self }
     }
 
     /// Returns the options that a request with this envelope has, and its limit for the answer.
@@ -120,13 +143,19 @@ impl Envelope {
         if self.is_cached {
             prompt.mark_for_cache();
         }
-        serde_json::to_vec(&Body {
+        let params = Body {
             model: &self.model,
             max_tokens: self.max_tokens,
-            stream: true,
+            stream: self.batch_call.is_none(),
             prompt: prompt.into(),
             fields: &self.fields,
-        })
+        };
+        match self.batch_call {
+            Some(custom_id) => {
+                serde_json::to_vec(&BatchBody { requests: [BatchRequest { custom_id, params }] })
+            }
+            None => serde_json::to_vec(&params),
+        }
     }
 
     /// Builds the body of the question for the size of the request.

@@ -21,20 +21,20 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
+use self::models::Models;
 pub use self::{
     config::{Config, Kind, ModelConfig},
     error::{Error, Server},
     models::{ModelFacts, Window},
     thinking_modes::ThinkingModes,
 };
-use self::{models::Models, refusal::error_of_refusal};
 pub(super) use self::{
-    refusal::{Call, error_of_event},
+    refusal::{Call, error_of_event, error_of_refusal},
     stream::{Delta, StreamedReply},
     verdict::{Counts, Plan, ReplyEnd, WholeReply},
 };
 use super::{
-    Outcome, Variables,
+    Variables,
     breaker::Breaker,
     deadline::CallDeadline,
     http::{Activity, Client, Failure, Settings, Step},
@@ -146,10 +146,10 @@ impl Endpoint {
     }
 
     /// Makes a call, unless the server did not answer the last ones.
-    pub(super) async fn guard(
+    pub(super) async fn guard<T>(
         &self,
-        call: impl Future<Output = Result<Outcome, Error>>,
-    ) -> Result<Outcome, Error> {
+        call: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
         let permit = self.breaker.admit(Instant::now());
         let permit = permit.map_err(|after| Error::BreakerOpen { server: self.server(), after })?;
         let result = call.await;
@@ -184,11 +184,24 @@ impl Endpoint {
         &self,
         path: &str,
         body: Vec<u8>,
+        call: Call<'_>,
         doing: Activity,
         deadline: &CallDeadline<'_>,
     ) -> Result<T, Error> {
         let step = Step::begin(doing, self.config.idle_timeout());
-        self.fetch(self.client.post(path, body), step, deadline).await
+        let read = async { self.client.fetch(self.client.post(path, body)?, step, deadline).await };
+        read.await.map_err(|failure| self.error(failure, call))
+    }
+
+    /// Reads the answer to a request without a body as one JSON value.
+    pub(super) async fn get_and_read<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        doing: Activity,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<T, Error> {
+        let step = Step::begin(doing, self.config.idle_timeout());
+        self.fetch(self.client.get(path), step, deadline).await
     }
 
     /// Returns the next bytes of an answer; `None` at its end.

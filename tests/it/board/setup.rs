@@ -116,6 +116,7 @@ impl BoardSetup {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
         };
         let task = tasks::add(&mut tx, &config.tasks, &new, at()).await.unwrap().task;
         let of_post = "update dalsegno.tasks set post_id = $2 where id = $1";

@@ -143,6 +143,7 @@ async fn a_retried_task_keeps_every_option() {
         parameters: None,
         result_schema: Some(&schema),
         attachments: &[],
+        within_secs: Some(86_400),
     };
     let templates = ["reviewed-text".to_owned()];
     let linked = New {

@@ -129,6 +129,7 @@ impl World {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
         }
     }
 

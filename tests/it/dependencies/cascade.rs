@@ -51,6 +51,7 @@ pub async fn fan_out(
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
             links: Default::default(),
         })
         .collect();
@@ -299,6 +300,7 @@ fn child_of<'a>(fixture: &Fixture, catalogue: &'a Catalogue) -> New<'a> {
         parameters: None,
         result_schema: None,
         attachments: &[],
+        within_secs: None,
         links: Default::default(),
     }
 }

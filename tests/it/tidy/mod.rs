@@ -237,6 +237,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
     (
         "conversation",
         &[
+            "batches",
             "busy_models",
             "context_texts",
             "contexts",

@@ -56,6 +56,7 @@ impl Fixture {
             parameters: None,
             result_schema: None,
             attachments: &attachments,
+            within_secs: None,
         };
         let mut transaction = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut transaction, &config.tasks, &new, self.clock.now()).await;

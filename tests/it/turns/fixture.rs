@@ -393,6 +393,7 @@ impl Fixture {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
             links,
         };
         tasks::add(conn, &config.tasks, &new, self.clock.now()).await.unwrap().task
@@ -424,6 +425,7 @@ impl Fixture {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -453,6 +455,7 @@ impl Fixture {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
             links,
         };
         let mut tx = self.pool.begin().await.unwrap();
@@ -530,6 +533,7 @@ impl Fixture {
             parameters: None,
             result_schema: None,
             attachments: &[],
+            within_secs: None,
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;

@@ -44,6 +44,7 @@ async fn add(fixture: &Fixture, prompt: &str, schema: Option<&Value>, budget: Li
         parameters: None,
         result_schema: schema,
         attachments: &[],
+        within_secs: None,
         links: Links::default(),
     };
     let mut tx = fixture.pool.begin().await.unwrap();

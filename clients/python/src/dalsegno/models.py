@@ -2649,9 +2649,27 @@ class TableSize:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TaskBatch:
+    """The wait of a task for a batch."""
+
+    answer_by: datetime
+    """The task waits for the batch until then, and then makes an ordinary call."""
+    batch_id: str | None = None
+    """The provider's id. Null: it is unknown if the provider has received the request."""
+    cancelled_at: datetime | None = None
+    """The time at which the batch was cancelled, because that moment has passed."""
+    model: str
+    problem: str | None = None
+    """The error of the last look at the batch."""
+    provider: str
+    sent_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskDetail(Task):
     added_by: str | None = None
     """The author, as in the audit log. Null if the task was added neither through the API nor the command line."""
+    batch: TaskBatch | None = None
     cancelled_because: str | None = None
     """The reason of the cancellation, from the caller or from the task that it waited for."""
     children: list[WaitedFor] = field(default_factory=list)
@@ -2683,6 +2701,8 @@ class TaskDetail(Task):
     turns: list[Turn]
     """The attempts that reached a session, in order."""
     waiting: TaskWaiting | None = None
+    within_secs: int | None = None
+    """Seconds that the answer may take. Null: no time was given."""
 
 
 @dataclass(frozen=True, kw_only=True)

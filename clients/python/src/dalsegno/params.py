@@ -109,6 +109,10 @@ class BulkTask(TypedDict, total=False):
     run_at: datetime | str | None
     session: enums.SessionMode | None
     tags: Sequence[str]
+    within_secs: int | None
+    """Seconds that the answer may take, from now or from `run_at`: 3600 to 604800. Providers with a batch API
+    are then asked for it at a lower price.
+    """
 
 
 class CampaignEdit(TypedDict, total=False):
@@ -387,6 +391,10 @@ class NewTask(TypedDict, total=False):
     run_at: datetime | str | None
     session: enums.SessionMode | None
     tags: Sequence[str]
+    within_secs: int | None
+    """Seconds that the answer may take, from now or from `run_at`: 3600 to 604800. Providers with a batch API
+    are then asked for it at a lower price.
+    """
 
 
 class NewWebhook(TypedDict, total=False):

@@ -3,6 +3,7 @@
 //! A campaign without posts needs no query here: the last place of its board is read with the task.
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
@@ -24,10 +25,12 @@ use crate::{
 };
 
 /// Unseen posts, and those that the turn does not show.
+#[derive(Serialize, Deserialize)]
 pub struct Board {
     entry_id: Uuid,
     /// Cursor of the session after the turn is committed.
     cursor: i64,
+    #[serde(deserialize_with = "read_posts")]
     shown: Posts<'static>,
     seqs: Vec<i64>,
     not_shown: Vec<NotShown>,
@@ -45,6 +48,11 @@ pub struct Entry {
 const ROOM_DIVISOR: u64 = 4;
 /// Bytes per token: more than the average of any tokeniser. Posts that were read are weighed afterwards.
 const BYTES_PER_TOKEN: u64 = 8;
+
+/// Reads posts that own their texts.
+fn read_posts<'de, D: Deserializer<'de>>(from: D) -> Result<Posts<'static>, D::Error> {
+    Posts::deserialize(serde_json::Value::deserialize(from)?).map_err(D::Error::custom)
+}
 
 /// Reads the unseen posts. `None` if there are none.
 pub async fn load_board(

@@ -1,6 +1,7 @@
 //! The entries that a turn adds to the transcript before its call.
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use crate::{
@@ -25,6 +26,7 @@ pub struct NewEntries<'a> {
 }
 
 /// Entries that stay the same throughout the turn.
+#[derive(Serialize, Deserialize)]
 pub struct TurnEntries {
     /// In order; the prompt is the last one.
     pub new: Vec<messages::New>,

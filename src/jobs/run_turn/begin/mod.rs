@@ -19,6 +19,7 @@ pub mod provider_session;
 pub mod request;
 pub mod results;
 pub mod session;
+pub mod stored_turn;
 pub mod team;
 pub mod trace;
 pub mod transaction;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use crate::{
     context::{Budget, Calibration, Manifest, Pressure, Weight, manifest::ContextText},
     domain::{sessions::SessionRow, turn_phases::StartedTurn},
@@ -42,6 +44,8 @@ pub struct OpenTurn {
     pub posts_seq: i64,
     /// The shares of rate limits for its calls.
     pub permit: Permit,
+    /// Our id of the batch that the call is sent as; its row is removed with the end of the turn.
+    pub batch_call: Option<Uuid>,
     /// Span of the previous turn, if traces are on.
     pub before: Option<Context>,
 }

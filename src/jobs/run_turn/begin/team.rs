@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 
 use crate::{
@@ -13,6 +14,7 @@ use crate::{
 };
 
 /// A colleague's current status.
+#[derive(Serialize, Deserialize)]
 pub struct ColleagueStatus {
     name: String,
     state: statuses::State,

@@ -162,6 +162,7 @@ async fn open(
         team,
         permit,
         before,
+        batch_call: None,
     };
     Ok(BeginResult::Opened(Box::new(opened), Box::new(request)))
 }

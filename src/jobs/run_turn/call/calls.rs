@@ -20,7 +20,7 @@ pub async fn ask(
 ) -> Result<CallReport, Error> {
     if !assignment.route.provider.holds_session() {
         // Boxed, because many turns run at once and most of them call no tools.
-        return Box::pin(round_loop::ask(run, services, assignment, opened, request)).await;
+        return Box::pin(round_loop::ask(run, services, assignment, opened, request, None)).await;
     }
     Ok(match conversation::build_conversation(run, services, assignment, opened).await {
         Ok(conversation) => {
@@ -29,4 +29,15 @@ pub async fn ask(
         }
         Err(error) => CallReport::before_call(error, services.clock.now()),
     })
+}
+
+/// Goes on after a first call whose report was read from a batch: runs the tools that it asks for, and makes the further calls as usual.
+pub async fn go_on(
+    run: &Run,
+    services: &Services,
+    assignment: &Assignment<'_>,
+    opened: &mut OpenTurn,
+    (request, called): (Request, CallReport),
+) -> Result<CallReport, Error> {
+    Box::pin(round_loop::ask(run, services, assignment, opened, request, Some(called))).await
 }

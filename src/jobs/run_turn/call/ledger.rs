@@ -29,13 +29,14 @@ pub fn lines_of_rounds<'a>(
     let line = |asked: &'a ModelCall| {
         let tokens = tokens(asked.usage);
         let outcome = if asked.is_refused { usage::Outcome::Failed } else { usage::Outcome::Done };
-        usage::Call {
+        let line = usage::Call {
             provider_message_id: asked.provider_message_id.as_deref(),
             first_byte_ms: asked.first_byte.and_then(millis),
             total_ms: millis(asked.took),
             called_at: asked.called_at,
             ..blank(assignment, opened, tokens, outcome)
-        }
+        };
+        of_batch(assignment, line, asked.batch_call.as_deref())
     };
     rounds.calls.iter().map(line).collect()
 }
@@ -104,12 +105,34 @@ fn line<'a>(
     };
     let tokens = tokens(counted.unwrap_or_default());
     let answered = called.result.as_ref().ok();
-    usage::Call {
+    let line = usage::Call {
         provider_message_id: answered.and_then(|answer| answer.provider_message_id.as_deref()),
         first_byte_ms: answered.and_then(|answer| answer.durations.first_byte).and_then(millis),
         total_ms: millis(called.took),
         called_at: called.called_at,
         ..blank(assignment, opened, tokens, outcome)
+    };
+    of_batch(assignment, line, called.batch_call.as_deref())
+}
+
+/// Sets the price of batches for a call that was sent as one. Our id of the call is in its line, so that it is charged once. Its time is
+/// that of the batch, which says nothing about the model.
+fn of_batch<'a>(
+    assignment: &Assignment<'_>,
+    line: usage::Call<'a>,
+    batch_call: Option<&'a str>,
+) -> usage::Call<'a> {
+    if batch_call.is_none() {
+        return line;
+    }
+    let price = assignment.route.price.map(Price::of_batches);
+    usage::Call {
+        provider_message_id: batch_call,
+        cost_micros: price.as_ref().map_or(0, |price| price.cost_micros(line.tokens)),
+        price: price.map(|price| Cow::Owned(price.to_ledger_json())),
+        first_byte_ms: None,
+        total_ms: None,
+        ..line
     }
 }
 

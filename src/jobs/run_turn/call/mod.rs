@@ -1,5 +1,6 @@
 //! Fourth phase: calls the provider, once or in rounds with tools between them. No transaction.
 
+pub mod batch;
 pub mod budget;
 pub mod calls;
 pub mod conversation;

@@ -84,6 +84,7 @@ pub async fn call(
         took: began.elapsed(),
         history_check: HistoryCheck::NotProvable,
         is_stopped,
+        batch_call: None,
         told_limits,
         rounds: Rounds::default(),
     }

@@ -23,6 +23,8 @@ pub struct CallReport {
     pub history_check: HistoryCheck,
     /// True if the turn was stopped between two rounds, because the task's cancellation was requested.
     pub is_stopped: bool,
+    /// Our id of the call, if it was sent as a batch.
+    pub batch_call: Option<String>,
     /// Limits that the provider has told with its answer.
     pub told_limits: Option<ToldLimits>,
     /// Rounds of the turn before this call.
@@ -40,6 +42,7 @@ impl CallReport {
             took: Duration::ZERO,
             history_check: HistoryCheck::NotProvable,
             is_stopped: false,
+            batch_call: None,
             told_limits: None,
             rounds: Rounds::default(),
         }

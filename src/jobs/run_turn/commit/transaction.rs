@@ -10,7 +10,7 @@ use crate::{
     causes::causes,
     context::Pressure,
     domain::{
-        busy_models,
+        batches, busy_models,
         compactions::{self, Cause},
         context_texts::StoringCall,
         credentials::{self, PausedCredential},
@@ -177,6 +177,9 @@ impl Turn<'_> {
         let ending =
             TurnEnd { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
         self.end_turn(&mut *conn, &ending, fate, (learnt, handed_on.as_ref())).await?;
+        if let Some(call_id) = self.opened.batch_call {
+            batches::remove(&mut *conn, call_id).await?;
+        }
         if !files.is_empty() {
             let written = (self.opened.begun.task_id, self.opened.begun.turn);
             task_files::record(&mut *conn, written, files, now).await?;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::{
     context::{AttachmentRules, results},
     domain::{
-        agents::{Agent, Catalogue, Node, Skill},
+        agents::{self, Agent, Catalogue, Node, Skill},
         amount::{Owner, Refusal},
         busy_models::BusyModel,
         campaigns::Campaign,
@@ -88,6 +88,8 @@ pub struct Assignment<'a> {
     pub results_entry: Uuid,
     /// Last place of the campaign's board when the task was read; 0 for an empty board.
     pub last_post: i64,
+    /// The moment until which the answer may take its time.
+    pub answer_by: Option<DateTime<Utc>>,
     /// The post that the task came from.
     pub asked_in: Option<Uuid>,
     /// The agent that wrote the post, if an agent did.
@@ -151,6 +153,11 @@ impl TaskRecord {
         self.wanted.is_asked_to_stop.then_some(&self.wanted.task)
     }
 
+    /// Returns the task, if the call of its last turn was sent as a batch.
+    pub fn batched_task(&self) -> Option<&Task> {
+        self.wanted.has_batch.then_some(&self.wanted.task)
+    }
+
     /// Returns the task, if its agent is paused.
     pub fn paused_task(&self) -> Option<&Task> {
         self.wanted.is_paused.then_some(&self.wanted.task)
@@ -203,11 +210,12 @@ pub async fn read(
 
 impl<'a> Assignment<'a> {
     /// Builds the assignment. Asks the provider for the model's window, if it is unknown. `refused`: entries of the agent's chain that
-    /// have refused the turn already.
+    /// have refused the turn already. `begun_on`: provider and model of a turn that has begun.
     pub async fn of(
         services: &'a Services,
         TaskRecord { wanted, predecessors, chain, attachments, prompt }: TaskRecord,
         refused: &[SkippedEntry],
+        begun_on: Option<(&str, &str)>,
         cancel: &CancellationToken,
     ) -> Result<Self, (Task, BeginRefusal)> {
         let TurnInput {
@@ -231,6 +239,7 @@ impl<'a> Assignment<'a> {
             asked_by,
             result_schema,
             correction,
+            answer_by,
             ..
         } = wanted;
         let catalogue = services.library.current();
@@ -253,7 +262,18 @@ impl<'a> Assignment<'a> {
         };
         let now = services.clock.now();
         let chain = Chain::of(services, &agent, chain, (&busy_models, refused), now);
-        let at = chain.as_ref().map_or(0, |chain| chain.choice.at);
+        let (chain, at) = match begun_on.map(|begun_on| place_in_chain(services, &agent, begun_on))
+        {
+            None => {
+                let at = chain.as_ref().map_or(0, |chain| chain.choice.at);
+                (chain, at)
+            }
+            Some(Some(at)) => (chain.map(|chain| chain.on_entry(at)), at),
+            Some(None) => {
+                let why = "the agent's file no longer names the model that the turn has begun on";
+                return Err((task, BeginRefusal::for_good(why)));
+            }
+        };
         let route = match Route::of_agent(services, &agent, at, cancel).await {
             Ok(route) => route,
             Err(why) => return Err((task, BeginRefusal::for_good(why))),
@@ -296,9 +316,25 @@ impl<'a> Assignment<'a> {
             attachment_rules,
             predecessors,
             last_post,
+            answer_by,
             asked_in: post_id,
             asked_by,
         })
+    }
+}
+
+/// Finds the entry of an agent's chain with this provider and model.
+fn place_in_chain(
+    services: &Services,
+    agent: &Agent,
+    (provider, model): (&str, &str),
+) -> Option<usize> {
+    let is_same = |(of, name): (agents::Provider, Option<String>)| {
+        of.as_str() == provider && name.as_deref() == Some(model)
+    };
+    match agent.chain.is_empty() {
+        true => is_same(services.route(agent)).then_some(0),
+        false => agent.chain.iter().position(|entry| is_same(services.entry_route(entry))),
     }
 }
 

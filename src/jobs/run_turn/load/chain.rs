@@ -76,6 +76,15 @@ impl Chain {
         Some(Self { rules: Rules { rest: rest(&services.agents) }, candidates, state, choice })
     }
 
+    /// Returns the chain of a turn that was begun on this entry.
+    pub fn on_entry(self, at: usize) -> Self {
+        if at == self.choice.at {
+            return self;
+        }
+        let choice = Choice { at, skipped: Vec::new(), is_last_resort: false };
+        Self { choice, ..self }
+    }
+
     /// Returns the entry of the turn.
     pub fn chosen(&self) -> &Candidate {
         &self.candidates[self.choice.at]

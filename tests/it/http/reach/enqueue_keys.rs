@@ -48,6 +48,7 @@ const TASK_FIELDS: &[&str] = &[
     "run_at",
     "session",
     "tags[]",
+    "within_secs",
 ];
 /// Other parts that name no task, by operation: campaigns, templates, waits, texts.
 const PARTS_WITHOUT_TASK: &[(&str, &[&str])] = &[

@@ -4,6 +4,7 @@
 //! these lists.
 
 mod answers;
+pub mod batches;
 pub mod dialects;
 mod document;
 mod faults;

@@ -13,7 +13,10 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::dialects::{Answer, Dialect};
+use super::{
+    batches::{BatchList, BatchReply},
+    dialects::{Answer, Dialect},
+};
 use crate::providers::{
     fake_ollama::http,
     summaries,
@@ -38,6 +41,7 @@ pub struct State {
     heads: Mutex<Vec<String>>,
     /// Requests that this server does not know.
     missing: Mutex<Vec<String>>,
+    pub batches: BatchList,
     pub transport: Transport,
 }
 
@@ -89,6 +93,7 @@ impl ScriptedServer {
             requests: Mutex::default(),
             heads: Mutex::default(),
             missing: Mutex::default(),
+            batches: BatchList::default(),
             transport: Transport::default(),
         });
         let server = tokio::spawn(serve(listener, Arc::clone(&state)));
@@ -161,6 +166,12 @@ async fn answer(mut socket: TcpStream, state: &State) -> std::io::Result<()> {
     state.requests.lock().unwrap().push(named.clone());
     if state.missing.lock().unwrap().contains(&named) {
         return http::send(&mut socket, 404, "", "not found").await;
+    }
+    if let Some(reply) = state.batches.answer(&named, &body) {
+        return match reply {
+            BatchReply::Json(status, answer) => http::send_json(&mut socket, status, &answer).await,
+            BatchReply::Lost => Ok(()),
+        };
     }
     if named != state.dialect.chat() {
         let (status, answer) = state.dialect.side(&named, &body);

@@ -1,5 +1,6 @@
 //! Turns of agents on an endpoint with the Messages API, on a scripted server with a prompt cache.
 
+mod batches;
 mod cache;
 mod cost;
 mod counting;

@@ -31,6 +31,8 @@ pub struct ModelCall {
     pub estimated_tokens: u64,
     pub usage: Usage,
     pub provider_message_id: Option<String>,
+    /// Our id of the call, if it was sent as a batch.
+    pub batch_call: Option<String>,
     pub first_byte: Option<Duration>,
     pub called_at: DateTime<Utc>,
     pub took: Duration,

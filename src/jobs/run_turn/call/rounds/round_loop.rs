@@ -37,18 +37,23 @@ use crate::{
     queue::Run,
 };
 
-/// Calls the model until it answers in words, or the turn is stopped.
+/// Calls the model until it answers in words, or the turn is stopped. `first` is the report of the first call, if it was made already.
 pub async fn ask(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
     opened: &mut OpenTurn,
     request: Request,
+    mut first: Option<CallReport>,
 ) -> Result<CallReport, Error> {
     let mut progress = Progress::new(run.pool(), services, opened.begun);
     if request.tools.is_empty() {
-        let called =
-            provider_call::call(run, services, assignment, request, &mut progress, None).await;
+        let called = match first {
+            Some(called) => called,
+            None => {
+                provider_call::call(run, services, assignment, request, &mut progress, None).await
+            }
+        };
         progress.end().await;
         return Ok(called);
     }
@@ -56,8 +61,12 @@ pub async fn ask(
     let mut request = request;
     loop {
         let is_last = request.tools.is_empty();
-        let called =
-            provider_call::call(run, services, assignment, request, &mut progress, None).await;
+        let called = match first.take() {
+            Some(called) => called,
+            None => {
+                provider_call::call(run, services, assignment, request, &mut progress, None).await
+            }
+        };
         let next = match &called.result {
             Ok(outcome) if outcome.stop == StopReason::ToolCalls && !is_last => {
                 steps.process_report(called, &mut progress).await

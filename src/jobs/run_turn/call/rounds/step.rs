@@ -104,8 +104,8 @@ impl<'a> Steps<'a> {
         progress: &mut Progress<'_>,
     ) -> Next {
         let CallReport { called_at, took, .. } = called;
-        let (outcome, sent) = match called.result {
-            Ok(outcome) => (outcome, called.sent),
+        let (outcome, sent, batch_call) = match called.result {
+            Ok(outcome) => (outcome, called.sent, called.batch_call),
             Err(_) => return Next::End(Box::new(called)),
         };
         self.learn(outcome.usage);
@@ -116,6 +116,7 @@ impl<'a> Steps<'a> {
             estimated_tokens: self.opened.estimated_tokens,
             usage: outcome.usage,
             provider_message_id: outcome.provider_message_id,
+            batch_call,
             first_byte: outcome.durations.first_byte,
             called_at,
             took,
@@ -153,6 +154,7 @@ impl<'a> Steps<'a> {
                 estimated_tokens: self.opened.estimated_tokens,
                 usage: error.usage.as_deref().copied().unwrap_or_default(),
                 provider_message_id: None,
+                batch_call: None,
                 first_byte: None,
                 called_at: called.called_at,
                 took: called.took,

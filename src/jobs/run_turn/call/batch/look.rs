@@ -1,0 +1,193 @@
+//! Asks the provider about the batch of an open turn.
+
+use chrono::TimeDelta;
+
+use super::{
+    send::{self, Sent},
+    wait::{self, LookRecord},
+};
+use crate::{
+    causes::causes,
+    domain::{
+        Amount,
+        batches::{self, Batch},
+        tasks::{self, Task},
+        turns,
+    },
+    jobs::{
+        Services,
+        run_turn::{begin::stored_turn::StoredTurn, error::Error},
+    },
+    providers::{
+        self, BatchAnswer, BatchSearch, BatchState, Batches, Class, FoundBatch, SendError,
+    },
+    queue::{End, Run},
+};
+
+/// The result of a look.
+pub enum Look {
+    /// The job waits, or has ended.
+    Ends(End),
+    Answered(Box<AnsweredBatch>),
+    /// There is no batch any more: the task begins a new turn.
+    GivenUp,
+}
+
+/// A batch with its answer, and the turn that waits for it.
+pub struct AnsweredBatch {
+    pub batch: Batch,
+    pub turn: StoredTurn,
+    pub answer: BatchAnswer,
+}
+
+/// Time after the end of the wait at which a problem with the batch ends the turn.
+const GIVES_UP_AFTER: TimeDelta = TimeDelta::days(1);
+
+/// Looks at the batch of a task.
+pub async fn look(run: &Run, services: &Services, task: &Task) -> Result<Look, Error> {
+    let Some(batch) = batches::of_task(run.pool(), task.id).await? else {
+        return Ok(Look::GivenUp);
+    };
+    let turn = turns::find(run.pool(), batch.session_id, batch.turn).await?;
+    let is_running = turn.is_some_and(|turn| turn.state == turns::State::Running);
+    let provider = services.providers.find(&batch.provider);
+    let api = provider.and_then(providers::Provider::batches);
+    let stored = batches::open_turn(run.pool(), batch.call_id).await?;
+    let stored = stored.as_deref().map(StoredTurn::read).transpose();
+    let (Some(api), Ok(Some(turn)), true) = (api, stored, is_running) else {
+        let reason = "its provider has no batch API any more, or a worker of another version has stored its turn";
+        tracing::warn!(task.id = %task.id, "gave up the batch of a turn: {reason}");
+        give_up(run, services, task, &batch).await?;
+        return Ok(Look::GivenUp);
+    };
+    let looked = Looking { run, services, api, turn: &turn }.at(batch).await?;
+    let (batch, record) = match looked {
+        Looked::Ended(batch, answer) => {
+            return Ok(Look::Answered(Box::new(AnsweredBatch { batch, turn, answer })));
+        }
+        Looked::Open(batch, record) => (batch, record),
+    };
+    let is_late = services.clock.now() - batch.answer_by > GIVES_UP_AFTER;
+    if let Some(problem) = record.problem.as_deref().filter(|_| is_late) {
+        let why = format!("the batch of the call has no answer: {problem}");
+        let error = providers::Error::new("batch.lost", Class::Retry { after: None }, why);
+        let answer = BatchAnswer::Failed(error);
+        return Ok(Look::Answered(Box::new(AnsweredBatch { batch, turn, answer })));
+    }
+    wait::put_off(run, services, task, &batch, record).await.map(Look::Ends)
+}
+
+/// Ends the turn of a batch that nobody waits for any more; a job cancels the batch.
+pub async fn give_up(
+    run: &Run,
+    services: &Services,
+    task: &Task,
+    batch: &Batch,
+) -> Result<(), Error> {
+    let now = services.clock.now();
+    let mut tx = run.pool().begin().await.map_err(Error::undone)?;
+    if turns::interrupt_lost(&mut tx, task.without_turn(), now).await? {
+        tasks::end(&mut tx, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
+    }
+    // Of a turn that a worker of an older version has ended.
+    batches::give_up(&mut tx, batch.session_id, batch.turn).await?;
+    tx.commit().await.map_err(Error::undone)
+}
+
+enum Looked {
+    Open(Batch, LookRecord),
+    Ended(Batch, BatchAnswer),
+}
+
+struct Looking<'a> {
+    run: &'a Run,
+    services: &'a Services,
+    api: &'a dyn Batches,
+    turn: &'a StoredTurn,
+}
+
+impl Looking<'_> {
+    async fn at(&self, batch: Batch) -> Result<Looked, Error> {
+        match batch.batch_id.clone() {
+            Some(id) => self.at_sent(batch, &id).await,
+            None => self.for_lost(batch).await,
+        }
+    }
+
+    async fn at_sent(&self, batch: Batch, id: &str) -> Result<Looked, Error> {
+        let Self { run, services, api, turn } = self;
+        let state = match api.look(id, run.cancel()).await {
+            Ok(state) => state,
+            Err(error) => return Ok(self.problem(batch, &error)),
+        };
+        let now = services.clock.now();
+        match state {
+            BatchState::InProgress if now >= batch.answer_by && batch.cancelled_at.is_none() => {
+                match api.cancel(id, run.cancel()).await {
+                    Ok(()) => {
+                        let record = LookRecord { cancelled_at: Some(now), problem: None };
+                        Ok(Looked::Open(batch, record))
+                    }
+                    Err(error) => Ok(self.problem(batch, &error)),
+                }
+            }
+            BatchState::InProgress | BatchState::Cancelling => {
+                Ok(Looked::Open(batch, LookRecord::default()))
+            }
+            BatchState::Ended => {
+                let request = turn.request();
+                match api.read_answer(id, batch.call_id, &request, run.cancel()).await {
+                    Ok(answer) => Ok(Looked::Ended(batch, answer)),
+                    Err(error) => Ok(self.problem(batch, &error)),
+                }
+            }
+            BatchState::Gone => {
+                let why = format!("the provider no longer has batch {id} or its answer");
+                let error = providers::Error::new("batch.gone", Class::Retry { after: None }, why);
+                Ok(Looked::Ended(batch, BatchAnswer::Failed(error)))
+            }
+        }
+    }
+
+    /// Looks for a batch whose sending was not confirmed, and sends it again if the provider does not have it.
+    async fn for_lost(&self, batch: Batch) -> Result<Looked, Error> {
+        let Self { run, services, api, turn } = self;
+        let known = batches::known_ids(run.pool(), &batch.provider).await?;
+        let search = BatchSearch { call_id: batch.call_id, sent_at: batch.sent_at, known: &known };
+        let found = match api.find(search, run.cancel()).await {
+            Ok(found) => found,
+            Err(error) => return Ok(self.problem(batch, &error)),
+        };
+        match found {
+            FoundBatch::Found(id) => {
+                batches::record_id(run.pool(), batch.call_id, &id).await?;
+                let batch = Batch { batch_id: Some(id.clone()), ..batch };
+                self.at_sent(batch, &id).await
+            }
+            FoundBatch::NotSent if services.clock.now() - batch.sent_at >= batches::UNLISTED => {
+                let request = turn.request();
+                let again = batch.clone();
+                match send::try_send(run, services, *api, &request, again).await? {
+                    Ok(Sent { batch, problem }) => {
+                        Ok(Looked::Open(batch, LookRecord { problem, ..LookRecord::default() }))
+                    }
+                    Err(
+                        SendError::NotSent(error)
+                        | SendError::Unknown(error)
+                        | SendError::Unsupported(error),
+                    ) => Ok(Looked::Ended(batch, BatchAnswer::Failed(error.before_call()))),
+                }
+            }
+            FoundBatch::NotSent | FoundBatch::Unsure => {
+                Ok(Looked::Open(batch, LookRecord::default()))
+            }
+        }
+    }
+
+    /// Waits on after a look that failed. A worker that shuts down has no problem with the batch.
+    fn problem(&self, batch: Batch, error: &providers::Error) -> Looked {
+        tracing::info!(code = error.code, error = causes(error), "cannot look at a batch");
+        let problem = (error.class != Class::Cancelled).then(|| error.to_string());
+        Looked::Open(batch, LookRecord { cancelled_at: None, problem })
+    }
+}
