@@ -8,6 +8,7 @@ import itertools
 import os
 import pathlib
 import platform
+import signal
 import sys
 import tempfile
 import textwrap
@@ -67,6 +68,8 @@ def main():
     parser.add_argument("--twice", action="store_true", help="measures everything a second time, and prints the tables again")
     parser.add_argument("--only", default="ABCD", help="the measures to run, such as AD")
     arguments = parser.parse_args()
+    # A termination ends the programs that run, as an interrupt does.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = pathlib.Path(os.environ["COMPARE_PEERS"])
     server = os.environ["COMPARE_POSTGRES"]
     dalsegno = Dalsegno(arguments.binary.resolve())
