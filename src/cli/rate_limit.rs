@@ -2,12 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{
-    Context, Exit, Failure,
-    output::format_table,
-    server::with_server,
-    words::time,
-};
+use super::{Context, Exit, Failure, output::format_table, server::with_server, words::time};
 use crate::{
     domain::{ids::short, rate_limits::UsedRateLimit},
     operations::ListRateLimits,
