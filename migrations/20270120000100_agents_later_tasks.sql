@@ -49,6 +49,12 @@ create function dalsegno.agent_statuses(of_campaign uuid, at timestamptz)
    order by agent, instance
 $body$;
 comment on function dalsegno.agent_statuses(uuid, timestamptz) is
-  'Each agent of a campaign that has a conversation or something to do, by instance. working: a job of it runs; limited: its credential '
-  'is paused, or its next task was put off because a limit is used up; waiting: it has tasks and none runs; error: its last task failed, in '
-  'a turn or before one could begin, and nothing is left to do; idle: none of these. An agent without a row is idle. later: its tasks whose time has not come, the next one at later_at.';
+$comment$The current state of each agent of a campaign that has a conversation or open tasks, by instance. Agents without a row are idle.
+
+of_campaign      the campaign
+at               the time at which pauses of credentials are compared, usually now()
+
+state is working (a job of the agent runs), limited (its credential is paused, or a rate limit has put off its next task), waiting (it has
+open tasks, and none runs), error (its last task has failed, and none is open) or idle. task_id is the running task, waiting the number of
+open tasks that do not run, until the time at which the next one may run again. later counts the tasks whose time has not come, and later_at is
+the time of the first of them.$comment$;

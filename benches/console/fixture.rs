@@ -7,6 +7,7 @@ use dalsegno::{
     config::Config,
     console, db,
     db::embedded::{self, EmbeddedServer},
+    domain::costs,
     http::{self, RouterState},
     jobs::Services,
     settings::{Environment, Flags},
@@ -136,6 +137,16 @@ async fn fill(options: &PgConnectOptions) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Adds up the ledger by day, as the scheduler does it.
+async fn add_up_ledger(pool: &PgPool, time_zone: &str) -> anyhow::Result<()> {
+    let is_done = "select up_to = (select coalesce(max(id), 0) from dalsegno.usage) from dalsegno.ledger_sums";
+    while !sqlx::query_scalar(is_done).fetch_one(pool).await? {
+        costs::add_up_days(pool, time_zone).await?;
+    }
+    pool.execute("analyze dalsegno.ledger_days").await?;
+    Ok(())
+}
+
 impl Fixture {
     pub async fn new(large: &LargeDatabase) -> anyhow::Result<Self> {
         let url = large.options.to_url_lossy().to_string();
@@ -151,6 +162,7 @@ impl Fixture {
         let shutdown = Shutdown::new();
         let opened = db::Database::open(&config.database, db::Use::Serve, &shutdown.soft).await?;
         db::migrate(&opened.pool).await?;
+        add_up_ledger(&opened.pool, &config.scheduler.time_zone).await?;
         let listener = TcpListener::bind(config.http.listen).await?;
         let address = listener.local_addr()?;
         // No Claude CLI is started: pages only read.

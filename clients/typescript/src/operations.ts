@@ -174,6 +174,7 @@ import type {
   TextHit,
   TurnDetail,
   TurnReruns,
+  UsedRateLimits,
   UserOfCampaign,
   VerifiedCall,
   WaitingJobs,
@@ -627,7 +628,7 @@ export abstract class Operations {
 
   /** Lists calls of the ledger with their costs: those behind a line of a cost report. */
   listCalls(
-    query: { agent?: string | undefined; campaign_id?: string | undefined; cursor?: number | string | undefined; limit?: number | undefined; model?: string | undefined; order?: 'newest' | 'costliest' | undefined; provider?: string | undefined; purpose?: 'turn' | 'summary' | 'facts' | 'rerun' | undefined; since?: string | undefined; until?: string | undefined; user?: string | undefined } = {},
+    query: { agent?: string | undefined; campaign_id?: string | undefined; cursor?: number | string | undefined; limit?: number | undefined; model?: string | undefined; order?: 'newest' | 'costliest' | undefined; provider?: string | undefined; purpose?: 'turn' | 'summary' | 'facts' | 'rerun' | undefined; since?: string | undefined; until?: string | undefined; user?: string | undefined; without_reruns?: boolean | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<CostCall>> {
     return this.call({ method: 'GET', path: '/v1/costs/calls', query, options });
@@ -798,6 +799,11 @@ export abstract class Operations {
   /** Lists the queues with their counters. */
   listQueues(options: CallOptions = {}): Promise<Queues> {
     return this.call({ method: 'GET', path: '/v1/queues', options });
+  }
+
+  /** Lists the rate limits that workers have used in the last hour, and the tasks that wait for them. */
+  listRateLimits(options: CallOptions = {}): Promise<UsedRateLimits> {
+    return this.call({ method: 'GET', path: '/v1/rate-limits', options });
   }
 
   /** Lists the reruns of a call of a turn, with the call as it was made in the turn. */

@@ -372,6 +372,10 @@ export type AgentState = 'idle' | 'working' | 'error' | 'waiting' | 'limited';
 export interface AgentStatus {
   agent: string;
   instance: string;
+  /** Number of tasks that are scheduled for later. */
+  later?: number;
+  /** The time of the first of them. */
+  later_at?: string | null;
   /** The open session of its conversation. */
   session_id?: string | null;
   state: AgentState;
@@ -4024,6 +4028,30 @@ export interface UsageTotal {
   output_tokens: number;
   provider: string;
   purpose: UsagePurpose;
+}
+
+/** A rate limit that workers use, and the tasks that wait for it. */
+export interface UsedRateLimit {
+  /** Per minute; of concurrent calls, at once. */
+  amount: number;
+  /** Neither used nor leased by a worker. Negative: a debt, which flows off before a further call begins. */
+  available: number;
+  /** The campaign, if it limits the calls of one. */
+  campaign_id?: string | null;
+  /** Its identity: provider, model, credential, campaign and measure, with `*` for all. */
+  key: string;
+  /** The amount that a limit counts. */
+  measure: 'requests' | 'input_tokens' | 'output_tokens' | 'concurrent_calls';
+  /** The calls that it limits, in words. */
+  subject: string;
+  /** The time from which the first of them has waited. */
+  waiting_since?: string | null;
+  waiting_tasks: number;
+}
+
+/** All limits, in one page: rules make a few, and one per campaign at most. */
+export interface UsedRateLimits {
+  items: UsedRateLimit[];
 }
 
 export type UserOfCampaign = CampaignUser | null;

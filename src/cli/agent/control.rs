@@ -233,10 +233,12 @@ fn format_statuses(standings: &[AgentOverview], catalogue: &Catalogue) -> String
             status.state.as_str().to_owned(),
             status.tool.clone().unwrap_or_else(|| "-".to_owned()),
             status.waiting.to_string(),
+            status.later.to_string(),
             pause_reasons(standing),
         ]
     };
-    format_table(&["AGENT", "STATE", "TOOL", "WAITING", "PAUSED"], standings.iter().map(row))
+    let head = ["AGENT", "STATE", "TOOL", "WAITING", "LATER", "PAUSED"];
+    format_table(&head, standings.iter().map(row))
 }
 
 fn format_pauses(pauses: &[Paused]) -> String {

@@ -1,6 +1,6 @@
 //! The reference of campaign files.
 
-use super::{cell, code};
+use super::cells::{cell, code};
 use crate::domain::campaign_files::{LEFT_OUT, tables};
 
 const HEAD: &str = "\

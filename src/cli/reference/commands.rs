@@ -5,7 +5,7 @@ use clap::{
     builder::{PossibleValue, StyledStr},
 };
 
-use super::{cell, code, sentences};
+use super::cells::{cell, code, sentences};
 
 const HEAD: &str = "\
 # Commands

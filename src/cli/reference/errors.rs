@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::Context as _;
 use serde_json::Value;
 
-use super::cell;
+use super::cells::cell;
 use crate::http;
 
 const HEAD: &str = "\

@@ -1,6 +1,6 @@
 //! The reference of events and webhook messages, from their catalogues.
 
-use super::{cell, code};
+use super::cells::{cell, code};
 use crate::domain::{
     feed::{EventKind, Field, FieldType, Kind},
     webhooks::MESSAGES,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::cell;
+use super::cells::cell;
 use crate::domain::files::FileFormat;
 
 pub(super) const AGENTS: &str = "\

@@ -6,9 +6,8 @@ use anyhow::Context as _;
 use serde_json::{Map, Value};
 
 use super::{
-    cell,
-    http_types::{anchor, field_rows, type_words},
-    sentences,
+    cells::{cell, sentences},
+    http_types::{field_rows, type_words},
 };
 use crate::{
     http,
@@ -144,7 +143,7 @@ impl Route<'_> {
 }
 
 fn type_section(name: &str, schema: &Value) -> String {
-    let mut text = format!("\n<a id=\"{}\"></a>\n\n### {name}\n", anchor(name));
+    let mut text = format!("\n### Type {name}\n");
     if let Some(description) = schema["description"].as_str() {
         text += &format!("\n{}\n", sentences(description));
     }

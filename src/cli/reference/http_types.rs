@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::sentences;
+use super::cells::sentences;
 
 const REFERENCE: &str = "#/components/schemas/";
 
-/// Returns the anchor of a type.
-pub(super) fn anchor(name: &str) -> String {
+/// Returns the anchor of the heading `Type NAME`.
+fn anchor(name: &str) -> String {
     format!("type-{}", name.to_lowercase())
 }
 

@@ -1,6 +1,6 @@
 //! The reference of limits, from the lists beside their constants.
 
-use super::{cell, settings};
+use super::{cells::cell, settings};
 use crate::{
     domain::{
         agent_pauses, agents, blackboard, bulk_actions, campaigns, evals, facts, flows, labels,

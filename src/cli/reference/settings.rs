@@ -1,6 +1,6 @@
 //! The reference of settings, from the documented defaults.
 
-use super::{cell, code};
+use super::cells::{cell, code};
 use crate::config::TEMPLATE;
 
 const HEAD: &str = "\

@@ -22,7 +22,7 @@ pub struct Budget {
     /// Effect of the limit on tasks: they wait until there is space, or fail.
     #[serde(default)]
     pub on_limit: OnLimit,
-    /// The budget that pays for reruns. It is no part of the amounts above.
+    /// The budget that pays for reruns. The amounts above leave it out.
     #[serde(default)]
     pub experiments: ExperimentBudget,
 }

@@ -10,6 +10,7 @@ use super::Question;
 use crate::domain::{
     StatementError,
     transaction::{begin, commit},
+    usage,
 };
 
 /// Ids of the ledger that one transaction adds up: some tenths of a second.
@@ -27,7 +28,7 @@ pub(super) struct WholeDays {
     pub(super) end: NaiveDate,
 }
 
-/// How far the ledger is added up.
+/// Progress of adding up the ledger.
 struct Progress {
     time_zone: String,
     up_to: i64,
@@ -119,10 +120,7 @@ async fn add_rows(conn: &mut PgConnection, after: i64, up_to: i64) -> Result<(),
 /// Notes the newest row. Its id is read before the transaction gets its number.
 async fn note_next(pool: &PgPool) -> Result<(), StatementError> {
     let mut transaction = begin(pool).await?;
-    let newest = sqlx::query_scalar!("select max(id) from dalsegno.usage")
-        .fetch_one(&mut *transaction)
-        .await
-        .map_err(StatementError::to("find the newest row of the ledger"))?;
+    let newest = usage::newest_id(&mut *transaction).await?;
     sqlx::query!(
         "update dalsegno.ledger_sums set next_up_to = $1, next_after = pg_current_xact_id() where next_up_to is null and up_to < $1",
         newest,

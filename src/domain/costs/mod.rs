@@ -100,7 +100,7 @@ pub struct Costs {
 /// The costs of one value, or of one pair of values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CostLine {
-    /// The value of the dimension. Null: the calls have none, such as the user of a campaign that works for nobody in particular.
+    /// The value of the dimension. Null: the calls have none, such as the user of a campaign without one.
     pub value: Option<String>,
     /// The value of the second dimension.
     pub second: Option<String>,

@@ -164,6 +164,14 @@ pub async fn record(
         .map_err(StatementError::to("append a call to the ledger"))
 }
 
+/// Returns the id of the newest row. `None`: the ledger is empty.
+pub async fn newest_id(executor: impl PgExecutor<'_>) -> Result<Option<i64>, StatementError> {
+    sqlx::query_scalar!("select max(id) from dalsegno.usage")
+        .fetch_one(executor)
+        .await
+        .map_err(StatementError::to("find the newest row of the ledger"))
+}
+
 /// Returns the cost of a campaign by agent, model and purpose.
 pub async fn totals(
     executor: impl PgExecutor<'_>,

@@ -696,6 +696,7 @@ class AsyncOperations:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         user: str | None = None,
+        without_reruns: bool | None = None,
     ) -> Page[models.CostCall]:
         """Lists calls of the ledger with their costs: those behind a line of a cost report.
 
@@ -703,8 +704,10 @@ class AsyncOperations:
         - `since`: Only calls at this moment or later.
         - `until`: Only earlier calls.
         - `user`: The user for whom the campaign works now; an empty text for campaigns without one.
+        - `without_reruns`: True: only calls that the budgets of campaigns, agents, users and days pay for. Reruns
+          have a budget of their own.
         """
-        answer: Page[models.CostCall] = await self._call(Request("GET", "/v1/costs/calls", query={"agent": agent, "campaign_id": campaign_id, "cursor": cursor, "limit": limit, "model": model, "order": order, "provider": provider, "purpose": purpose, "since": since, "until": until, "user": user}), Page[models.CostCall])
+        answer: Page[models.CostCall] = await self._call(Request("GET", "/v1/costs/calls", query={"agent": agent, "campaign_id": campaign_id, "cursor": cursor, "limit": limit, "model": model, "order": order, "provider": provider, "purpose": purpose, "since": since, "until": until, "user": user, "without_reruns": without_reruns}), Page[models.CostCall])
         return answer
 
     async def list_campaign_versions(
@@ -975,6 +978,11 @@ class AsyncOperations:
     async def list_queues(self) -> models.Queues:
         """Lists the queues with their counters."""
         answer: models.Queues = await self._call(Request("GET", "/v1/queues"), models.Queues)
+        return answer
+
+    async def list_rate_limits(self) -> models.UsedRateLimits:
+        """Lists the rate limits that workers have used in the last hour, and the tasks that wait for them."""
+        answer: models.UsedRateLimits = await self._call(Request("GET", "/v1/rate-limits"), models.UsedRateLimits)
         return answer
 
     async def list_reruns(

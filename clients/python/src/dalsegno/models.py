@@ -222,6 +222,10 @@ class AgentStatus:
 
     agent: str
     instance: str
+    later: int | None = None
+    """Number of tasks that are scheduled for later."""
+    later_at: datetime | None = None
+    """The time of the first of them."""
     session_id: str | None = None
     """The open session of its conversation."""
     state: enums.AgentState
@@ -2946,6 +2950,34 @@ class UsageTotal:
     output_tokens: int
     provider: str
     purpose: enums.UsagePurpose
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsedRateLimit:
+    """A rate limit that workers use, and the tasks that wait for it."""
+
+    amount: float
+    """Per minute; of concurrent calls, at once."""
+    available: float
+    """Neither used nor leased by a worker. Negative: a debt, which flows off before a further call begins."""
+    campaign_id: str | None = None
+    """The campaign, if it limits the calls of one."""
+    key: str
+    """Its identity: provider, model, credential, campaign and measure, with `*` for all."""
+    measure: Literal["requests", "input_tokens", "output_tokens", "concurrent_calls"]
+    """The amount that a limit counts."""
+    subject: str
+    """The calls that it limits, in words."""
+    waiting_since: datetime | None = None
+    """The time from which the first of them has waited."""
+    waiting_tasks: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class UsedRateLimits:
+    """All limits, in one page: rules make a few, and one per campaign at most."""
+
+    items: list[UsedRateLimit]
 
 
 @dataclass(frozen=True, kw_only=True)

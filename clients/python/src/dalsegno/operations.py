@@ -674,6 +674,7 @@ class Operations:
         since: datetime | str | None = None,
         until: datetime | str | None = None,
         user: str | None = None,
+        without_reruns: bool | None = None,
     ) -> Page[models.CostCall]:
         """Lists calls of the ledger with their costs: those behind a line of a cost report.
 
@@ -681,8 +682,10 @@ class Operations:
         - `since`: Only calls at this moment or later.
         - `until`: Only earlier calls.
         - `user`: The user for whom the campaign works now; an empty text for campaigns without one.
+        - `without_reruns`: True: only calls that the budgets of campaigns, agents, users and days pay for. Reruns
+          have a budget of their own.
         """
-        answer: Page[models.CostCall] = self._call(Request("GET", "/v1/costs/calls", query={"agent": agent, "campaign_id": campaign_id, "cursor": cursor, "limit": limit, "model": model, "order": order, "provider": provider, "purpose": purpose, "since": since, "until": until, "user": user}), Page[models.CostCall])
+        answer: Page[models.CostCall] = self._call(Request("GET", "/v1/costs/calls", query={"agent": agent, "campaign_id": campaign_id, "cursor": cursor, "limit": limit, "model": model, "order": order, "provider": provider, "purpose": purpose, "since": since, "until": until, "user": user, "without_reruns": without_reruns}), Page[models.CostCall])
         return answer
 
     def list_campaign_versions(
@@ -943,6 +946,11 @@ class Operations:
     def list_queues(self) -> models.Queues:
         """Lists the queues with their counters."""
         answer: models.Queues = self._call(Request("GET", "/v1/queues"), models.Queues)
+        return answer
+
+    def list_rate_limits(self) -> models.UsedRateLimits:
+        """Lists the rate limits that workers have used in the last hour, and the tasks that wait for them."""
+        answer: models.UsedRateLimits = self._call(Request("GET", "/v1/rate-limits"), models.UsedRateLimits)
         return answer
 
     def list_reruns(
