@@ -664,7 +664,7 @@ export interface BrokenTemplate {
 }
 
 export interface Budget {
-  /** The budget that pays for reruns. It is no part of the amounts above. */
+  /** The budget that pays for reruns. The amounts above leave it out. */
   experiments?: ExperimentBudget;
   limit: Limit;
   /** Effect of the limit on tasks: they wait until there is space, or fail. */
@@ -1333,10 +1333,7 @@ export type CostDimension = 'day' | 'campaign' | 'agent' | 'model' | 'provider' 
 export interface CostLine extends Costs {
   /** The value of the second dimension. */
   second?: string | null;
-  /**
-   * The value of the dimension. Null: the calls have none, such as the user of a campaign that works for nobody
-   * in particular.
-   */
+  /** The value of the dimension. Null: the calls have none, such as the user of a campaign without one. */
   value?: string | null;
 }
 

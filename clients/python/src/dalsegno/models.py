@@ -501,7 +501,7 @@ class BrokenTemplate:
 @dataclass(frozen=True, kw_only=True)
 class Budget:
     experiments: ExperimentBudget | None = None
-    """The budget that pays for reruns. It is no part of the amounts above."""
+    """The budget that pays for reruns. The amounts above leave it out."""
     limit: Limit
     on_limit: enums.OnLimit | None = None
     """Effect of the limit on tasks: they wait until there is space, or fail."""
@@ -1072,9 +1072,7 @@ class CostLine(Costs):
     second: str | None = None
     """The value of the second dimension."""
     value: str | None = None
-    """The value of the dimension. Null: the calls have none, such as the user of a campaign that works for
-    nobody in particular.
-    """
+    """The value of the dimension. Null: the calls have none, such as the user of a campaign without one."""
 
 
 @dataclass(frozen=True, kw_only=True)
