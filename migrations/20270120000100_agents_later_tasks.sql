@@ -10,7 +10,9 @@ create function dalsegno.agent_statuses(of_campaign uuid, at timestamptz)
     select t.agent, t.instance,
            (array_agg(t.id) filter (where j.state = 'running'))[1] as task_id,
            count(*) filter (where j.state is distinct from 'running' and j.wait_reason is distinct from 'later') as waiting,
-           max(j.run_at) filter (where j.wait_reason = 'snooze') as until,
+           -- A task whose message batch runs waits for its answer, not for a limit.
+           max(j.run_at) filter (where j.wait_reason = 'snooze'
+                                   and not exists (select from dalsegno.batches as b where b.task_id = t.id)) as until,
            count(*) filter (where j.wait_reason = 'later') as later,
            min(j.run_at) filter (where j.wait_reason = 'later') as later_at
       from dalsegno.tasks as t

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::{
     Context, Exit, Failure, block_on, default_file,
-    output::{Format, Output},
+    output::{Format, Output, escape_control},
     server::{Server, with_server_for},
     target::RemoteFlags,
     words::first_line,
@@ -28,6 +28,8 @@ pub(super) const VARIABLE: &str = "DALSEGNO_COMPLETE";
 
 /// Longest time that a person waits for a list after the tab key.
 const PATIENCE: Duration = Duration::from_millis(1_500);
+/// Options that choose another server, database or configuration.
+const ELSEWHERE: [&str; 5] = ["--remote", "--url", "--key-file", "--config", "--set"];
 const N_CANDIDATES: i64 = 100;
 const MAX_HELP_CHARS: usize = 60;
 
@@ -128,7 +130,18 @@ fn tasks() -> Vec<CompletionCandidate> {
 }
 
 fn candidate(value: &str, help: &str) -> CompletionCandidate {
-    CompletionCandidate::new(value).help(Some(first_line(help, MAX_HELP_CHARS).into()))
+    let help = escape_control(&first_line(help, MAX_HELP_CHARS));
+    CompletionCandidate::new(value).help(Some(help.into()))
+}
+
+/// Returns true if the line that is completed names a server or a configuration, whose things these candidates would not be.
+#[expect(clippy::disallowed_methods, reason = "the shell passes the line as arguments")]
+fn names_another_place() -> bool {
+    let is_named = |word: &str| {
+        let option = word.split('=').next().unwrap_or(word);
+        ELSEWHERE.contains(&option)
+    };
+    std::env::args().any(|word| is_named(&word))
 }
 
 /// Asks the server or a running database. Without an answer in time there are no candidates.
@@ -136,6 +149,9 @@ fn candidates(
     ask: &impl AsyncFn(&Server) -> Result<Vec<CompletionCandidate>, Failure>,
 ) -> Vec<CompletionCandidate> {
     let environment = Environment::capture();
+    if names_another_place() {
+        return Vec::new();
+    }
     let set = SETTINGS.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
     let flags = Flags { file: default_file(&environment), set };
     let remote = RemoteFlags::default();

@@ -162,7 +162,8 @@ impl Operation for ShowWebhookMessage {
     type Output = WebhookMessage;
 
     async fn run(self, call: &Call) -> Result<WebhookMessage, Refusal> {
-        let (state, body) = tasks::end_message(&call.pool, self.id).await?;
+        let mut transaction = call.begin_read().await?;
+        let (state, body) = tasks::end_message(&mut *transaction, self.id).await?;
         let kind = format!("task.{}", state.as_str());
         Ok(WebhookMessage { task_id: self.id, kind, body })
     }

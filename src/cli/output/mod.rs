@@ -238,7 +238,7 @@ fn failure_as_text(failure: &Failure, is_coloured: bool) -> String {
 }
 
 /// Replaces characters that control a terminal or change the order of a line.
-fn escape_control(text: &str) -> Cow<'_, str> {
+pub(in crate::cli) fn escape_control(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || is_bidi_control(c);
     match text.contains(obeyed) {
         true => Cow::Owned(text.replace(obeyed, "\u{fffd}")),

@@ -48,7 +48,7 @@ impl Screen {
         Self { is_terminal, every, shown: None }
     }
 
-    /// Shows what the command has printed since the last call. Fails if nobody reads the output.
+    /// Shows what the command has printed since the last call. Fails if the reader of the output has gone.
     pub(in crate::cli) fn show(&mut self) -> io::Result<()> {
         let kept = std::mem::take(&mut *KEPT.lock().unwrap_or_else(PoisonError::into_inner));
         if self.is_terminal {

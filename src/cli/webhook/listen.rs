@@ -34,8 +34,9 @@ use crate::{
 
 /// Time limit of a request, as deliveries have it by default.
 const TIMEOUT: Duration = Duration::from_secs(15);
-/// Events that may be the end of a task.
-const EVENTS: &str = "turn.done,task.failed,task.cancelled";
+/// Events that may be the end of a task. A task ends with its last turn, or outside of turns.
+const EVENTS: &str =
+    "turn.done,turn.failed,turn.interrupted,task.failed,task.cancelled,budget.refused";
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Listen {
@@ -124,8 +125,12 @@ async fn forward(
     let stream =
         FollowFeed { after: listen.after, campaign_id, kinds, session_id: None, agent: None };
     let mut follower = server.follow(stream).await?;
-    let (url, secret) = (&receiver.url, receiver.secret.expose());
-    context.output.print_note(&format!("sending to {url}; signing secret {secret}"));
+    let url = &receiver.url;
+    let secret = match &listen.secret {
+        Some(_) => "the given secret".to_owned(),
+        None => format!("the secret {}", receiver.secret.expose()),
+    };
+    context.output.print_note(&format!("sending to {url}, signed with {secret}"));
     let mut n_left = listen.limit.unwrap_or(u64::MAX);
     // The last message about each task: an event of an earlier turn may be read after the end.
     let mut sent_bodies = HashMap::new();
@@ -164,7 +169,7 @@ async fn ended_task(event: &Event, server: &Server) -> Result<Option<WebhookMess
 impl Receiver {
     fn new(listen: &Listen) -> Result<Self, Failure> {
         let url = listen.url.clone();
-        let client = outbound::client(Some(&url)).timeout(TIMEOUT).build();
+        let client = outbound::client(Some(&url)).timeout(TIMEOUT).no_proxy().build();
         let client = client.map_err(|error| Failure::failed(error.into()))?;
         let secret = listen.secret.clone().map_or_else(Secret::generate, Secret::from_text);
         let receiver = Self { client, url, secret };

@@ -87,7 +87,8 @@ pub(super) async fn whole_days(
 async fn lock(conn: &mut PgConnection) -> Result<Option<Progress>, StatementError> {
     sqlx::query_as!(
         Progress,
-        r#"select time_zone, up_to, next_up_to,
+        r#"select time_zone, up_to,
+                  case when next_after <= pg_snapshot_xmax(pg_current_snapshot()) then next_up_to end as next_up_to,
                   coalesce(next_after <= pg_snapshot_xmin(pg_current_snapshot()), false) as "is_settled!"
              from dalsegno.ledger_sums for update skip locked"#
     )
@@ -117,12 +118,14 @@ async fn add_rows(conn: &mut PgConnection, after: i64, up_to: i64) -> Result<(),
         .map_err(StatementError::to("add up the ledger by day"))
 }
 
-/// Notes the newest row. Its id is read before the transaction gets its number.
+/// Notes the newest row. Its id is read before the transaction gets its number. A number that this server has not reached was noted on another
+/// one, from which the database was restored.
 async fn note_next(pool: &PgPool) -> Result<(), StatementError> {
     let mut transaction = begin(pool).await?;
     let newest = usage::newest_id(&mut *transaction).await?;
     sqlx::query!(
-        "update dalsegno.ledger_sums set next_up_to = $1, next_after = pg_current_xact_id() where next_up_to is null and up_to < $1",
+        "update dalsegno.ledger_sums set next_up_to = $1, next_after = pg_current_xact_id()
+          where up_to < $1 and (next_up_to is null or next_after > pg_snapshot_xmax(pg_current_snapshot()))",
         newest,
     )
     .execute(&mut *transaction)

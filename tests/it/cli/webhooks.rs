@@ -84,12 +84,26 @@ async fn a_local_receiver_gets_the_signed_message_of_a_delivery() {
     let listen = ["webhook", "listen", &url, "--after", "0", "--limit", "1", "--secret", secret];
     let output = fixture.run(&listen).await;
     assert!(output.code == 0 && output.stdout.contains("answered 204"), "{output:?}");
-    assert!(output.stderr.contains(&format!("signing secret {secret}")), "{output:?}");
+    assert!(output.stderr.contains("signed with the given secret"), "{output:?}");
+    assert!(!output.stderr.contains(secret), "{output:?}");
     let received = receiver.has_received(1).await;
     assert!(received.len() == 1 && received[0].is_signed_with(secret), "{received:?}");
     let body = "select body from dalsegno.webhook_deliveries";
     let body: String = sqlx::query_scalar(body).fetch_one(&fixture.world.pool).await.unwrap();
     assert_eq!(received[0].body, body);
+
+    // The end of a last turn.
+    let failed = fixture.add("Part three.", &[]).await;
+    let end = "with ended as (
+                 update dalsegno.tasks set state = 'failed', error = 'refused', ended_at = now() where id = $1::uuid returning id, campaign_id)
+               insert into dalsegno.feed (created_at, campaign_id, task_id, kind, data)
+               select now(), campaign_id, id, 'turn.failed', '{\"turn\": 1, \"error\": \"refused\", \"again\": false, \"rejected\": false}' from ended";
+    let end = sqlx::query(end).bind(text(&failed["id"]));
+    end.execute(&fixture.world.pool).await.unwrap();
+    let kind = ["--kind", "task.failed"];
+    let output = fixture.run(&[&listen[..7], &kind].concat()).await;
+    assert!(output.code == 0 && output.stdout.contains("task.failed"), "{output:?}");
+    assert!(output.stderr.contains("signed with the secret whsec_"), "{output:?}");
 
     let done = ["--kind", "task.done", "--timeout", "1s"];
     let output = fixture.run(&[&listen[..5], &done].concat()).await;

@@ -57,18 +57,17 @@ async fn an_agent_whose_tasks_are_for_later_has_a_card() {
     let scenery = Scenery::new().await;
     let campaign = scenery.world.campaign.id;
     let path = format!("/campaigns/{campaign}");
-    let card = "next task tomorrow 12:00";
-    assert!(!scenery.page(&path).await.contains(card));
-    for day in ["2026-11-22", "2026-11-21"] {
+    assert!(!scenery.page(&path).await.contains("next task"));
+    for day in ["2099-11-22", "2099-11-21"] {
         let task = json!({ "agent": "planner", "instance": "late", "prompt": "Plan.", "run_at": format!("{day}T12:00:00Z") });
         scenery.send("POST", &format!("/v1/campaigns/{campaign}/tasks"), &task).await;
     }
     let page = scenery.page(&path).await;
-    let text = page.replace("</time>", "");
-    assert!(text.contains("tomorrow 12:00") && text.contains("0 waiting, 2 later"), "{page}");
+    assert!(page.contains("next task ") && page.contains(">21 Nov 2099 12:00<"), "{page}");
+    assert!(page.contains("0 waiting, 2 later"), "{page}");
     let statuses = scenery.get_json(&format!("/v1/campaigns/{campaign}/agents")).await;
     let all = statuses["items"].as_array().unwrap();
     let own = all.iter().find(|it| it["instance"] == "late").unwrap();
     assert_eq!((&own["state"], &own["later"]), (&json!("idle"), &json!(2)), "{own}");
-    assert_eq!(own["later_at"], "2026-11-21T12:00:00Z", "{own}");
+    assert_eq!(own["later_at"], "2099-11-21T12:00:00Z", "{own}");
 }
