@@ -68,6 +68,7 @@ impl Command {
             | Self::Board(_)
             | Self::Bulk(_)
             | Self::Cleanup(_)
+            | Self::RateLimit(_)
             | Self::Feed(_)
             | Self::Job(_)
             | Self::Key(_)

@@ -77,7 +77,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let body = html! {
         div.head { div { h1 { "Audit log" } div.meta { span { "Changes that people and programs asked for, each with its caller" } } } }
         (groups::access(HERE))
-        (form(&query))
+        (form(&page, &query))
         @if listing.items.is_empty() {
             @if query.is_filtered() { div.empty { "No line matches these filters. " a href=(HERE) { "Show all lines" } } }
             @else { (empty("The log has no line yet: it begins with the first change.", "dalsegno audit ls")) }
@@ -90,7 +90,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     Ok(page.respond(Content { title: "Audit log", path, body, watch: String::new() }).await?)
 }
 
-fn form(query: &PageQuery) -> Markup {
+fn form(page: &Page, query: &PageQuery) -> Markup {
     let is_other = !query.action.is_empty() && !NOUNS.contains(&query.action.as_str());
     html! {
         form.filters action=(HERE) role="search" {
@@ -101,8 +101,8 @@ fn form(query: &PageQuery) -> Markup {
             } }
             label { "Caller" input name="actor" value=(query.actor) placeholder="a name, a kind or a key" size="18"; }
             label { "Subject" input type="search" name="subject" value=(query.subject) placeholder="an id or a name" size="18"; }
-            label { "After" input type="datetime-local" name="after" value=(query.after); }
-            label { "Before" input type="datetime-local" name="before" value=(query.before); }
+            label { "After, in " (page.view.zone()) input type="datetime-local" name="after" value=(query.after); }
+            label { "Before, in " (page.view.zone()) input type="datetime-local" name="before" value=(query.before); }
             button.btn { "Filter" }
             @if query.is_filtered() { a."btn quiet" href=(HERE) { "Show all" } }
         }

@@ -112,7 +112,9 @@ impl TaskWait {
             ("ready", _) => of(Tone::Queued, "queued", "for a free slot"),
             ("blocked", Some("lane_hold")) => of(Tone::Held, "held", "with its conversation"),
             ("blocked", _) => of(Tone::Waiting, "waiting", "behind another task"),
-            (_, Some("condition")) => of(Tone::Waiting, "waiting", "for space in a budget"),
+            (_, Some("condition")) => {
+                of(Tone::Waiting, "waiting", "for space in a budget or a rate limit")
+            }
             (_, Some("signal")) => of(Tone::Waiting, "waiting", "for another task"),
             (_, Some("snooze")) => of(Tone::Waiting, "waiting", "for a limit or a busy provider"),
             (_, Some("retry")) => of(Tone::Waiting, "waiting", "for its next attempt"),
@@ -159,7 +161,7 @@ mod tests {
             format!("{word} {why}")
         };
         let budget = job("scheduled", Some("condition"), None);
-        assert_eq!(words(&budget), "waiting for space in a budget");
+        assert_eq!(words(&budget), "waiting for space in a budget or a rate limit");
         let pause = "agent `planner` is paused everywhere (1): client call";
         assert_eq!(words(&job("held", Some("person"), Some(pause))), "paused its agent");
         assert_eq!(words(&job("held", Some("person"), Some("legal"))), "held legal");

@@ -61,7 +61,7 @@ pub(super) struct DemoFlags {
 
 /// The end of a demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
+enum DemoEnd {
     /// Everything is removed.
     Removed,
     /// The database stays.
@@ -80,13 +80,13 @@ struct Demo<'a> {
 pub(super) async fn run(flags: DemoFlags, context: &Context) -> Result<Exit, Failure> {
     let user = context.load()?;
     let ending = match flags {
-        DemoFlags { open: true, .. } => Ending::Open,
-        DemoFlags { keep: true, .. } => Ending::Kept,
-        DemoFlags { .. } => Ending::Removed,
+        DemoFlags { open: true, .. } => DemoEnd::Open,
+        DemoFlags { keep: true, .. } => DemoEnd::Kept,
+        DemoFlags { .. } => DemoEnd::Removed,
     };
     let folder = match ending {
-        Ending::Removed => Folder::make(&context.environment)?,
-        Ending::Kept | Ending::Open => Folder::keep(&user.service.data_dir)?,
+        DemoEnd::Removed => Folder::make(&context.environment)?,
+        DemoEnd::Kept | DemoEnd::Open => Folder::keep(&user.service.data_dir)?,
     };
     let settings = Settings::in_folder(&folder, user, ending)?;
     let log = telemetry::Config {
@@ -126,9 +126,9 @@ impl Demo<'_> {
         let torn_down = stage.tear_down(shutdown).await;
         let Some(played) = played else {
             display.line(match ending {
-                Ending::Open => "stopped; the database stays for the next `dalsegno demo --open`",
-                Ending::Kept => "stopped; the database stays for the next `dalsegno demo --keep`",
-                Ending::Removed => "stopped; the database, the workers and the folder are removed",
+                DemoEnd::Open => "stopped; the database stays for the next `dalsegno demo --open`",
+                DemoEnd::Kept => "stopped; the database stays for the next `dalsegno demo --keep`",
+                DemoEnd::Removed => "stopped; the database, the workers and the folder are removed",
             });
             return Ok(Exit::Interrupted);
         };
@@ -152,8 +152,8 @@ impl Demo<'_> {
             "{n_workers} worker processes; a simulation answers, no model is called"
         ));
         let console = match stage.settings.ending {
-            Ending::Open => Some(stage.open_console(&self.telemetry, &self.shutdown).await?),
-            Ending::Kept | Ending::Removed => None,
+            DemoEnd::Open => Some(stage.open_console(&self.telemetry, &self.shutdown).await?),
+            DemoEnd::Kept | DemoEnd::Removed => None,
         };
         let script = DemoScript::begin(stage, display, &SystemClock).await?;
         let page = console.map(|address| format!("{address}/campaigns/{}", script.campaign_id()));

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 
-use super::{Ending, folder::Folder, script};
+use super::{DemoEnd, folder::Folder, script};
 use crate::{
     cli::Failure,
     config::Config,
@@ -47,7 +47,7 @@ pub(super) struct Settings {
     pub(super) flags: Vec<(String, String)>,
     /// Lease time of the default configuration.
     pub(super) usual_lease_secs: u32,
-    pub(super) ending: Ending,
+    pub(super) ending: DemoEnd,
 }
 
 impl Settings {
@@ -56,9 +56,9 @@ impl Settings {
     pub(super) fn in_folder(
         folder: &Folder,
         user: Config,
-        ending: Ending,
+        ending: DemoEnd,
     ) -> Result<Self, Failure> {
-        let (is_kept, is_open) = (folder.is_kept(), ending == Ending::Open);
+        let (is_kept, is_open) = (folder.is_kept(), ending == DemoEnd::Open);
         let folder = folder.path();
         let path = |name: &str| folder.join(name).display().to_string();
         let readable = READABLE.iter().filter(|_| is_open);

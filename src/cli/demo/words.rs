@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    Ending,
+    DemoEnd,
     report::{Agent, Expiry, Fold, PostView, Report, Rescue},
 };
 use crate::cli::output::format_table;
@@ -12,7 +12,7 @@ const LINE_MAX_CHARS: usize = 96;
 const POST_LINE_MAX_CHARS: usize = 76;
 
 /// Describes the report, and what stays in the folder of the demo.
-pub(super) fn report(report: &Report, ending: Ending, folder: &Path) -> String {
+pub(super) fn report(report: &Report, ending: DemoEnd, folder: &Path) -> String {
     let mut sections = vec![board(&report.board), agents(&report.agents), rescue(&report.kill)];
     sections.extend(report.compactions.iter().map(fold));
     sections.extend(report.expiry.as_ref().map(expiry));
@@ -136,7 +136,7 @@ fn checks(report: &Report) -> String {
     lines.collect()
 }
 
-fn end(report: &Report, ending: Ending, folder: &Path) -> String {
+fn end(report: &Report, ending: DemoEnd, folder: &Path) -> String {
     let verdict = match report.ok {
         true => format!("All checks passed, after {:.0} s.", report.took_secs),
         false => "NOT all checks passed: please report the lines above.".to_owned(),
@@ -144,19 +144,24 @@ fn end(report: &Report, ending: Ending, folder: &Path) -> String {
     let honest = paragraph(&format!(
         "{verdict} The texts were written by a simulation: no model was called and nothing was charged. {}",
         match ending {
-            Ending::Open => "Its workers answer further tasks until Ctrl-C.",
-            Ending::Kept => "The database stays.",
-            Ending::Removed => "The database, the workers and the folder of this demo are removed.",
+            DemoEnd::Open => "Its workers answer further tasks until Ctrl-C.",
+            DemoEnd::Kept => "The database stays.",
+            DemoEnd::Removed =>
+                "The database, the workers and the folder of this demo are removed.",
         }
     ));
     let look = match ending {
-        Ending::Kept => format!(
+        DemoEnd::Kept => format!(
             "\n  look  dalsegno --set database.url= --set service.data_dir={} task ls\n        other commands, and `dalsegno demo --open` with the console, \
              work on it, too\n",
             folder.display()
         ),
-        Ending::Open | Ending::Removed => String::new(),
+        DemoEnd::Open | DemoEnd::Removed => String::new(),
     };
+    // `serve` alone would begin another database, with the agents of the project.
+    if matches!(ending, DemoEnd::Kept) {
+        return format!("{honest}{look}");
+    }
     format!(
         "{honest}{look}\n  next  dalsegno serve            starts the service\n        dalsegno task add         gives an agent \
          something to do\n        dalsegno config template  says how to name a real model: agents.provider\n"

@@ -151,7 +151,7 @@ fn form(
             div.field { label for="node" { "Node" } select #node name="node" { option value="" { "the current one of the conversation" } @for node in nodes { option value=(node) selected[*node == draft.node] { (node) } } } }
             div.field { label for="session" { "Conversation" } select #session name="session" { option value="" { "as the agent's file says" } @for (word, mode) in MODES { option value=(word) selected[word == draft.session] { (meaning(mode)) } } } }
             div.field { label for="priority" { "Priority, 0 to 32767; 0 is the most urgent" } input #priority name="number:priority" type="number" min="0" max="32767" placeholder="100"; }
-            div.field { label for="run-at" { "Not before" } input #run-at type="datetime-local" name="time:run_at"; }
+            div.field { label for="run-at" { "Not before, in " (page.view.zone()) } input #run-at type="datetime-local" name="time:run_at"; }
             div.field { label for="task-limit" { "Budget of the task in " (page.view.currency()) } input #task-limit name="money:budget.micros" inputmode="decimal" pattern="[0-9]+([.,][0-9]{1,6})?" title="An amount such as 12.50" placeholder="none" autocomplete="off"; }
             div.field { label for="result-schema" { "Result schema: the JSON Schema that the answer has to match" } textarea #result-schema name="json:result_schema" rows="4" spellcheck="false" placeholder="as the agent's file says" { "\n" (draft.result_schema) } }
             div.field { label for="tags" { "Tags, with commas between them" } input #tags name="words:tags" maxlength="400" autocomplete="off"; }

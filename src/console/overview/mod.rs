@@ -127,9 +127,9 @@ fn strip(
                 (sparkline(&format!("Longest wait for a start, {}", range.words()), &waits(&overview.waits, range)))
             }
             div {
-                p.what { "Turns ended" span.faint { (range.words()) } }
+                p.what { "Runs ended" span.faint { (range.words()) } }
                 p.figure { (done + failed) " " small { (failed) " failed" } }
-                (sparkline(&format!("Turns ended, {}", range.words()), &ended(&overview.runs, range)))
+                (sparkline(&format!("Runs ended, {}", range.words()), &ended(&overview.runs, range)))
             }
             div {
                 p.what { "Cost today" span.faint { "since midnight" } }

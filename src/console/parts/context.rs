@@ -66,7 +66,7 @@ fn words_of(kind: &str) -> String {
 pub(in crate::console) fn part_name(part: &Part) -> Markup {
     html! {
         (words_of(&part.kind))
-        @if let Some(span) = part.span { " " (span.as_range()) }
+        @if let Some(span) = part.span { " " (span.as_range()) @if let Some(n) = span.count.filter(|n| *n <= span.to_seq - span.from_seq) { " (" (n) " of them)" } }
         @match part.id.as_deref().map(|id| (id, id.parse::<uuid::Uuid>())) {
             Some((_, Ok(given))) => { " " (super::id("", given)) }
             Some((id, Err(_))) if id.len() < 60 => { " " code.faint { bdi { (id) } } }

@@ -101,7 +101,7 @@ pub(in crate::console) async fn show(Query(query): Query<PageQuery>, page: Page)
     let body = html! {
         div.head { div { h1 { "Bulk actions" } div.meta { span { "One action on all tasks that match a filter, carried out by a worker" } } } }
         (tab_bar(&page, HERE, "").await?)
-        (form(&query, &names))
+        (form(&page, &query, &names))
         @if let Some(preview) = &preview { (preview) }
         @if listing.items.is_empty() {
             (section("Bulk actions", &html! { "0" }, &empty("No bulk action has been requested.", "dalsegno task retry --campaign CAMPAIGN --state failed --dry-run")))
@@ -148,7 +148,8 @@ pub(in crate::console) async fn run(
     Ok(go_on(&headers, HERE))
 }
 
-fn form(query: &PageQuery, names: &Names) -> Markup {
+fn form(page: &Page, query: &PageQuery, names: &Names) -> Markup {
+    let zone = page.view.zone();
     html! {
         form.filters action=(HERE) {
             label { "Action" select name="action" {
@@ -163,9 +164,9 @@ fn form(query: &PageQuery, names: &Names) -> Markup {
                 option value="" { "failed or cancelled" }
                 @for state in RETRIED { option value=(state.as_str()) selected[state.as_str() == query.state] { (state.as_str()) } }
             } }
-            label { "Failed or ended after" input type="datetime-local" name="ended_after" value=(query.ended_after); }
-            label { "Added after" input type="datetime-local" name="after" value=(query.after); }
-            label { "Added before" input type="datetime-local" name="before" value=(query.before); }
+            label { "Failed or ended after, in " (zone) input type="datetime-local" name="ended_after" value=(query.ended_after); }
+            label { "Added after, in " (zone) input type="datetime-local" name="after" value=(query.after); }
+            label { "Added before, in " (zone) input type="datetime-local" name="before" value=(query.before); }
             button.btn { "Preview" }
         }
     }

@@ -175,7 +175,7 @@ fn why(page: &Page, listed: &ListedJob) -> Markup {
             ("ready", _) => { "ready " (page.view.time(job.run_at)) },
             (_, Some("signal")) => "for another task, or its flow",
             (_, Some("snooze")) => { "a limit or a busy provider" @if let Some(at) = due { ", until " (page.view.time(at)) } },
-            (_, Some("condition")) => "for space in a budget",
+            (_, Some("condition")) => "for space in a budget or a rate limit",
             (_, Some("retry")) => { "after an error" @if let Some(at) = due { ", again " (page.view.time(at)) } },
             (_, Some("crash")) => { "its worker was lost" @if let Some(at) = due { ", again " (page.view.time(at)) } },
             _ => { @if let Some(at) = due { "until " (page.view.time(at)) } },

@@ -6,7 +6,7 @@ use crate::{
     console::{
         names::Names,
         page::Page,
-        parts::{coded, section, wide},
+        parts::{coded, section},
     },
     domain::rate_limits::UsedRateLimit,
     operations::{ListRateLimits, Refusal},
@@ -23,7 +23,7 @@ pub(super) async fn show(page: &Page, names: &Names) -> Result<Markup, Refusal> 
         html! {
             tr {
                 td.text { (coded(&limit.subject)) @if let Some(campaign) = limit.campaign_id { ": " (names.campaign(campaign)) } }
-                td.num { (limit.amount_words()) }
+                td.text { (limit.amount_words()) }
                 td.num { (format!("{:.0}", limit.available)) }
                 td.num { @match limit.waiting_since {
                     Some(since) => { a href="/work/jobs?waits_for=condition" { (limit.waiting_tasks) } div."tiny faint" { "since " (page.view.time(since)) } },
@@ -34,9 +34,9 @@ pub(super) async fn show(page: &Page, names: &Names) -> Result<Markup, Refusal> 
     };
     let table = html! {
         table.sums {
-            thead { tr { th { "Calls of" } th.num { "Limit" } th.num { "Left" } th.num { "Tasks wait" } } }
+            thead { tr { th { "Calls of" } th { "Limit" } th.num { "Left" } th.num { "Tasks wait" } } }
             tbody { @for limit in &items { (row(limit)) } }
         }
     };
-    Ok(section("Rate limits", &html! { "used in the last hour" }, &wide("Rate limits", &table)))
+    Ok(section("Rate limits", &html! { "used in the last hour" }, &table))
 }

@@ -60,7 +60,7 @@ pub(super) fn words(reason: WaitReason) -> &'static str {
         WaitReason::Later => "Its time",
         WaitReason::Retry => "Its next attempt, after an error",
         WaitReason::Snooze => "A limit or a busy provider",
-        WaitReason::Condition => "Space in a budget",
+        WaitReason::Condition => "Space in a budget or a rate limit",
         WaitReason::Crash => "Its next attempt, after its worker was lost",
         WaitReason::Signal => "Another task, or its flow",
         WaitReason::Person => "Its release by a person",
