@@ -13,7 +13,7 @@ use crate::{
 const AGAIN_AFTER: Duration = Duration::from_secs(600);
 
 pub(super) async fn run(job: CancelBatch, run: Run, services: Arc<Services>) -> HandlerResult {
-    let CancelBatch { provider, call_id, batch_id, sent_at } = job;
+    let CancelBatch { provider, call_id, batch_id, sent_at, last_sent_at } = job;
     let Some(api) = services.providers.find(&provider).and_then(Provider::batches) else {
         tracing::warn!(batch.call = %call_id, provider, "cannot cancel a batch: the provider is no longer configured");
         return Ok(End::Done);
@@ -26,7 +26,7 @@ pub(super) async fn run(job: CancelBatch, run: Run, services: Arc<Services>) -> 
             match api.find(search, run.cancel()).await.map_err(JobError::retry)? {
                 // It tells its call, so it has ended.
                 FoundBatch::Found(_) => return Ok(End::Done),
-                FoundBatch::NotSent if services.clock.now() - sent_at >= batches::UNLISTED => {
+                FoundBatch::NotSent if services.clock.now() - last_sent_at >= batches::UNLISTED => {
                     return Ok(End::Done);
                 }
                 FoundBatch::NotSent | FoundBatch::Unsure => {

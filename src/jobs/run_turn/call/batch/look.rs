@@ -164,10 +164,12 @@ impl Looking<'_> {
                 let batch = Batch { batch_id: Some(id.clone()), ..batch };
                 self.at_sent(batch, &id).await
             }
-            FoundBatch::NotSent if services.clock.now() - batch.sent_at >= batches::UNLISTED => {
+            FoundBatch::NotSent
+                if services.clock.now() - batch.last_sent_at >= batches::UNLISTED =>
+            {
                 let request = turn.request();
                 let again = batch.clone();
-                match send::try_send(run, services, *api, &request, again).await? {
+                match send::send_again(run, services, *api, &request, again).await? {
                     Ok(Sent { batch, problem }) => {
                         Ok(Looked::Open(batch, LookRecord { problem, ..LookRecord::default() }))
                     }

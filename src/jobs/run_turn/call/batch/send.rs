@@ -1,6 +1,7 @@
 //! Sends the call of a turn as a batch, and puts its job off.
 
 use chrono::TimeDelta;
+use sqlx::{Postgres, Transaction};
 
 use super::wait::{self, LookRecord};
 use crate::{
@@ -77,6 +78,7 @@ pub async fn send(
         model: new.model.to_owned(),
         batch_id: None,
         sent_at: now,
+        last_sent_at: now,
         answer_by,
         cancelled_at: None,
         n_looks: 0,
@@ -111,8 +113,33 @@ pub struct Sent {
     pub problem: Option<String>,
 }
 
+/// Sends a batch again that the provider does not have. A run that has lost its lease sends nothing.
+pub async fn send_again(
+    run: &Run,
+    services: &Services,
+    api: &dyn Batches,
+    request: &Request,
+    batch: Batch,
+) -> Result<Result<Sent, SendError>, Error> {
+    let now = services.clock.now();
+    let mut tx = begin_held(run, &batch).await?;
+    // The list of the provider may lack this sending, too.
+    batches::record_sending(&mut *tx, batch.call_id, now).await?;
+    tx.commit().await.map_err(Error::undone)?;
+    try_send(run, services, api, request, Batch { last_sent_at: now, ..batch }).await
+}
+
+/// Begins a transaction that holds the turn of a batch for this run. Fails if a later run has it, or it has ended.
+async fn begin_held(run: &Run, batch: &Batch) -> Result<Transaction<'static, Postgres>, Error> {
+    let mut tx = run.pool().begin().await.map_err(Error::undone)?;
+    if !turns::take_over(&mut tx, batch.session_id, batch.turn, run.lease()).await? {
+        return Err(Error::Overtaken);
+    }
+    Ok(tx)
+}
+
 /// Sends the request of a stored batch, and stores the provider's id. The inner error: it was surely not sent.
-pub async fn try_send(
+async fn try_send(
     run: &Run,
     services: &Services,
     api: &dyn Batches,
