@@ -96,7 +96,8 @@ pub struct BatchSearch<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundBatch {
     Found(String),
-    /// A batch that has not ended may be the one. Batches tell their calls when they have ended.
+    /// A batch that has not ended may be the one, or the list is too long to be read to its end. Batches tell their calls when they have
+    /// ended.
     Unsure,
     NotSent,
 }

@@ -241,6 +241,7 @@ impl Anthropic {
         let deadline = CallDeadline::starting_now(TIMEOUT, cancel);
         let (since, call_id) = (sent_at - CLOCK_DIFFERENCE, call_id.to_string());
         let (mut after, mut is_unsure) = (None::<String>, false);
+        let mut is_complete = false;
         for _ in 0..MAX_PAGES {
             let after_id = after.iter().map(|id| format!("&after_id={id}")).collect::<String>();
             let page: Page =
@@ -264,10 +265,12 @@ impl Anthropic {
                 }
             }
             if is_last || !page.has_more {
+                is_complete = true;
                 break;
             }
         }
-        Ok(if is_unsure { FoundBatch::Unsure } else { FoundBatch::NotSent })
+        // Further pages may have it.
+        Ok(if is_unsure || !is_complete { FoundBatch::Unsure } else { FoundBatch::NotSent })
     }
 }
 
