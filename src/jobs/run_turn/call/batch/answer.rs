@@ -29,7 +29,8 @@ pub async fn take_over(
     assignment: &Assignment<'_>,
     AnsweredBatch { batch, turn, answer }: AnsweredBatch,
 ) -> Result<(OpenTurn, Request, CallReport), Error> {
-    let result = result_of(&batch, answer);
+    let is_late = services.clock.now() >= batch.answer_by;
+    let result = result_of(&batch, answer, is_late);
     let runs_tools = result.as_ref().is_ok_and(|outcome| outcome.stop == StopReason::ToolCalls);
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     if !turns::take_over(&mut tx, batch.session_id, batch.turn, run.lease()).await? {
@@ -67,7 +68,11 @@ pub async fn take_over(
 }
 
 /// Returns the result of the call. Requests that were cancelled or have expired are not billed.
-fn result_of(batch: &Batch, answer: BatchAnswer) -> Result<Outcome, providers::Error> {
+fn result_of(
+    batch: &Batch,
+    answer: BatchAnswer,
+    is_late: bool,
+) -> Result<Outcome, providers::Error> {
     let id = batch.batch_id.as_deref().unwrap_or("(unknown)");
     let again = Class::Retry { after: None };
     match answer {
@@ -77,7 +82,8 @@ fn result_of(batch: &Batch, answer: BatchAnswer) -> Result<Outcome, providers::E
             let why = format!("batch {id} expired before the provider answered it");
             Err(providers::Error::new("batch.expired", again, why).before_call())
         }
-        BatchAnswer::Cancelled if batch.cancelled_at.is_some() => {
+        // A worker that has cancelled the batch may have died before it recorded that.
+        BatchAnswer::Cancelled if batch.cancelled_at.is_some() || is_late => {
             let why = format!(
                 "batch {id} had no answer in the time that the task gives, so the next call is an ordinary one"
             );
