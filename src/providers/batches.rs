@@ -88,7 +88,10 @@ pub enum BatchAnswer {
 #[derive(Debug, Clone, Copy)]
 pub struct BatchSearch<'a> {
     pub call_id: Uuid,
+    /// The time before the first sending.
     pub sent_at: DateTime<Utc>,
+    /// The latest time at which the provider may have received it.
+    pub until: DateTime<Utc>,
     /// Batches of other calls.
     pub known: &'a [String],
 }

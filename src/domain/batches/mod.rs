@@ -129,7 +129,7 @@ pub async fn record_sending(
     call_id: Uuid,
     now: DateTime<Utc>,
 ) -> Result<(), StatementError> {
-    sqlx::query!("update dalsegno.batches set last_sent_at = $2 where call_id = $1", call_id, now,)
+    sqlx::query!("update dalsegno.batches set last_sent_at = $2 where call_id = $1", call_id, now)
         .execute(executor)
         .await
         .map(drop)

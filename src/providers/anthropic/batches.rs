@@ -1,7 +1,7 @@
 //! The batches of the Messages API.
 //!
 //! The API has no idempotency keys, and its list tells neither the ids of calls nor anything else of ours. The id of a call is in the
-//! results of its batch, so a lost batch is found among those of one request that were created since, when it has ended.
+//! results of its batch, so a lost batch is found among those of one request that were created at the time of its sending, when it has ended.
 
 use std::time::Duration;
 
@@ -235,11 +235,12 @@ impl Anthropic {
 
     async fn find_batch(
         &self,
-        BatchSearch { call_id, sent_at, known }: BatchSearch<'_>,
+        BatchSearch { call_id, sent_at, until, known }: BatchSearch<'_>,
         cancel: &CancellationToken,
     ) -> Result<FoundBatch, Error> {
         let deadline = CallDeadline::starting_now(TIMEOUT, cancel);
-        let (since, call_id) = (sent_at - CLOCK_DIFFERENCE, call_id.to_string());
+        let (since, until) = (sent_at - CLOCK_DIFFERENCE, until + CLOCK_DIFFERENCE);
+        let call_id = call_id.to_string();
         let (mut after, mut is_unsure) = (None::<String>, false);
         let mut is_complete = false;
         for _ in 0..MAX_PAGES {
@@ -251,7 +252,8 @@ impl Anthropic {
             after = page.data.last().map(|batch| batch.id.clone());
             let candidates = page.data.into_iter().filter(|batch| {
                 let is_alone = batch.request_counts.total() == 1;
-                is_alone && batch.created_at >= since && !known.contains(&batch.id)
+                let is_of_the_time = batch.created_at >= since && batch.created_at <= until;
+                is_alone && is_of_the_time && !known.contains(&batch.id)
             });
             for batch in candidates {
                 match batch.state() {

@@ -12,7 +12,10 @@ use crate::{
     jobs::{
         Services,
         run_turn::{
-            begin::{open_turn::OpenTurn, permit},
+            begin::{
+                open_turn::{BatchCall, OpenTurn},
+                permit,
+            },
             call::{report::CallReport, rounds::record::Rounds},
             error::Error,
             load::assignment::Assignment,
@@ -27,7 +30,7 @@ pub async fn take_over(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-    AnsweredBatch { batch, turn, answer }: AnsweredBatch,
+    AnsweredBatch { batch, turn, answer, is_given_up }: AnsweredBatch,
 ) -> Result<(OpenTurn, Request, CallReport), Error> {
     let is_late = services.clock.now() >= batch.answer_by;
     let result = result_of(&batch, answer, is_late);
@@ -44,7 +47,7 @@ pub async fn take_over(
     tx.commit().await.map_err(Error::undone)?;
     let request = turn.request();
     let mut opened = turn.into_open(run.lease());
-    opened.batch_call = (!runs_tools).then_some(batch.call_id);
+    opened.batch_call = (!runs_tools).then_some(BatchCall { id: batch.call_id, is_given_up });
     if runs_tools {
         // A turn that has begun does not wait for rate limits. Later turns do.
         let admitted = permit::admit(services, assignment, None, opened.estimated_tokens);

@@ -38,9 +38,11 @@ pub struct AnsweredBatch {
     pub batch: Batch,
     pub turn: StoredTurn,
     pub answer: BatchAnswer,
+    /// True if the provider may still have the batch.
+    pub is_given_up: bool,
 }
 
-/// Time after the end of the wait at which a problem with the batch ends the turn.
+/// Time after the end of the wait at which the turn ends, if the provider has not ended the batch by then or cannot be asked.
 const GIVES_UP_AFTER: TimeDelta = TimeDelta::days(1);
 
 /// Looks at the batch of a task.
@@ -63,16 +65,22 @@ pub async fn look(run: &Run, services: &Services, task: &Task) -> Result<Look, E
     let looked = Looking { run, services, api, turn: &turn }.at(batch).await?;
     let (batch, record) = match looked {
         Looked::Ended(batch, answer) => {
-            return Ok(Look::Answered(Box::new(AnsweredBatch { batch, turn, answer })));
+            let is_given_up = batch.batch_id.is_none();
+            let answered = AnsweredBatch { batch, turn, answer, is_given_up };
+            return Ok(Look::Answered(Box::new(answered)));
         }
         Looked::Open(batch, record) => (batch, record),
     };
     let is_late = services.clock.now() - batch.answer_by > GIVES_UP_AFTER;
-    if let Some(problem) = record.problem.as_deref().filter(|_| is_late) {
+    // A batch that was cancelled with this look may end by the next one.
+    if is_late && record.cancelled_at.is_none() && !run.cancel().is_cancelled() {
+        let problem = record.problem.as_deref();
+        let problem = problem.unwrap_or("the provider has not ended it in time");
         let why = format!("the batch of the call has no answer: {problem}");
         let error = providers::Error::new("batch.lost", Class::Retry { after: None }, why);
         let answer = BatchAnswer::Failed(error);
-        return Ok(Look::Answered(Box::new(AnsweredBatch { batch, turn, answer })));
+        let answered = AnsweredBatch { batch, turn, answer, is_given_up: true };
+        return Ok(Look::Answered(Box::new(answered)));
     }
     wait::put_off(run, services, task, &batch, record).await.map(Look::Ends)
 }
@@ -149,13 +157,28 @@ impl Looking<'_> {
         }
     }
 
-    /// Looks for a batch whose sending was not confirmed, and sends it again if the provider does not have it.
+    /// Looks for a batch whose sending was not confirmed, and sends it again if the provider does not have it. If it is not found in the time
+    /// that the task gives, the wait ends, and an ordinary call follows.
     async fn for_lost(&self, batch: Batch) -> Result<Looked, Error> {
         let Self { run, services, api, turn } = self;
         let known = batches::known_ids(run.pool(), &batch.provider).await?;
-        let search = BatchSearch { call_id: batch.call_id, sent_at: batch.sent_at, known: &known };
+        let search = BatchSearch {
+            call_id: batch.call_id,
+            sent_at: batch.sent_at,
+            until: batch.last_sent_at + batches::UNLISTED,
+            known: &known,
+        };
+        let is_late = services.clock.now() >= batch.answer_by;
         let found = match api.find(search, run.cancel()).await {
             Ok(found) => found,
+            Err(error) if is_late && error.class != Class::Cancelled => {
+                tracing::info!(
+                    code = error.code,
+                    error = causes(&error),
+                    "cannot look for a batch"
+                );
+                FoundBatch::Unsure
+            }
             Err(error) => return Ok(self.problem(batch, &error)),
         };
         match found {
@@ -163,6 +186,9 @@ impl Looking<'_> {
                 batches::record_id(run.pool(), batch.call_id, &id).await?;
                 let batch = Batch { batch_id: Some(id.clone()), ..batch };
                 self.at_sent(batch, &id).await
+            }
+            FoundBatch::NotSent | FoundBatch::Unsure if is_late => {
+                Ok(Looked::Ended(batch, BatchAnswer::Cancelled))
             }
             FoundBatch::NotSent
                 if services.clock.now() - batch.last_sent_at >= batches::UNLISTED =>

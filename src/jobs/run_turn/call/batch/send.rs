@@ -12,8 +12,11 @@ use crate::{
     jobs::{
         Services,
         run_turn::{
-            begin::open_turn::OpenTurn, call::report::CallReport, crash_points::CrashPoint,
-            error::Error, load::assignment::Assignment,
+            begin::open_turn::{BatchCall, OpenTurn},
+            call::report::CallReport,
+            crash_points::CrashPoint,
+            error::Error,
+            load::assignment::Assignment,
         },
     },
     providers::{Batches, Request, SendError},
@@ -83,7 +86,7 @@ pub async fn send(
         cancelled_at: None,
         n_looks: 0,
     };
-    opened.batch_call = Some(batch.call_id);
+    opened.batch_call = Some(BatchCall { id: batch.call_id, is_given_up: false });
     services.crash_points.pass(CrashPoint::BeforeBatch).map_err(Error::undone)?;
     match try_send(run, services, api, request, batch).await? {
         Ok(Sent { batch, problem }) => {
