@@ -1,7 +1,8 @@
 //! The batches of the Messages API.
 //!
 //! The API has no idempotency keys, and its list tells neither the ids of calls nor anything else of ours. The id of a call is in the
-//! results of its batch, so a lost batch is found among those of one request that were created at the time of its sending, when it has ended.
+//! results of its batch. So a lost batch is found, when it has ended, among those of one request that were created at the time of its
+//! sending.
 
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! Asks the provider about the batch of an open turn.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 
 use super::{
@@ -21,7 +23,7 @@ use crate::{
     providers::{
         self, BatchAnswer, BatchSearch, BatchState, Batches, Class, FoundBatch, SendError,
     },
-    queue::{End, Run},
+    queue::{End, HoldUntil, Run},
 };
 
 /// The result of a look.
@@ -29,8 +31,6 @@ pub enum Look {
     /// The job waits, or has ended.
     Ends(End),
     Answered(Box<AnsweredBatch>),
-    /// There is no batch any more: the task begins a new turn.
-    GivenUp,
 }
 
 /// A batch with its answer, and the turn that waits for it.
@@ -42,13 +42,17 @@ pub struct AnsweredBatch {
     pub is_given_up: bool,
 }
 
+/// Reason of the job's next run.
+const GIVEN_UP: &str = "its batch was given up, and another turn begins";
 /// Time after the end of the wait at which the turn ends, if the provider has not ended the batch by then or cannot be asked.
 const GIVES_UP_AFTER: TimeDelta = TimeDelta::days(1);
 
 /// Looks at the batch of a task.
 pub async fn look(run: &Run, services: &Services, task: &Task) -> Result<Look, Error> {
     let Some(batch) = batches::of_task(run.pool(), task.id).await? else {
-        return Ok(Look::GivenUp);
+        let tx = run.pool().begin().await.map_err(Error::undone)?;
+        let until = HoldUntil::After(Duration::ZERO);
+        return Ok(Look::Ends(run.commit_snooze(tx, until, GIVEN_UP).await?));
     };
     let turn = turns::find(run.pool(), batch.session_id, batch.turn).await?;
     let is_running = turn.is_some_and(|turn| turn.state == turns::State::Running);
@@ -59,8 +63,7 @@ pub async fn look(run: &Run, services: &Services, task: &Task) -> Result<Look, E
     let (Some(api), Ok(Some(turn)), true) = (api, stored, is_running) else {
         let reason = "its provider has no batch API any more, or a worker of another version has stored its turn";
         tracing::warn!(task.id = %task.id, "gave up the batch of a turn: {reason}");
-        give_up(run, services, task, &batch).await?;
-        return Ok(Look::GivenUp);
+        return give_up(run, services, task, &batch).await.map(Look::Ends);
     };
     let looked = Looking { run, services, api, turn: &turn }.at(batch).await?;
     let (batch, record) = match looked {
@@ -85,13 +88,13 @@ pub async fn look(run: &Run, services: &Services, task: &Task) -> Result<Look, E
     wait::put_off(run, services, task, &batch, record).await.map(Look::Ends)
 }
 
-/// Ends the turn of a batch that nobody waits for any more; a job cancels the batch.
+/// Ends the run and the turn of a batch whose answer the turn cannot use. A job cancels the batch, and the next run begins another turn.
 pub async fn give_up(
     run: &Run,
     services: &Services,
     task: &Task,
     batch: &Batch,
-) -> Result<(), Error> {
+) -> Result<End, Error> {
     let now = services.clock.now();
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     if turns::interrupt_lost(&mut tx, task.without_turn(), now).await? {
@@ -99,7 +102,7 @@ pub async fn give_up(
     }
     // Of a turn that a worker of an older version has ended.
     batches::give_up(&mut tx, batch.session_id, batch.turn).await?;
-    tx.commit().await.map_err(Error::undone)
+    Ok(run.commit_snooze(tx, HoldUntil::After(Duration::ZERO), GIVEN_UP).await?)
 }
 
 enum Looked {
@@ -157,8 +160,8 @@ impl Looking<'_> {
         }
     }
 
-    /// Looks for a batch whose sending was not confirmed, and sends it again if the provider does not have it. If it is not found in the time
-    /// that the task gives, the wait ends, and an ordinary call follows.
+    /// Looks for a batch whose sending was not confirmed, and sends it again if the provider does not have it. If it is not found in the
+    /// time that the task gives, the wait ends, and an ordinary call follows.
     async fn for_lost(&self, batch: Batch) -> Result<Looked, Error> {
         let Self { run, services, api, turn } = self;
         let known = batches::known_ids(run.pool(), &batch.provider).await?;
@@ -183,8 +186,7 @@ impl Looking<'_> {
         };
         match found {
             FoundBatch::Found(id) => {
-                batches::record_id(run.pool(), batch.call_id, &id).await?;
-                let batch = Batch { batch_id: Some(id.clone()), ..batch };
+                let batch = send::record_id(run, batch, id.clone()).await?;
                 self.at_sent(batch, &id).await
             }
             FoundBatch::NotSent | FoundBatch::Unsure if is_late => {

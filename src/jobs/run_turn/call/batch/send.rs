@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 use sqlx::{Postgres, Transaction};
+use uuid::Uuid;
 
 use super::wait::{self, LookRecord};
 use crate::{
@@ -99,7 +100,9 @@ pub async fn send(
         }
         Err(SendError::Unsupported(error)) => {
             tracing::debug!(code = error.code, "the server has no batch API: {error}");
-            batches::remove(run.pool(), new.call_id).await?;
+            let mut tx = begin_held(run, new.session_id, new.turn).await?;
+            batches::remove(&mut *tx, new.call_id).await?;
+            tx.commit().await.map_err(Error::undone)?;
             opened.batch_call = None;
             Ok(Sending::Ordinary)
         }
@@ -125,7 +128,7 @@ pub async fn send_again(
     batch: Batch,
 ) -> Result<Result<Sent, SendError>, Error> {
     let now = services.clock.now();
-    let mut tx = begin_held(run, &batch).await?;
+    let mut tx = begin_held(run, batch.session_id, batch.turn).await?;
     // The list of the provider may lack this sending, too.
     batches::record_sending(&mut *tx, batch.call_id, now).await?;
     tx.commit().await.map_err(Error::undone)?;
@@ -133,12 +136,24 @@ pub async fn send_again(
 }
 
 /// Begins a transaction that holds the turn of a batch for this run. Fails if a later run has it, or it has ended.
-async fn begin_held(run: &Run, batch: &Batch) -> Result<Transaction<'static, Postgres>, Error> {
+async fn begin_held(
+    run: &Run,
+    session_id: Uuid,
+    turn: i32,
+) -> Result<Transaction<'static, Postgres>, Error> {
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
-    if !turns::take_over(&mut tx, batch.session_id, batch.turn, run.lease()).await? {
+    if !turns::take_over(&mut tx, session_id, turn, run.lease()).await? {
         return Err(Error::Overtaken);
     }
     Ok(tx)
+}
+
+/// Stores the provider's id of a batch. A run that has lost its lease stores nothing: the later one finds the batch.
+pub async fn record_id(run: &Run, batch: Batch, id: String) -> Result<Batch, Error> {
+    let mut tx = begin_held(run, batch.session_id, batch.turn).await?;
+    batches::record_id(&mut *tx, batch.call_id, &id).await?;
+    tx.commit().await.map_err(Error::undone)?;
+    Ok(Batch { batch_id: Some(id), ..batch })
 }
 
 /// Sends the request of a stored batch, and stores the provider's id. The inner error: it was surely not sent.
@@ -152,10 +167,7 @@ async fn try_send(
     let sent = api.send(request, batch.call_id, run.cancel()).await;
     services.crash_points.pass(CrashPoint::AfterBatch).map_err(Error::undone)?;
     Ok(match sent {
-        Ok(id) => {
-            batches::record_id(run.pool(), batch.call_id, &id).await?;
-            Ok(Sent { batch: Batch { batch_id: Some(id), ..batch }, problem: None })
-        }
+        Ok(id) => Ok(Sent { batch: record_id(run, batch, id).await?, problem: None }),
         Err(SendError::Unknown(error)) => {
             tracing::info!(code = error.code, "cannot tell if a batch was sent: {error}");
             Ok(Sent { batch, problem: Some(error.to_string()) })
