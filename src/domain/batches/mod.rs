@@ -242,6 +242,27 @@ pub async fn give_up(
     Ok(true)
 }
 
+/// Gives up at most `limit` batches whose turns have ended without them: workers of older versions do not know batches. Returns their
+/// number.
+pub async fn give_up_orphaned(
+    conn: &mut PgConnection,
+    limit: usize,
+) -> Result<usize, StatementError> {
+    let orphaned = sqlx::query!(
+        "select b.session_id, b.turn from dalsegno.batches as b
+           join dalsegno.turns as t on t.session_id = b.session_id and t.number = b.turn
+          where t.state <> 'running' order by b.session_id, b.turn limit $1",
+        i64::try_from(limit).unwrap_or(i64::MAX),
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .map_err(StatementError::to("list orphaned batches"))?;
+    for row in &orphaned {
+        give_up(&mut *conn, row.session_id, row.turn).await?;
+    }
+    Ok(orphaned.len())
+}
+
 impl BatchWait {
     /// Formats the reason of the wait.
     pub fn describe(&self) -> String {
