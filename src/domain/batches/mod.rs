@@ -1,7 +1,7 @@
 //! Message batches: calls of turns that have begun, and whose answers a later run of the job reads.
 //!
-//! The row of a batch exists from the moment before its request is sent until the end of its turn, so a task has one at most. Whoever ends
-//! the turn without the answer [gives the batch up](give_up).
+//! The row of a batch exists from the moment before its request is sent until the end of its turn, so a task has one at most. The
+//! transaction that ends the turn without the answer [gives the batch up](give_up).
 
 mod job;
 
