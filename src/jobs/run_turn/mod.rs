@@ -55,7 +55,7 @@ use self::{
         batch::{
             self,
             look::{AnsweredBatch, Look},
-            send::Sending,
+            send::SendResult,
             wait::LookRecord,
         },
         calls, history_check,
@@ -331,9 +331,9 @@ async fn begin_and_call(
     services.crash_points.pass(CrashPoint::AfterBegin).map_err(Error::undone)?;
     let sending = batch::send::send(run, services, assignment, &mut opened, &request).await?;
     let called = match sending {
-        Sending::Waits(end) => return Ok(Step::Ends(end)),
-        Sending::Refused(called) => called,
-        Sending::Ordinary => {
+        SendResult::Waits(end) => return Ok(Step::Ends(end)),
+        SendResult::Refused(called) => called,
+        SendResult::Ordinary => {
             Box::new(calls::ask(run, services, assignment, &mut opened, request).await?)
         }
     };

@@ -253,7 +253,7 @@ impl Anthropic {
             after = page.data.last().map(|batch| batch.id.clone());
             let candidates = page.data.into_iter().filter(|batch| {
                 let is_alone = batch.request_counts.total() == 1;
-                let is_of_the_time = batch.created_at >= since && batch.created_at <= until;
+                let is_of_the_time = (since..=until).contains(&batch.created_at);
                 is_alone && is_of_the_time && !known.contains(&batch.id)
             });
             for batch in candidates {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::{
-    send::{self, Sent},
+    send::{self, SentBatch},
     wait::{self, LookRecord},
 };
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
     queue::{End, HoldUntil, Run},
 };
 
-/// The result of a look.
+/// The state of the run after a look.
 pub enum Look {
     /// The job waits, or has ended.
     Ends(End),
@@ -65,14 +65,14 @@ pub async fn look(run: &Run, services: &Services, task: &Task) -> Result<Look, E
         tracing::warn!(task.id = %task.id, "gave up the batch of a turn: {reason}");
         return give_up(run, services, task, &batch).await.map(Look::Ends);
     };
-    let looked = Looking { run, services, api, turn: &turn }.at(batch).await?;
-    let (batch, record) = match looked {
-        Looked::Ended(batch, answer) => {
+    let result = BatchLook { run, services, api, turn: &turn }.at(batch).await?;
+    let (batch, record) = match result {
+        LookResult::Ended(batch, answer) => {
             let is_given_up = batch.batch_id.is_none();
             let answered = AnsweredBatch { batch, turn, answer, is_given_up };
             return Ok(Look::Answered(Box::new(answered)));
         }
-        Looked::Open(batch, record) => (batch, record),
+        LookResult::Open(batch, record) => (batch, record),
     };
     let is_late = services.clock.now() - batch.answer_by > GIVES_UP_AFTER;
     // A batch that was cancelled with this look may end by the next one.
@@ -105,27 +105,29 @@ pub async fn give_up(
     Ok(run.commit_snooze(tx, HoldUntil::After(Duration::ZERO), GIVEN_UP).await?)
 }
 
-enum Looked {
+/// The state of the batch after a look.
+enum LookResult {
     Open(Batch, LookRecord),
     Ended(Batch, BatchAnswer),
 }
 
-struct Looking<'a> {
+/// A look at the batch of an open turn.
+struct BatchLook<'a> {
     run: &'a Run,
     services: &'a Services,
     api: &'a dyn Batches,
     turn: &'a StoredTurn,
 }
 
-impl Looking<'_> {
-    async fn at(&self, batch: Batch) -> Result<Looked, Error> {
+impl BatchLook<'_> {
+    async fn at(&self, batch: Batch) -> Result<LookResult, Error> {
         match batch.batch_id.clone() {
             Some(id) => self.at_sent(batch, &id).await,
             None => self.for_lost(batch).await,
         }
     }
 
-    async fn at_sent(&self, batch: Batch, id: &str) -> Result<Looked, Error> {
+    async fn at_sent(&self, batch: Batch, id: &str) -> Result<LookResult, Error> {
         let Self { run, services, api, turn } = self;
         let state = match api.look(id, run.cancel()).await {
             Ok(state) => state,
@@ -137,32 +139,32 @@ impl Looking<'_> {
                 match api.cancel(id, run.cancel()).await {
                     Ok(()) => {
                         let record = LookRecord { cancelled_at: Some(now), problem: None };
-                        Ok(Looked::Open(batch, record))
+                        Ok(LookResult::Open(batch, record))
                     }
                     Err(error) => Ok(self.problem(batch, &error)),
                 }
             }
             BatchState::InProgress | BatchState::Cancelling => {
-                Ok(Looked::Open(batch, LookRecord::default()))
+                Ok(LookResult::Open(batch, LookRecord::default()))
             }
             BatchState::Ended => {
                 let request = turn.request();
                 match api.read_answer(id, batch.call_id, &request, run.cancel()).await {
-                    Ok(answer) => Ok(Looked::Ended(batch, answer)),
+                    Ok(answer) => Ok(LookResult::Ended(batch, answer)),
                     Err(error) => Ok(self.problem(batch, &error)),
                 }
             }
             BatchState::Gone => {
                 let why = format!("the provider no longer has batch {id} or its answer");
                 let error = providers::Error::new("batch.gone", Class::Retry { after: None }, why);
-                Ok(Looked::Ended(batch, BatchAnswer::Failed(error)))
+                Ok(LookResult::Ended(batch, BatchAnswer::Failed(error)))
             }
         }
     }
 
     /// Looks for a batch whose sending was not confirmed, and sends it again if the provider does not have it. If it is not found in the
     /// time that the task gives, the wait ends, and an ordinary call follows.
-    async fn for_lost(&self, batch: Batch) -> Result<Looked, Error> {
+    async fn for_lost(&self, batch: Batch) -> Result<LookResult, Error> {
         let Self { run, services, api, turn } = self;
         let known = batches::known_ids(run.pool(), &batch.provider).await?;
         let search = BatchSearch {
@@ -190,7 +192,7 @@ impl Looking<'_> {
                 self.at_sent(batch, &id).await
             }
             FoundBatch::NotSent | FoundBatch::Unsure if is_late => {
-                Ok(Looked::Ended(batch, BatchAnswer::Cancelled))
+                Ok(LookResult::Ended(batch, BatchAnswer::Cancelled))
             }
             FoundBatch::NotSent
                 if services.clock.now() - batch.last_sent_at >= batches::UNLISTED =>
@@ -198,26 +200,26 @@ impl Looking<'_> {
                 let request = turn.request();
                 let again = batch.clone();
                 match send::send_again(run, services, *api, &request, again).await? {
-                    Ok(Sent { batch, problem }) => {
-                        Ok(Looked::Open(batch, LookRecord { problem, ..LookRecord::default() }))
+                    Ok(SentBatch { batch, problem }) => {
+                        Ok(LookResult::Open(batch, LookRecord { problem, ..LookRecord::default() }))
                     }
                     Err(
                         SendError::NotSent(error)
                         | SendError::Unknown(error)
                         | SendError::Unsupported(error),
-                    ) => Ok(Looked::Ended(batch, BatchAnswer::Failed(error.before_call()))),
+                    ) => Ok(LookResult::Ended(batch, BatchAnswer::Failed(error.before_call()))),
                 }
             }
             FoundBatch::NotSent | FoundBatch::Unsure => {
-                Ok(Looked::Open(batch, LookRecord::default()))
+                Ok(LookResult::Open(batch, LookRecord::default()))
             }
         }
     }
 
     /// Waits on after a look that failed. A worker that shuts down has no problem with the batch.
-    fn problem(&self, batch: Batch, error: &providers::Error) -> Looked {
+    fn problem(&self, batch: Batch, error: &providers::Error) -> LookResult {
         tracing::info!(code = error.code, error = causes(error), "cannot look at a batch");
         let problem = (error.class != Class::Cancelled).then(|| error.to_string());
-        Looked::Open(batch, LookRecord { cancelled_at: None, problem })
+        LookResult::Open(batch, LookRecord { cancelled_at: None, problem })
     }
 }

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// The result of sending.
-pub enum Sending {
+pub enum SendResult {
     /// The job waits for the batch.
     Waits(End),
     /// The provider has refused the batch.
@@ -44,16 +44,16 @@ pub async fn send(
     assignment: &Assignment<'_>,
     opened: &mut OpenTurn,
     request: &Request,
-) -> Result<Sending, Error> {
+) -> Result<SendResult, Error> {
     let now = services.clock.now();
     let answer_by = assignment.answer_by.filter(|by| *by - now >= MIN_TIME);
     let (Some(answer_by), Some(api)) = (answer_by, assignment.route.provider.batches()) else {
-        return Ok(Sending::Ordinary);
+        return Ok(SendResult::Ordinary);
     };
     // A correction is short, and the task has waited already. Files are not stored with the turn.
     let has_files = request.messages.iter().any(|message| !message.media.is_empty());
     if assignment.prompt.is_correction || has_files {
-        return Ok(Sending::Ordinary);
+        return Ok(SendResult::Ordinary);
     }
     let open_turn = opened.to_stored(request).map_err(Error::undone)?;
     let begun = &opened.begun;
@@ -90,9 +90,11 @@ pub async fn send(
     opened.batch_call = Some(BatchCall { id: batch.call_id, is_given_up: false });
     services.crash_points.pass(CrashPoint::BeforeBatch).map_err(Error::undone)?;
     match try_send(run, services, api, request, batch).await? {
-        Ok(Sent { batch, problem }) => {
+        Ok(SentBatch { batch, problem }) => {
             let record = LookRecord { problem, ..LookRecord::default() };
-            wait::put_off(run, services, &assignment.task, &batch, record).await.map(Sending::Waits)
+            wait::put_off(run, services, &assignment.task, &batch, record)
+                .await
+                .map(SendResult::Waits)
         }
         // The turn ends with this error. A cancellation ends it, too.
         Err(_) if run.stop_reason() == Some(Stop::Cancelled) => {
@@ -104,16 +106,16 @@ pub async fn send(
             batches::remove(&mut *tx, new.call_id).await?;
             tx.commit().await.map_err(Error::undone)?;
             opened.batch_call = None;
-            Ok(Sending::Ordinary)
+            Ok(SendResult::Ordinary)
         }
         Err(SendError::NotSent(error) | SendError::Unknown(error)) => {
-            Ok(Sending::Refused(Box::new(CallReport::before_call(error, now))))
+            Ok(SendResult::Refused(Box::new(CallReport::before_call(error, now))))
         }
     }
 }
 
 /// A batch that was sent, or may have been.
-pub struct Sent {
+pub struct SentBatch {
     pub batch: Batch,
     /// Set if its sending was not confirmed.
     pub problem: Option<String>,
@@ -126,7 +128,7 @@ pub async fn send_again(
     api: &dyn Batches,
     request: &Request,
     batch: Batch,
-) -> Result<Result<Sent, SendError>, Error> {
+) -> Result<Result<SentBatch, SendError>, Error> {
     let now = services.clock.now();
     let mut tx = begin_held(run, batch.session_id, batch.turn).await?;
     // The list of the provider may lack this sending, too.
@@ -163,14 +165,14 @@ async fn try_send(
     api: &dyn Batches,
     request: &Request,
     batch: Batch,
-) -> Result<Result<Sent, SendError>, Error> {
+) -> Result<Result<SentBatch, SendError>, Error> {
     let sent = api.send(request, batch.call_id, run.cancel()).await;
     services.crash_points.pass(CrashPoint::AfterBatch).map_err(Error::undone)?;
     Ok(match sent {
-        Ok(id) => Ok(Sent { batch: record_id(run, batch, id).await?, problem: None }),
+        Ok(id) => Ok(SentBatch { batch: record_id(run, batch, id).await?, problem: None }),
         Err(SendError::Unknown(error)) => {
             tracing::info!(code = error.code, "cannot tell if a batch was sent: {error}");
-            Ok(Sent { batch, problem: Some(error.to_string()) })
+            Ok(SentBatch { batch, problem: Some(error.to_string()) })
         }
         Err(error) => Err(error),
     })
