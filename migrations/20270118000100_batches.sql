@@ -21,6 +21,7 @@ create table dalsegno.batches (
   model text not null,
   batch_id text collate "C",
   sent_at timestamptz not null,
+  last_sent_at timestamptz not null,
   answer_by timestamptz not null,
   cancelled_at timestamptz,
   n_looks integer not null default 0 constraint batches_looks_counted check (n_looks >= 0),
@@ -33,6 +34,8 @@ create table dalsegno.batches (
 comment on table dalsegno.batches is 'Calls of open turns that were sent as message batches, one batch for each. The end of the turn removes its row.';
 comment on column dalsegno.batches.call_id is 'Our id of the call, by which the batch is found and the call is charged once.';
 comment on column dalsegno.batches.batch_id is 'The provider''s id. NULL: the request is being sent, or its answer was lost.';
+comment on column dalsegno.batches.sent_at is 'Set before the request is sent for the first time.';
+comment on column dalsegno.batches.last_sent_at is 'Set before each sending: a batch that the provider does not have is sent again.';
 comment on column dalsegno.batches.answer_by is 'The task no longer waits for the batch after this moment.';
 comment on column dalsegno.batches.cancelled_at is 'Set once the batch was cancelled, because the task waits no longer.';
 comment on column dalsegno.batches.problem is 'Error of the last look.';

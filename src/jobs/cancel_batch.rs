@@ -2,6 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use chrono::TimeDelta;
+
 use super::Services;
 use crate::{
     domain::batches::{self, CancelBatch},
@@ -11,9 +13,11 @@ use crate::{
 
 /// Time until the next look for a batch whose id is unknown.
 const AGAIN_AFTER: Duration = Duration::from_secs(600);
+/// Time after the last sending at which the search ends. Batches end by themselves within a day, and tell their calls then.
+const GIVES_UP_AFTER: TimeDelta = TimeDelta::days(2);
 
 pub(super) async fn run(job: CancelBatch, run: Run, services: Arc<Services>) -> HandlerResult {
-    let CancelBatch { provider, call_id, batch_id, sent_at } = job;
+    let CancelBatch { provider, call_id, batch_id, sent_at, last_sent_at } = job;
     let Some(api) = services.providers.find(&provider).and_then(Provider::batches) else {
         tracing::warn!(batch.call = %call_id, provider, "cannot cancel a batch: the provider is no longer configured");
         return Ok(End::Done);
@@ -22,11 +26,15 @@ pub(super) async fn run(job: CancelBatch, run: Run, services: Arc<Services>) -> 
         Some(id) => id,
         None => {
             let known = batches::known_ids(run.pool(), &provider).await.map_err(JobError::retry)?;
-            let search = BatchSearch { call_id, sent_at, known: &known };
+            let until = last_sent_at + batches::UNLISTED;
+            let search = BatchSearch { call_id, sent_at, until, known: &known };
+            let since_sent = services.clock.now() - last_sent_at;
             match api.find(search, run.cancel()).await.map_err(JobError::retry)? {
                 // It tells its call, so it has ended.
                 FoundBatch::Found(_) => return Ok(End::Done),
-                FoundBatch::NotSent if services.clock.now() - sent_at >= batches::UNLISTED => {
+                FoundBatch::NotSent if since_sent >= batches::UNLISTED => return Ok(End::Done),
+                FoundBatch::Unsure if since_sent >= GIVES_UP_AFTER => {
+                    tracing::warn!(batch.call = %call_id, provider, "gave up the search for a batch to cancel: its list has batches that may be the one");
                     return Ok(End::Done);
                 }
                 FoundBatch::NotSent | FoundBatch::Unsure => {

@@ -88,7 +88,10 @@ pub enum BatchAnswer {
 #[derive(Debug, Clone, Copy)]
 pub struct BatchSearch<'a> {
     pub call_id: Uuid,
+    /// The time before the first sending.
     pub sent_at: DateTime<Utc>,
+    /// The latest time at which the provider may have received it.
+    pub until: DateTime<Utc>,
     /// Batches of other calls.
     pub known: &'a [String],
 }
@@ -96,7 +99,8 @@ pub struct BatchSearch<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundBatch {
     Found(String),
-    /// A batch that has not ended may be the one. Batches tell their calls when they have ended.
+    /// A batch that has not ended may be the one, or the list is too long to be read to its end. Batches tell their calls when they have
+    /// ended.
     Unsure,
     NotSent,
 }

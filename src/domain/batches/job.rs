@@ -15,7 +15,10 @@ pub struct CancelBatch {
     pub call_id: Uuid,
     /// `None`: the provider may or may not have received the request.
     pub batch_id: Option<String>,
+    /// The time before the first sending.
     pub sent_at: DateTime<Utc>,
+    /// The time before the last sending.
+    pub last_sent_at: DateTime<Utc>,
 }
 
 impl Job for CancelBatch {

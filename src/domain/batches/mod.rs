@@ -1,7 +1,7 @@
 //! Message batches: calls of turns that have begun, and whose answers a later run of the job reads.
 //!
-//! The row of a batch exists from the moment before its request is sent until the end of its turn, so a task has one at most. Whoever ends
-//! the turn without the answer [gives the batch up](give_up).
+//! The row of a batch exists from the moment before its request is sent until the end of its turn, so a task has one at most. The
+//! transaction that ends the turn without the answer [gives the batch up](give_up).
 
 mod job;
 
@@ -14,7 +14,7 @@ pub use self::job::CancelBatch;
 use super::StatementError;
 use crate::queue;
 
-/// Time after the sending in which the list of the provider may not have the batch yet. Longer than the timeout of the sending.
+/// Time after the last sending in which the list of the provider may not have the batch yet. Longer than the timeout of the sending.
 pub const UNLISTED: TimeDelta = TimeDelta::minutes(2);
 
 /// The call of an open turn, before it is sent.
@@ -43,7 +43,10 @@ pub struct Batch {
     pub model: String,
     /// The provider's id. `None`: it is unknown if the provider has received the request.
     pub batch_id: Option<String>,
+    /// The time before the first sending.
     pub sent_at: DateTime<Utc>,
+    /// The time before the last sending. A batch that the provider does not have is sent again.
+    pub last_sent_at: DateTime<Utc>,
     pub answer_by: DateTime<Utc>,
     /// Set once the batch was cancelled, because the task waits no longer.
     pub cancelled_at: Option<DateTime<Utc>>,
@@ -75,8 +78,8 @@ pub async fn insert(
     now: DateTime<Utc>,
 ) -> Result<(), StatementError> {
     sqlx::query!(
-        "insert into dalsegno.batches (session_id, turn, task_id, call_id, provider, model, sent_at, answer_by, open_turn)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "insert into dalsegno.batches (session_id, turn, task_id, call_id, provider, model, sent_at, last_sent_at, answer_by, open_turn)
+         values ($1, $2, $3, $4, $5, $6, $7, $7, $8, $9)",
         new.session_id,
         new.turn,
         new.task_id,
@@ -100,7 +103,7 @@ pub async fn of_task(
 ) -> Result<Option<Batch>, StatementError> {
     sqlx::query_as!(
         Batch,
-        "select session_id, turn, task_id, call_id, provider, model, batch_id, sent_at, answer_by, cancelled_at, n_looks
+        "select session_id, turn, task_id, call_id, provider, model, batch_id, sent_at, last_sent_at, answer_by, cancelled_at, n_looks
            from dalsegno.batches where task_id = $1",
         task_id,
     )
@@ -118,6 +121,19 @@ pub async fn open_turn(
         .fetch_optional(executor)
         .await
         .map_err(StatementError::to("read the open turn of a batch"))
+}
+
+/// Records that a batch is about to be sent again. The caller holds the running turn.
+pub async fn record_sending(
+    executor: impl PgExecutor<'_>,
+    call_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), StatementError> {
+    sqlx::query!("update dalsegno.batches set last_sent_at = $2 where call_id = $1", call_id, now)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(StatementError::to("record the sending of a batch"))
 }
 
 /// Records the id that the provider has given to a batch.
@@ -202,7 +218,7 @@ pub async fn give_up(
     turn: i32,
 ) -> Result<bool, StatementError> {
     let row = sqlx::query!(
-        "delete from dalsegno.batches where session_id = $1 and turn = $2 returning provider, call_id, batch_id, sent_at",
+        "delete from dalsegno.batches where session_id = $1 and turn = $2 returning provider, call_id, batch_id, sent_at, last_sent_at",
         session_id,
         turn,
     )
@@ -215,6 +231,7 @@ pub async fn give_up(
         call_id: row.call_id,
         batch_id: row.batch_id,
         sent_at: row.sent_at,
+        last_sent_at: row.last_sent_at,
     };
     queue::enqueue(conn, &job, &queue::Options::default()).await.map_err(|error| {
         StatementError {
@@ -223,6 +240,27 @@ pub async fn give_up(
         }
     })?;
     Ok(true)
+}
+
+/// Gives up at most `limit` batches whose turns have ended without them: workers of older versions do not know batches. Returns their
+/// number.
+pub async fn give_up_orphaned(
+    conn: &mut PgConnection,
+    limit: usize,
+) -> Result<usize, StatementError> {
+    let orphaned = sqlx::query!(
+        "select b.session_id, b.turn from dalsegno.batches as b
+           join dalsegno.turns as t on t.session_id = b.session_id and t.number = b.turn
+          where t.state <> 'running' order by b.session_id, b.turn limit $1",
+        i64::try_from(limit).unwrap_or(i64::MAX),
+    )
+    .fetch_all(&mut *conn)
+    .await
+    .map_err(StatementError::to("list orphaned batches"))?;
+    for row in &orphaned {
+        give_up(&mut *conn, row.session_id, row.turn).await?;
+    }
+    Ok(orphaned.len())
 }
 
 impl BatchWait {

@@ -17,7 +17,7 @@ use super::Services;
 pub use crate::domain::cleanups::Cleanup;
 use crate::{
     domain::{
-        StatementError, audit, campaigns,
+        StatementError, audit, batches, campaigns,
         cleanups::{self, BoardRules, Page, RunRow, Walk},
         installation, operation_keys,
         posts::DueBoard,
@@ -44,6 +44,8 @@ const KEYS: i64 = 2_000;
 const VERSIONS: i64 = 500;
 /// Contents of files of one transaction.
 const CONTENTS: i64 = 100;
+/// Orphaned message batches of one transaction.
+const BATCHES: usize = 100;
 /// Lines of the audit log of one transaction.
 const AUDIT_BATCH: i64 = 5_000;
 
@@ -69,6 +71,7 @@ pub(super) async fn run(_: Cleanup, run: Run, services: Arc<Services>) -> Handle
         remove_old_versions(&run, &services).await?;
         remove_old_audit(&run, &services).await?;
         remove_unused_contents(&run, &services).await?;
+        give_up_orphaned_batches(&run, &services).await?;
         record_sizes(&run, &services).await
     };
     let ended = match removed.await {
@@ -294,6 +297,26 @@ async fn remove_unused_contents(run: &Run, services: &Services) -> Result<(), Er
         let n_removed = task_files::remove_unused(run.pool(), CONTENTS).await?;
         metrics::removed_contents(n_removed);
         if n_removed < CONTENTS {
+            return Ok(());
+        }
+        pause(run, services).await;
+    }
+    Err(Error::Stopped)
+}
+
+/// Gives up message batches that no turn waits for. Jobs cancel them.
+async fn give_up_orphaned_batches(run: &Run, services: &Services) -> Result<(), Error> {
+    while !run.cancel().is_cancelled() {
+        let mut tx = begin(run.pool()).await?;
+        let n_given_up = batches::give_up_orphaned(&mut tx, BATCHES).await?;
+        commit(tx).await?;
+        if n_given_up > 0 {
+            tracing::warn!(
+                batches = n_given_up,
+                "gave up batches whose turns had ended without them"
+            );
+        }
+        if n_given_up < BATCHES {
             return Ok(());
         }
         pause(run, services).await;

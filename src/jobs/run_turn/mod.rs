@@ -41,7 +41,7 @@ mod notices;
 mod prompt_cache;
 mod sketch;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use self::{
     begin::{
@@ -55,7 +55,7 @@ use self::{
         batch::{
             self,
             look::{AnsweredBatch, Look},
-            send::Sending,
+            send::SendResult,
             wait::LookRecord,
         },
         calls, history_check,
@@ -76,7 +76,7 @@ use crate::{
         tasks::{self, RunJoinedTurn, RunTurn},
     },
     providers::Request,
-    queue::{End, HandlerResult, HoldUntil, Run, Stop},
+    queue::{End, HandlerResult, Run, Stop},
 };
 
 /// Leases of a turn whose shares other turns take before it begins again.
@@ -132,8 +132,6 @@ async fn take_turn_on_entry(
             Look::Answered(answered) => {
                 return Box::pin(take_answer(run, services, read, *answered)).await;
             }
-            // The next run begins another turn.
-            Look::GivenUp => return put_back(run).await,
         }
     }
     if let Some(task) = read.paused_task()
@@ -180,20 +178,12 @@ async fn take_answer(
         // The next turn fails for the same reason, or begins on another model.
         Err((task, refused)) => {
             tracing::warn!(task.id = %task.id, "gave up the batch of a turn: {}", refused.why);
-            batch::look::give_up(run, services, &task, &batch).await?;
-            return put_back(run).await;
+            return batch::look::give_up(run, services, &task, &batch).await;
         }
     };
     let taken = batch::answer::take_over(run, services, &assignment, answered).await?;
     let answered = Box::pin(answer(run, services, &assignment, Some(taken))).await;
     settle(run, services, &assignment, answered).await
-}
-
-/// Puts the job back for another run at once.
-async fn put_back(run: &Run) -> Result<End, Error> {
-    let tx = run.pool().begin().await.map_err(Error::undone)?;
-    let why = "its batch was given up, and another turn begins";
-    Ok(run.commit_snooze(tx, HoldUntil::After(Duration::ZERO), why).await?)
 }
 
 /// Ends a run whose turn was not begun, or returns the end of the turn.
@@ -341,9 +331,9 @@ async fn begin_and_call(
     services.crash_points.pass(CrashPoint::AfterBegin).map_err(Error::undone)?;
     let sending = batch::send::send(run, services, assignment, &mut opened, &request).await?;
     let called = match sending {
-        Sending::Waits(end) => return Ok(Step::Ends(end)),
-        Sending::Refused(called) => called,
-        Sending::Ordinary => {
+        SendResult::Waits(end) => return Ok(Step::Ends(end)),
+        SendResult::Refused(called) => called,
+        SendResult::Ordinary => {
             Box::new(calls::ask(run, services, assignment, &mut opened, request).await?)
         }
     };

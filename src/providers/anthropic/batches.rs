@@ -1,7 +1,8 @@
 //! The batches of the Messages API.
 //!
 //! The API has no idempotency keys, and its list tells neither the ids of calls nor anything else of ours. The id of a call is in the
-//! results of its batch, so a lost batch is found among those of one request that were created since, when it has ended.
+//! results of its batch. So a lost batch is found, when it has ended, among those of one request that were created at the time of its
+//! sending.
 
 use std::time::Duration;
 
@@ -235,12 +236,14 @@ impl Anthropic {
 
     async fn find_batch(
         &self,
-        BatchSearch { call_id, sent_at, known }: BatchSearch<'_>,
+        BatchSearch { call_id, sent_at, until, known }: BatchSearch<'_>,
         cancel: &CancellationToken,
     ) -> Result<FoundBatch, Error> {
         let deadline = CallDeadline::starting_now(TIMEOUT, cancel);
-        let (since, call_id) = (sent_at - CLOCK_DIFFERENCE, call_id.to_string());
+        let (since, until) = (sent_at - CLOCK_DIFFERENCE, until + CLOCK_DIFFERENCE);
+        let call_id = call_id.to_string();
         let (mut after, mut is_unsure) = (None::<String>, false);
+        let mut is_complete = false;
         for _ in 0..MAX_PAGES {
             let after_id = after.iter().map(|id| format!("&after_id={id}")).collect::<String>();
             let page: Page =
@@ -250,7 +253,8 @@ impl Anthropic {
             after = page.data.last().map(|batch| batch.id.clone());
             let candidates = page.data.into_iter().filter(|batch| {
                 let is_alone = batch.request_counts.total() == 1;
-                is_alone && batch.created_at >= since && !known.contains(&batch.id)
+                let is_of_the_time = (since..=until).contains(&batch.created_at);
+                is_alone && is_of_the_time && !known.contains(&batch.id)
             });
             for batch in candidates {
                 match batch.state() {
@@ -264,10 +268,12 @@ impl Anthropic {
                 }
             }
             if is_last || !page.has_more {
+                is_complete = true;
                 break;
             }
         }
-        Ok(if is_unsure { FoundBatch::Unsure } else { FoundBatch::NotSent })
+        // Further pages may have it.
+        Ok(if is_unsure || !is_complete { FoundBatch::Unsure } else { FoundBatch::NotSent })
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) const QUEUED: EventKind = EventKind {
 };
 
 pub(super) const WAITING: EventKind = EventKind {
-    when: "The turn of a task may not begin yet: its agent or flow is paused, its provider is busy, or a budget or rate limit has no space. Written once, until the turn begins or the task ends.",
+    when: "The turn of a task may not begin yet: its agent or flow is paused, its provider is busy, or a budget or rate limit has no space. Written once, until the turn begins or the task ends. Also written once for a turn that has begun, when it waits for a message batch.",
     ids: TASK,
     fields: &[Field::text("because", "Reason in words.")],
 };

@@ -45,7 +45,7 @@ pub struct OpenTurn {
     /// The shares of rate limits for its calls.
     pub permit: Permit,
     /// Our id of the batch that the call is sent as; its row is removed with the end of the turn.
-    pub batch_call: Option<Uuid>,
+    pub batch_call: Option<BatchCall>,
     /// Span of the previous turn, if traces are on.
     pub before: Option<Context>,
 }
@@ -58,6 +58,14 @@ pub struct CallRecord {
     pub texts: Vec<ContextText>,
     /// Earlier calls of the turn and their results, as this call sent them.
     pub rounds: Vec<Arc<Message>>,
+}
+
+/// The batch of an open turn, whose row the end of the turn removes.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchCall {
+    pub id: Uuid,
+    /// True if the provider may still have the batch: a job cancels it.
+    pub is_given_up: bool,
 }
 
 /// The result of a begin.

@@ -177,8 +177,13 @@ impl Turn<'_> {
         let ending =
             TurnEnd { turn: &self.opened.begun, calls: &lines, messages: new, record, now };
         self.end_turn(&mut *conn, &ending, fate, (learnt, handed_on.as_ref())).await?;
-        if let Some(call_id) = self.opened.batch_call {
-            batches::remove(&mut *conn, call_id).await?;
+        if let Some(call) = self.opened.batch_call {
+            let begun = &self.opened.begun;
+            if call.is_given_up {
+                Box::pin(batches::give_up(&mut *conn, begun.session_id, begun.turn)).await?;
+            } else {
+                batches::remove(&mut *conn, call.id).await?;
+            }
         }
         if !files.is_empty() {
             let written = (self.opened.begun.task_id, self.opened.begun.turn);

@@ -2,7 +2,10 @@
 
 use std::sync::Mutex;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
+
+use crate::app::noon;
 
 /// The batches of a server, in the order in which they were created.
 #[derive(Default)]
@@ -10,6 +13,10 @@ pub struct BatchList {
     batches: Mutex<Vec<FakeBatch>>,
     /// Number of replies to sendings that are lost.
     n_lost: Mutex<usize>,
+    /// Time of creation of the next batches. `None`: noon of the tests.
+    created_at: Mutex<Option<DateTime<Utc>>>,
+    /// True if the list always has another page.
+    is_endless: Mutex<bool>,
 }
 
 #[derive(Debug, Clone)]
@@ -21,6 +28,7 @@ pub struct FakeBatch {
     /// The request as it came, byte for byte.
     pub body: Vec<u8>,
     pub is_cancelled: bool,
+    created_at: DateTime<Utc>,
     /// Set at its end.
     result: Option<Value>,
 }
@@ -60,6 +68,7 @@ impl BatchList {
                     call: requests[0]["params"].clone(),
                     body: body.to_vec(),
                     is_cancelled: false,
+                    created_at: self.created_at.lock().unwrap().unwrap_or_else(noon),
                     result: None,
                 };
                 batches.push(batch.clone());
@@ -72,7 +81,10 @@ impl BatchList {
             }
             ("GET", [query]) if query.starts_with('?') => {
                 let all: Vec<Value> = batches.iter().rev().map(FakeBatch::to_json).collect();
-                BatchReply::Json(200, json!({ "data": all, "has_more": false }))
+                BatchReply::Json(
+                    200,
+                    json!({ "data": all, "has_more": *self.is_endless.lock().unwrap() }),
+                )
             }
             ("GET", ["", id]) => match find(&mut batches, id) {
                 Some(at) => BatchReply::Json(200, batches[at].to_json()),
@@ -106,6 +118,19 @@ impl BatchList {
         self.batches.lock().unwrap()[at].result = Some(result);
     }
 
+    /// Sets the time of creation of all batches, and of the next ones.
+    pub fn set_created_at(&self, at: DateTime<Utc>) {
+        for batch in &mut *self.batches.lock().unwrap() {
+            batch.created_at = at;
+        }
+        *self.created_at.lock().unwrap() = Some(at);
+    }
+
+    /// Answers each request for a page of the list with a page that is not the last one.
+    pub fn hide_end_of_list(&self) {
+        *self.is_endless.lock().unwrap() = true;
+    }
+
     /// Stores the next batch and loses the reply.
     pub fn lose_next_reply(&self) {
         *self.n_lost.lock().unwrap() += 1;
@@ -123,7 +148,7 @@ impl FakeBatch {
         json!({
             "id": self.id, "type": "message_batch", "processing_status": status,
             "request_counts": { "processing": n_open, "succeeded": 1 - n_open, "errored": 0, "canceled": 0, "expired": 0 },
-            "created_at": "2999-01-01T00:00:00.123456Z", "archived_at": null,
+            "created_at": self.created_at, "archived_at": null,
         })
     }
 }

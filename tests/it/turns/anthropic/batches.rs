@@ -2,23 +2,26 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::{
     clock::Clock as _,
     domain::{
         agents::Library,
         campaigns::LimitChange,
-        explanations,
+        cleanups, explanations,
         tasks::{self, State, Task},
         turns,
     },
+    providers::{BatchSearch, FoundBatch},
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::{Fixture, WRITER, calling, fixture_with};
 use crate::{
-    app::eventually,
+    app::{eventually, noon},
     providers::conformance::{
         batches::{FakeBatch, errored, succeeded},
         dialects::Anthropic,
@@ -28,6 +31,7 @@ use crate::{
 
 const DAY_SECS: i32 = 86_400;
 const SEND: &str = "POST /v1/messages/batches";
+const CANCELLATIONS: &str = "select count(*) from dalsegno.jobs where kind = 'cancel_batch'";
 /// Prices in millionths of the currency per million tokens.
 const PRICES: (&str, &str) = (
     "prices.models",
@@ -233,8 +237,9 @@ async fn survives(point: &str) -> (Fixture, ScriptedServer, Task, usize) {
     let fixture = fixture(&server).await;
     let task = fixture.add_within("main", "Write part one.", DAY_SECS).await;
     // Processes use the real clock.
-    let now = "update dalsegno.tasks set created_at = now()";
-    sqlx::query(now).execute(&fixture.pool).await.unwrap();
+    let now = "update dalsegno.tasks set created_at = now() returning created_at";
+    let now: DateTime<Utc> = sqlx::query_scalar(now).fetch_one(&fixture.pool).await.unwrap();
+    server.state.batches.set_created_at(now);
     let mut armed = fixture.process(&[("worker.crash_turns_at", point)]);
     let died = armed.ended_after_pause().await;
     assert_eq!(died.signal(), Some(Signal::ABORT.as_raw()), "{}", armed.log());
@@ -252,14 +257,17 @@ async fn survives(point: &str) -> (Fixture, ScriptedServer, Task, usize) {
         "it is not sent again before it is missed"
     );
     // As if some minutes had passed.
-    let earlier = "update dalsegno.batches set sent_at = sent_at - interval '1 hour'";
+    let earlier = "update dalsegno.batches set sent_at = sent_at - interval '1 hour', last_sent_at = last_sent_at - interval '1 hour'";
     sqlx::query(earlier).execute(&fixture.pool).await.unwrap();
+    server.state.batches.set_created_at(now - TimeDelta::hours(1));
     if n_sent == 0 {
         eventually("the batch is sent again", async || {
             fixture.look().await;
             (!server.state.batches.all().is_empty()).then_some(())
         })
         .await;
+        let renewed = "select count(*) from dalsegno.batches where last_sent_at > sent_at + interval '30 minutes'";
+        assert_eq!(fixture.count(renewed).await, 1, "the list may lack this sending, too");
     }
     server.state.batches.end(0, answers("Part one."));
     let task = fixture.ended_with_looks(&task).await;
@@ -322,6 +330,54 @@ async fn a_batch_whose_reply_was_lost_is_found_by_the_id_of_its_call() {
     worker.stop().await;
     assert_eq!(task.result.as_deref(), Some("Part one."));
     assert_eq!((server.state.batches.all().len(), fixture.ledger().await.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_lost_batch_is_given_up_at_the_end_of_the_wait_and_an_ordinary_call_follows() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let worker = fixture.start_worker().await;
+    server.state.batches.lose_next_reply();
+    let task = fixture.add_within("main", "Write part one.", 3_600).await;
+    fixture.waits_for_batch(&task).await;
+    fixture.advance(TimeDelta::hours(1));
+    let task = fixture.ended_with_looks(&task).await;
+    fixture.settled().await;
+    assert_eq!(task.result.as_deref(), Some("A good answer."));
+    let attempts: Vec<_> = fixture.turns(&task).await.iter().map(|turn| turn.attempt).collect();
+    assert_eq!((attempts.as_slice(), fixture.ledger().await.len()), ([1, 1].as_slice(), 1));
+    assert_eq!((server.state.batches.all().len(), server.calls().len()), (1, 1));
+    // The provider may have it, so a job looks for it, and not without end.
+    assert_eq!((fixture.n_batches().await, fixture.count(CANCELLATIONS).await), (0, 1));
+    fixture.advance(TimeDelta::days(2));
+    eventually("the search has ended", async || {
+        fixture.look().await;
+        (fixture.count(CANCELLATIONS).await == 0).then_some(())
+    })
+    .await;
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_lost_batch_is_one_of_the_time_of_its_sending_and_is_missed_only_in_a_whole_list() {
+    let server = server().await;
+    let (provider, cancel, sent_at) = (server.provider(), CancellationToken::new(), noon());
+    let api = provider.batches().unwrap();
+    let other = json!({ "requests": [{ "custom_id": "other", "params": {} }] }).to_string();
+    assert!(server.state.batches.answer(SEND, other.as_bytes()).is_some());
+    let find = async |created_at: DateTime<Utc>| {
+        server.state.batches.set_created_at(created_at);
+        let until = sent_at + TimeDelta::minutes(2);
+        let search = BatchSearch { call_id: Uuid::from_u128(2), sent_at, until, known: &[] };
+        api.find(search, &cancel).await.unwrap()
+    };
+    let (before, within) = (sent_at - TimeDelta::minutes(11), sent_at + TimeDelta::minutes(11));
+    let after = sent_at + TimeDelta::minutes(13);
+    assert_eq!(find(before).await, FoundBatch::NotSent);
+    assert_eq!(find(within).await, FoundBatch::Unsure, "it runs, and may be the one");
+    assert_eq!(find(after).await, FoundBatch::NotSent);
+    server.state.batches.hide_end_of_list();
+    assert_eq!(find(after).await, FoundBatch::Unsure, "a further page may have it");
 }
 
 #[tokio::test]
@@ -395,6 +451,41 @@ async fn a_batch_that_is_late_is_cancelled_and_an_ordinary_call_follows_without_
     let attempts: Vec<_> = fixture.turns(&task).await.iter().map(|turn| turn.attempt).collect();
     assert_eq!((attempts.as_slice(), fixture.ledger().await.len()), ([1, 1].as_slice(), 1));
     assert_eq!((server.state.batches.all().len(), server.calls().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_late_batch_whose_cancellation_was_not_recorded_uses_no_attempt() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.add_within("main", "Write part one.", 3_600).await;
+    fixture.waits_for_batch(&task).await;
+    fixture.advance(TimeDelta::hours(1));
+    server.state.batches.end(0, json!({ "type": "canceled" }));
+    let task = fixture.ended_with_looks(&task).await;
+    fixture.settled().await;
+    worker.stop().await;
+    assert_eq!(task.result.as_deref(), Some("A good answer."));
+    let attempts: Vec<_> = fixture.turns(&task).await.iter().map(|turn| turn.attempt).collect();
+    assert_eq!(attempts, [1, 1]);
+}
+
+#[tokio::test]
+async fn the_cleanup_gives_up_a_batch_whose_turn_an_older_worker_has_ended() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.add_within("main", "Write part one.", DAY_SECS).await;
+    fixture.waits_for_batch(&task).await;
+    worker.stop_only().await;
+    let ended = "update dalsegno.turns set state = 'interrupted', ended_at = now(), error = 'lost', reserved_micros = 0, reserved_tokens = 0";
+    sqlx::query(ended).execute(&fixture.pool).await.unwrap();
+    let upkeep = fixture.upkeep().await;
+    cleanups::request(&fixture.pool).await.unwrap();
+    eventually("the batch is given up", async || (fixture.n_batches().await == 0).then_some(()))
+        .await;
+    upkeep.stop_only().await;
+    assert_eq!(fixture.count(CANCELLATIONS).await, 1);
 }
 
 #[tokio::test]

@@ -12,7 +12,10 @@ use crate::{
     jobs::{
         Services,
         run_turn::{
-            begin::{open_turn::OpenTurn, permit},
+            begin::{
+                open_turn::{BatchCall, OpenTurn},
+                permit,
+            },
             call::{report::CallReport, rounds::record::Rounds},
             error::Error,
             load::assignment::Assignment,
@@ -27,9 +30,10 @@ pub async fn take_over(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-    AnsweredBatch { batch, turn, answer }: AnsweredBatch,
+    AnsweredBatch { batch, turn, answer, is_given_up }: AnsweredBatch,
 ) -> Result<(OpenTurn, Request, CallReport), Error> {
-    let result = result_of(&batch, answer);
+    let is_late = services.clock.now() >= batch.answer_by;
+    let result = result_of(&batch, answer, is_late);
     let runs_tools = result.as_ref().is_ok_and(|outcome| outcome.stop == StopReason::ToolCalls);
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     if !turns::take_over(&mut tx, batch.session_id, batch.turn, run.lease()).await? {
@@ -43,7 +47,7 @@ pub async fn take_over(
     tx.commit().await.map_err(Error::undone)?;
     let request = turn.request();
     let mut opened = turn.into_open(run.lease());
-    opened.batch_call = (!runs_tools).then_some(batch.call_id);
+    opened.batch_call = (!runs_tools).then_some(BatchCall { id: batch.call_id, is_given_up });
     if runs_tools {
         // A turn that has begun does not wait for rate limits. Later turns do.
         let admitted = permit::admit(services, assignment, None, opened.estimated_tokens);
@@ -67,7 +71,11 @@ pub async fn take_over(
 }
 
 /// Returns the result of the call. Requests that were cancelled or have expired are not billed.
-fn result_of(batch: &Batch, answer: BatchAnswer) -> Result<Outcome, providers::Error> {
+fn result_of(
+    batch: &Batch,
+    answer: BatchAnswer,
+    is_late: bool,
+) -> Result<Outcome, providers::Error> {
     let id = batch.batch_id.as_deref().unwrap_or("(unknown)");
     let again = Class::Retry { after: None };
     match answer {
@@ -77,7 +85,8 @@ fn result_of(batch: &Batch, answer: BatchAnswer) -> Result<Outcome, providers::E
             let why = format!("batch {id} expired before the provider answered it");
             Err(providers::Error::new("batch.expired", again, why).before_call())
         }
-        BatchAnswer::Cancelled if batch.cancelled_at.is_some() => {
+        // A worker that has cancelled the batch may have died before it recorded that.
+        BatchAnswer::Cancelled if batch.cancelled_at.is_some() || is_late => {
             let why = format!(
                 "batch {id} had no answer in the time that the task gives, so the next call is an ordinary one"
             );

@@ -95,6 +95,7 @@ mod tests {
             model: "m".to_owned(),
             batch_id: None,
             sent_at: now,
+            last_sent_at: now,
             answer_by: now + TimeDelta::seconds(left_secs),
             cancelled_at: None,
             n_looks,
