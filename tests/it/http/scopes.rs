@@ -22,7 +22,9 @@ fn allowed_scopes(method: &str, path: &str) -> &'static [&'static str] {
             &["read", "operate", "admin"]
         }
         // Addresses of receivers may contain tokens.
-        "GET" if path.starts_with("/v1/webhooks") => &["operate", "admin"],
+        "GET" if path.starts_with("/v1/webhooks") || path.ends_with("/webhook-message") => {
+            &["operate", "admin"]
+        }
         "GET" if path == "/v1/ids" || path.starts_with("/v1/tasks/{id}") => {
             &["read", "enqueue", "operate", "admin"]
         }
