@@ -130,8 +130,8 @@ fn tasks() -> Vec<CompletionCandidate> {
 }
 
 fn candidate(value: &str, help: &str) -> CompletionCandidate {
-    let help = escape_control(&first_line(help, MAX_HELP_CHARS));
-    CompletionCandidate::new(value).help(Some(help.into()))
+    let help = first_line(help, MAX_HELP_CHARS);
+    CompletionCandidate::new(value).help(Some(escape_control(&help).into_owned().into()))
 }
 
 /// Returns true if the line that is completed names a server or a configuration, whose things these candidates would not be.
