@@ -3737,7 +3737,8 @@ export interface TaskWaiting {
 
 /**
  * Data of `task.waiting`. The turn of a task may not begin yet: its agent or flow is paused, its provider is
- * busy, or a budget or rate limit has no space. Written once, until the turn begins or the task ends.
+ * busy, or a budget or rate limit has no space. Written once, until the turn begins or the task ends. Also
+ * written once for a turn that has begun, when it waits for a message batch.
  */
 export interface TaskWaitingData {
   /** Reason in words. */
