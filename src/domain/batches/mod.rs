@@ -248,10 +248,8 @@ pub async fn give_up_orphaned(
     conn: &mut PgConnection,
     limit: usize,
 ) -> Result<usize, StatementError> {
-    let orphaned = sqlx::query!(
-        "select b.session_id, b.turn from dalsegno.batches as b
-           join dalsegno.turns as t on t.session_id = b.session_id and t.number = b.turn
-          where t.state <> 'running' order by b.session_id, b.turn limit $1",
+    let orphaned = sqlx::query_file!(
+        "src/domain/batches/orphaned.sql",
         i64::try_from(limit).unwrap_or(i64::MAX),
     )
     .fetch_all(&mut *conn)
