@@ -16,7 +16,7 @@ use crate::domain::{
 /// Ids of the ledger that one transaction adds up: some tenths of a second.
 const BATCH: i64 = 50_000;
 /// Time after which further rows wait for the next call.
-const WORK: Duration = Duration::from_secs(1);
+const WORK: Duration = Duration::from_secs(3);
 
 /// The days whose sums a report uses.
 #[derive(Debug, Clone, Copy)]
