@@ -135,7 +135,6 @@ fn candidate(value: &str, help: &str) -> CompletionCandidate {
 }
 
 /// Returns true if the line that is completed names a server or a configuration, whose things these candidates would not be.
-#[expect(clippy::disallowed_methods, reason = "the shell passes the line as arguments")]
 fn names_another_place() -> bool {
     let is_named = |word: &str| {
         let option = word.split('=').next().unwrap_or(word);
