@@ -30,7 +30,8 @@ def types(api: Api) -> str:
     data = api.event_data()
     for name in sorted({*api.outputs(), *api.inputs(), *data.values()}):
         code += "\n" + declaration(api, name, api.schemas[name])
-    code += "\n/** The data of events, by kind. Newer services may send further kinds and fields. */\nexport interface EventData {\n"
+    code += "\n/** The data of events, by kind. Newer services may send further kinds and fields. */\n"
+    code += "export interface EventData {\n"
     code += "".join(f"  {quoted(kind)}: {name};\n" for kind, name in sorted(data.items()))
     return code + "}\n"
 

@@ -5,7 +5,7 @@
 //! - Thinking: blocks are signed. They are kept with the calls of tools that followed them, and sent back as long as nothing before them has
 //!   changed: newer models refuse a block of another model or after another prefix. Thinking before an answer without calls is not sent
 //!   back: the API does not need it.
-//! - Batches: a call may be sent as a batch of one request ([`batches`]).
+//! - Batches: a call may be sent as a batch of one request (`batches`).
 //! - Models differ in the thinking and the sampling that they accept. The server's list of models says which, else their names.
 
 mod batches;
