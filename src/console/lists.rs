@@ -36,6 +36,9 @@ use crate::{
 /// Days of which the list of campaigns has the cost.
 const COST_DAYS: i64 = 30;
 
+/// Tasks of a page. More would make the first load of failed tasks, whose rows have an error, larger than 150 KB.
+pub(super) const TASKS_PER_PAGE: i64 = 40;
+
 /// States by which tasks are filtered.
 const STATES: [State; 5] =
     [State::Queued, State::Running, State::Done, State::Failed, State::Cancelled];
@@ -174,7 +177,7 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
         tags: None,
         metadata: None,
         cursor: asked.cursor,
-        limit: None,
+        limit: Some(TASKS_PER_PAGE),
     };
     let listing = page.caller.run(list).await?;
     let query = [

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use super::{
     layout::{Content, campaign_tone, campaign_word},
-    lists::{session_table, task_table},
+    lists::{TASKS_PER_PAGE, session_table, task_table},
     page::{Page, PageResult},
     parts::{Tone, agent, counted, empty, id, next_page, section, url_text},
     selection,
@@ -208,7 +208,7 @@ async fn tasks(
         tags: None,
         metadata: None,
         cursor: cursor.parse().ok(),
-        limit: None,
+        limit: Some(TASKS_PER_PAGE),
     };
     let listing = page.caller.run(list).await?;
     let here = format!("/campaigns/{given}");

@@ -26,7 +26,7 @@ pub(super) async fn stop(
         own => own,
     };
     // Looks for descendants under the task's lock. A concurrent fan-out has committed by then, or finds that the task is cancelled. The
-    // job is locked before the task, the order of all transactions that lock both.
+    // job is locked before the task. Turns lock them the other way round, but their jobs run, and a cancellation locks no such job.
     lock(&mut *conn, id).await?;
     let mut open = list_open_descendants(&mut *conn, id).await?;
     let mut all = match own {

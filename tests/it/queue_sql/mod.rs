@@ -3,6 +3,7 @@
 //! All calls use the functions of the schema and the files of `crates/queue/src/sql`, on a real database. No worker
 //! runs; the tests execute a worker's statements one by one.
 
+mod cancel_beside_claim;
 mod document;
 mod input;
 mod input_in_bulk;

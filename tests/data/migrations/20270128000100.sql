@@ -1,0 +1,2 @@
+-- A job that waits is cancelled.
+select dalsegno.cancel((select job_id from dalsegno.enqueue('sample')), 'not wanted');
