@@ -23,6 +23,9 @@ pub const BEGIN: &str = "begin";
 const END_MARK: &str = ".end";
 
 /// Streams the events of a task as server-sent events; the last one is `end`, with the task as its data.
+///
+/// The data of `end` also has `rest`: the part of the result that came after the last `turn.progress`. It is the whole result if no event had
+/// a part of it.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FollowTask {

@@ -83,17 +83,14 @@ async def show_order(order_id: int) -> dict[str, object]:
 
 @app.get("/orders/{order_id}/answer")
 async def stream_answer(order_id: int) -> StreamingResponse:
-    """Sends the answer while it is written, and its rest at the end."""
+    """Sends the answer while it is written."""
     order = await find_order(order_id)
 
     async def answer() -> AsyncIterator[str]:
-        sent = ""
         async for event in dalsegno.follow_task(str(order.task_id)):
-            if event.task:
-                yield (event.task.result or event.task.error or "").removeprefix(sent)
-            elif event.text:
-                sent += event.text
-                yield event.text
+            yield event.text
+            if event.task and event.task.error:
+                yield event.task.error
 
     return StreamingResponse(answer(), media_type="text/plain")
 

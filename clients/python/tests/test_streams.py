@@ -23,7 +23,12 @@ def test_a_stream_shows_the_answer_and_ends_with_the_task(client: Client, campai
     check(events)
     written = "".join(event.text for event in events)
     task = events[-1].task
-    assert written and task and task.result and task.result.startswith(written)
+    assert task and written == task.result
+
+
+def test_the_text_of_a_short_answer_comes_with_the_end(client: Client, campaign: str) -> None:
+    events = list(client.stream(campaign=campaign, agent="copywriter", instance="short", prompt="Write."))
+    assert events[-1].task and "".join(event.text for event in events) == events[-1].task.result
 
 
 async def test_a_stream_shows_the_answer_with_asyncio(async_client: AsyncClient, campaign: str) -> None:

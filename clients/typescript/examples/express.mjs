@@ -49,17 +49,15 @@ app.get('/orders/:id', async (request, response) => {
   response.status(order ? 200 : 404).json(order ?? {});
 });
 
-// Sends the answer while it is written, and its rest at the end.
+// Sends the answer while it is written.
 app.get('/orders/:id/answer', async (request, response) => {
   const { rows: [order] } = await pool.query('select task_id from express_orders where id = $1', [request.params.id]);
   if (!order) return void response.status(404).end();
   const left = new AbortController();
   response.on('close', () => left.abort()).type('text/plain');
-  let sent = '';
   for await (const event of dalsegno.followTask(order.task_id, { signal: left.signal })) {
-    if (event.task) response.end((event.task.result ?? event.task.error ?? '').slice(sent.length));
-    else if (event.text) response.write(event.text);
-    sent += event.text;
+    response.write(event.text);
+    if (event.task) response.end(event.task.error);
   }
 });
 

@@ -13,8 +13,8 @@ export interface Event {
   /** Fields of the event, such as the number of the turn. */
   data: Record<string, unknown>;
   /**
-   * The part of the answer that arrived since the previous event; empty for events without text. There is an event about
-   * once a second, so the last words of an answer are only in `task.result`.
+   * The part of the answer that arrived since the previous event; empty for events without text. The texts of all events are
+   * the answer, unless its turn was repeated: then the text of `end` is the whole answer.
    */
   text: string;
 }
@@ -56,7 +56,10 @@ function eventOf(id: string, kind: string, value: unknown): Event {
     const problem = value as Problem;
     throw refusalOf(problem.status, problem);
   }
-  if (kind === 'end') return { id, kind, task: value as Task, data: {}, text: '' };
+  if (kind === 'end') {
+    const task = value as Task & { rest?: string };
+    return { id, kind, task, data: {}, text: task.rest ?? '' };
+  }
   const feed = value as FeedEvent;
   const data = typeof feed.data === 'object' && feed.data !== null ? (feed.data as Record<string, unknown>) : {};
   const text = kind === 'turn.progress' && typeof data['text'] === 'string' ? data['text'] : '';

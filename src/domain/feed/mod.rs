@@ -237,6 +237,34 @@ pub struct ToolRun {
     pub is_error: bool,
 }
 
+/// The last text of a turn that an event had.
+#[derive(Debug)]
+pub struct ShownText {
+    /// Bytes of the answer up to its end.
+    pub end: i64,
+    pub text: String,
+}
+
+/// Reads the last text of a turn that an event had, as long as the feed has it.
+pub async fn last_text_of_turn(
+    executor: impl PgExecutor<'_>,
+    task_id: Uuid,
+    turn: i32,
+) -> Result<Option<ShownText>, StatementError> {
+    sqlx::query_as!(
+        ShownText,
+        r#"select coalesce((data ->> 'bytes')::bigint, 0) as "end!", data ->> 'text' as "text!"
+             from dalsegno.feed
+            where task_id = $1 and kind = 'turn.progress' and data ->> 'turn' = $2::integer::text and data ->> 'text' <> ''
+            order by id desc limit 1"#,
+        task_id,
+        turn,
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(StatementError::to("read the last text of a turn"))
+}
+
 /// Most tool runs that are listed of a turn.
 const MAX_TOOL_RUNS: i64 = 200;
 

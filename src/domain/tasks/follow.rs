@@ -5,12 +5,13 @@
 
 use std::{collections::VecDeque, time::Duration};
 
+use serde::Serialize;
 use sqlx::PgPool;
 use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{Error, Task, get, has_ended};
-use crate::domain::feed::{self, Event, Horizon};
+use crate::domain::feed::{self, Event, Horizon, ShownText};
 
 /// Pause between two polls. Short enough for people, and long enough for a thousand followers.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -21,7 +22,16 @@ const PAGE: i64 = 500;
 #[derive(Debug)]
 pub enum TaskUpdate {
     Event(Event),
-    Ended(Box<Task>),
+    Ended(Box<EndedTask>),
+}
+
+/// A task that has ended, with the part of its result that no event had.
+#[derive(Debug, Serialize)]
+pub struct EndedTask {
+    #[serde(flatten)]
+    pub task: Task,
+    /// With the texts of the events of its last turn, this is the result. The whole result, if they had another text.
+    pub rest: String,
 }
 
 /// A follower of one task. Delivers every event exactly once. A client that resumes with the last id that it received continues from
@@ -106,7 +116,8 @@ impl Follow {
                 if task.ended_at.is_none() {
                     return Ok(());
                 }
-                self.coming.push_back(TaskUpdate::Ended(Box::new(task)));
+                let rest = self.rest(&task).await?;
+                self.coming.push_back(TaskUpdate::Ended(Box::new(EndedTask { task, rest })));
                 self.is_over = true;
             }
             // Polls again at once while the horizon moves, because it may have more events.
@@ -116,9 +127,50 @@ impl Follow {
         Ok(())
     }
 
+    /// Returns the part of the result that no event had.
+    async fn rest(&self, task: &Task) -> Result<String, Error> {
+        let (Some(result), Some(turn)) = (&task.result, task.turn) else {
+            return Ok(task.result.clone().unwrap_or_default());
+        };
+        let shown = feed::last_text_of_turn(&self.pool, task.id, turn).await?;
+        Ok(shown.map_or(result.as_str(), |shown| after(&shown, result)).to_owned())
+    }
+
     async fn move_horizon(&mut self) -> Result<i64, Error> {
         let sight = feed::read_ahead(&self.pool, &self.horizon, PAGE).await?;
         self.horizon.advance(&sight);
         Ok(self.horizon.settled())
+    }
+}
+
+/// Returns the part of the result after a shown text. The whole result, if the text is not a part of it: that of a call with tools, or cut.
+fn after<'a>(shown: &ShownText, result: &'a str) -> &'a str {
+    let end = usize::try_from(shown.end).unwrap_or(usize::MAX);
+    match result.split_at_checked(end) {
+        Some((before, rest)) if before.ends_with(&shown.text) => rest,
+        _ => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rest<'a>(end: i64, text: &str, result: &'a str) -> &'a str {
+        after(&ShownText { end, text: text.to_owned() }, result)
+    }
+
+    #[test]
+    fn the_rest_of_a_result_begins_after_the_last_shown_text() {
+        assert_eq!(rest(7, "two", "One two three."), " three.");
+        assert_eq!(rest(14, " three.", "One two three."), "");
+        assert_eq!(rest(3, "\u{e9}d", "\u{e9}d\u{e9}"), "\u{e9}");
+    }
+
+    #[test]
+    fn a_result_with_another_text_is_its_own_rest() {
+        assert_eq!(rest(7, "six", "One two three."), "One two three.");
+        assert_eq!(rest(90, "two", "One two three."), "One two three.", "longer than the result");
+        assert_eq!(rest(1, "", "\u{e9}d"), "\u{e9}d", "within a character");
     }
 }

@@ -66,7 +66,7 @@ pub use self::{
     filter::{TaskFilter, count_matching, list_matching},
     flow::{FlowTask, hold_of_flow, of_flow},
     flow_templates::flow_templates,
-    follow::{Follow, TaskUpdate, wait},
+    follow::{EndedTask, Follow, TaskUpdate, wait},
     interrupt::{InterruptMode, InterruptResult, interrupt, interrupt_agent, is_asked_to_stop},
     job::{RunJoinedTurn, RunTurn},
     limits::{ATTACHMENT_LIMITS, LIMITS},

@@ -61,6 +61,7 @@ async fn a_stream_sends_all_events_and_then_the_end() {
     let end = stream.next().await.unwrap();
     let ended: Value = serde_json::from_str(&end.data).unwrap();
     assert_eq!((end.event.as_str(), &ended["result"]), ("end", &json!("The harbour at dawn.")));
+    assert_eq!(ended["rest"], ended["result"], "no event had a part of it");
     assert_eq!(stream.next().await, None);
 
     // A client that has the end gets 204; one that missed it gets it.
@@ -69,6 +70,41 @@ async fn a_stream_sends_all_events_and_then_the_end() {
     assert_eq!(away.status, 204);
     let before_end = end.id.trim_end_matches(".end").to_owned();
     assert_eq!(fixture.stream(&task, Some(&before_end)).await.next().await.unwrap().event, "end");
+}
+
+#[tokio::test]
+async fn the_end_has_the_part_of_the_result_that_no_event_had() {
+    let fixture = Fixture::new().await;
+    let task = fixture.world.add("Part one.").await;
+    let (_, begun) =
+        fixture.world.begin(&task, fixture.world.lease(), TurnSettings::default()).await;
+    let progress = |turn: i32, bytes: i64, text: &str| feed::New {
+        campaign_id: Some(task.campaign_id),
+        task_id: Some(task.id),
+        session_id: Some(begun.session_id),
+        kind: Kind::TurnProgress,
+        data: json!({ "turn": turn, "bytes": bytes, "text": text }),
+    };
+    let events = [
+        progress(begun.turn + 1, 2, "Of"),
+        progress(begun.turn, 4, "The "),
+        progress(begun.turn, 12, "harbour "),
+        // The model began to think again.
+        progress(begun.turn, 12, ""),
+    ];
+    feed::append(&fixture.world.pool, &events, noon()).await.unwrap();
+    fixture.world.commit(&begun, "The harbour at dawn.", TurnSettings::default()).await.unwrap();
+    let mut stream = fixture.stream(&task, None).await;
+    let end = loop {
+        let event = stream.next().await.unwrap();
+        if event.event == "end" {
+            break serde_json::from_str::<Value>(&event.data).unwrap();
+        }
+    };
+    assert_eq!(
+        (&end["rest"], &end["result"]),
+        (&json!("at dawn."), &json!("The harbour at dawn."))
+    );
 }
 
 #[tokio::test]

@@ -22,6 +22,8 @@ class Event:
     """The event. `None` for `end`."""
     task: Task | None = None
     """The task with its result, only for `end`."""
+    rest: str = ""
+    """The part of the result that no event before `end` had."""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -33,9 +35,9 @@ class Event:
     def text(self) -> str:
         """The part of the answer that arrived since the previous event; empty for events without text.
 
-        There is an event about once a second, so the last words of an answer are only in `task.result`.
+        The texts of all events are the answer, unless its turn was repeated: then the text of `end` is the whole answer.
         """
-        return str(self.data.get("text") or "") if self.kind == "turn.progress" else ""
+        return str(self.data.get("text") or "") if self.kind == "turn.progress" else self.rest
 
 
 class EventReader:
@@ -69,6 +71,6 @@ def event_of(event_id: str, kind: str, data: Any) -> Event:
         case "error":
             raise ApiError.of_problem(data.get("status", 500), data)
         case "end":
-            return Event(id=event_id, kind=kind, task=decode(Task, data))
+            return Event(id=event_id, kind=kind, task=decode(Task, data), rest=data.get("rest", ""))
         case _:
             return Event(id=event_id, kind=kind, feed=decode(FeedEvent, data))
