@@ -23,6 +23,8 @@ use crate::{
 };
 
 const HERE: &str = "/cost/budgets";
+/// Budgets of a page. Each has two forms, so more would make the first load larger than 150 KB.
+const PER_PAGE: i64 = 15;
 const HARD_FLAGS: [&str; 2] = ["--money", "--tokens"];
 const SOFT_FLAGS: [&str; 2] = ["--warn-money", "--warn-tokens"];
 
@@ -34,7 +36,7 @@ pub(in crate::console) struct BudgetQuery {
 
 pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Page) -> PageResult {
     let cursor = Some(query.cursor).filter(|cursor| !cursor.is_empty());
-    let list = ListBudgets { owner: None, key: None, cursor, limit: None };
+    let list = ListBudgets { owner: None, key: None, cursor, limit: Some(PER_PAGE) };
     let mut listing = page.caller.run(list).await?;
     // Those for which tasks wait first, then the nearest to its limit.
     listing.items.sort_by(|a, b| urgency(b).total_cmp(&urgency(a)));

@@ -13,6 +13,8 @@ use crate::{
 
 /// Colours of the values with the highest costs. All further values share one.
 const CLASSES: [&str; 6] = ["p3", "p2", "p4", "p5", "p6", "p1"];
+/// Values with a colour of their own.
+pub(super) const N_OWN: usize = CLASSES.len();
 const REST: &str = "hatch";
 const TOP: f64 = 12.0;
 const BASE: f64 = 188.0;
@@ -134,21 +136,26 @@ impl Chart<'_> {
         }
     }
 
-    /// Draws the parts of a day from the bottom up, each a link to its calls.
+    /// Draws the parts of a day from the bottom up, each a link to its calls. The values without a colour of their own are one part.
     fn bar(&self, day: NaiveDate, x: f64, slot: f64, y: &dyn Fn(f64) -> f64) -> Markup {
         let date = day.to_string();
+        let mut parts = Vec::new();
         let mut begin = 0_i64;
-        let parts = self.stack.values.iter().enumerate().filter_map(|(place, (value, _))| {
+        for (place, (value, _)) in self.stack.values.iter().take(N_OWN).enumerate() {
             let own = self.stack.at(day, value);
+            let link = self.query.calls_link(self.dimension, value.as_deref(), Some(&date));
+            parts.push((self.stack.class(place), name(self.report, value), link, own, begin));
             begin += own;
-            (own > 0).then_some((place, value, own, begin))
-        });
+        }
+        let rest = self.stack.of_day(day) - begin;
+        let link = self.query.calls_link(Dimension::Day, Some(&date), None);
+        parts.push((REST, "others".to_owned(), link, rest, begin));
         html! {
-            @for (place, value, own, end) in parts {
-                @let (top, bottom) = (y(end as f64), y((end - own) as f64));
-                a href=(self.query.calls_link(self.dimension, value.as_deref(), Some(&date))) tabindex="-1" {
-                    title { (day.format("%-d %B")) @if self.dimension != Dimension::Day { ", " (name(self.report, value)) } ": " (self.measure.shown(self.view, own)) }
-                    rect class=(self.stack.class(place)) x=(percent(x + slot * 0.12)) width=(percent(slot * 0.76)) y=(px(top)) height=(px((bottom - top).max(0.5))) {}
+            @for (class, words, link, own, begin) in parts.into_iter().filter(|(.., own, _)| *own > 0) {
+                @let (top, bottom) = (y((begin + own) as f64), y(begin as f64));
+                a href=(link) tabindex="-1" {
+                    title { (day.format("%-d %B")) @if self.dimension != Dimension::Day { ", " (words) } ": " (self.measure.shown(self.view, own)) }
+                    rect class=(class) x=(percent(x + slot * 0.12)) width=(percent(slot * 0.76)) y=(px(top)) height=(px((bottom - top).max(0.5))) {}
                 }
             }
         }

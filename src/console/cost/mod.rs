@@ -16,7 +16,7 @@ use maud::{Markup, html};
 
 pub(super) use self::{budgets::show as budgets, calls::show as calls};
 use self::{
-    chart::{Chart, Measure, Stack, name},
+    chart::{Chart, Measure, N_OWN, Stack, name},
     query::{CostQuery, PERIODS, Period, named_periods},
 };
 use super::{
@@ -31,6 +31,9 @@ use crate::{
     },
     operations::{ListCampaigns, MAX_LIMIT, Refusal},
 };
+
+/// Rows of the table by a dimension. The file has all of them.
+const MAX_ROWS: usize = 50;
 
 const TABS: [(&str, &str); 4] = [
     ("/cost", "Spending"),
@@ -193,17 +196,16 @@ fn swatch(class: &str) -> Markup {
 
 fn legend(chart: &Chart<'_>) -> Markup {
     let stack = chart.stack;
-    let n_own = 6;
     let of_rest: i64 =
-        stack.values.iter().skip(n_own).map(|(_, costs)| chart.measure.of(costs)).sum();
+        stack.values.iter().skip(N_OWN).map(|(_, costs)| chart.measure.of(costs)).sum();
     let shown = |value| chart.measure.shown(chart.view, value);
     html! {
         @if chart.dimension != Dimension::Day {
             ul.legend {
-                @for (place, (value, costs)) in stack.values.iter().take(n_own).enumerate() {
+                @for (place, (value, costs)) in stack.values.iter().take(N_OWN).enumerate() {
                     li { (swatch(stack.class(place))) a href=(chart.query.calls_link(chart.dimension, value.as_deref(), None)) { bdi { (name(chart.report, value)) } } b { (shown(chart.measure.of(costs))) } }
                 }
-                @if stack.values.len() > n_own { li { (swatch(stack.class(n_own))) (stack.values.len() - n_own) " others" b { (shown(of_rest)) } } }
+                @if stack.values.len() > N_OWN { li { (swatch(stack.class(N_OWN))) (stack.values.len() - N_OWN) " others" b { (shown(of_rest)) } } }
             }
         }
     }
@@ -211,13 +213,15 @@ fn legend(chart: &Chart<'_>) -> Markup {
 
 fn table(page: &Page, chart: &Chart<'_>) -> Markup {
     let whole = chart.measure.of(&chart.report.total);
-    let values = chart.stack.values.iter();
-    let money = page.view.column(values.map(|(_, costs)| costs.cost_micros));
+    let (shown, others) = chart.stack.values.split_at(chart.stack.values.len().min(MAX_ROWS));
+    let money = page.view.column(shown.iter().map(|(_, costs)| costs.cost_micros));
+    let mut of_others = Costs::default();
+    others.iter().for_each(|(_, costs)| of_others.add(costs));
     html! {
         table.folds {
             thead { tr { th { (title_of(chart.dimension)) } th.num { "Calls" } th.num { "Tokens in" } th.num { "from the cache" } th.num { "Tokens out" } th.trend { "Per day" } th.num { "Share" } th.num { "Cost" } } }
             tbody {
-                @for (place, (value, costs)) in chart.stack.values.iter().enumerate() {
+                @for (place, (value, costs)) in shown.iter().enumerate() {
                     @let link = chart.query.calls_link(chart.dimension, value.as_deref(), None);
                     tr {
                         td.text { (swatch(chart.stack.class(place))) (subject(chart, value)) }
@@ -230,6 +234,7 @@ fn table(page: &Page, chart: &Chart<'_>) -> Markup {
                         td.num { a href=(link) { (money(costs.cost_micros)) } }
                     }
                 }
+                @if !others.is_empty() { (sum(&of_others, &format!("{} others, in the CSV file", others.len()), 2, &money)) }
             }
             tfoot { (sum(&chart.report.total, "Total", 2, &money)) }
         }
