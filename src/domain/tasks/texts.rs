@@ -58,11 +58,12 @@ pub async fn find_fresh_texts(
 ) -> Result<Vec<TextRow>, StatementError> {
     sqlx::query_as!(
         TextRow,
+        // By job: the index of open tasks has this order.
         r#"with ids as materialized (
              (select id from dalsegno.tasks
                where ended_at is null
                  and ($2::uuid is null or campaign_id = $2) and ($3::uuid[] is null or campaign_id = any ($3))
-               order by id desc limit $9)
+               order by job_id desc limit $9)
              union
              (select task_id from dalsegno.search_backlog order by task_id desc limit $9)),
            fresh as materialized (
