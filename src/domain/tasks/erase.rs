@@ -54,6 +54,7 @@ pub async fn erase_some(
     limit: i64,
 ) -> Result<ErasedTasks, StatementError> {
     let rows = sqlx::query!(
+        // Locked in the order in which `index_words.sql` locks tasks, so that both cannot deadlock.
         "with erased as (
          update dalsegno.tasks
             set prompt = $3, traceparent = null, node = null, cancelled_because = null, result = case when result is not null then $3 end,
@@ -64,7 +65,8 @@ pub async fn erase_some(
                              or cancelled_because is not null
                              or coalesce(result_schema::text, result_json::text, result_fault, step_fields::text) is not null
                              or exists (select from dalsegno.task_labels as l where l.task_id = tasks.id)
-                             or exists (select from dalsegno.task_parameters as p where p.task_id = tasks.id)) limit $2)
+                             or exists (select from dalsegno.task_parameters as p where p.task_id = tasks.id))
+                        order by id limit $2 for no key update)
          returning id, job_id, first_job_id),
          labels as (delete from dalsegno.task_labels where task_id in (select id from erased)),
          parameters as (delete from dalsegno.task_parameters where task_id in (select id from erased))
