@@ -7,7 +7,7 @@ mod add;
 mod attachments;
 mod budget;
 mod bulk;
-mod cancel_batch;
+mod cancel_many;
 mod cancellation;
 mod cascade;
 mod dead_letter;
@@ -52,7 +52,7 @@ pub use self::{
     add::{AddResult, Config, New, check_new, lane, lanes_of},
     budget::{BudgetChange, change_budget, charge, check_budget},
     bulk::{BAD_ITEMS, BulkError, BulkTask, MAX_TASKS, add_many},
-    cancel_batch::{BATCH, Batch, cancel_batch},
+    cancel_many::{CANCEL_MANY_MAX, CancelScope, cancel_many},
     cancellation::{Cancellation, CancelledJob, CancelledTask, DescendantCounts},
     dead_letter::{RetriedJob, TaskRetry, find_retry, forget_dead_letters, retry_job},
     detail::{Detail, detail},
