@@ -12,6 +12,7 @@ use crate::{
     domain::{
         agents::Catalogue,
         amount::format_money,
+        batches,
         tasks::{Detail, ListedTask, State, Task, TaskWaits, WaitedFor},
         turns::Turn,
     },
@@ -89,7 +90,7 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
         list.push(("to correct", fault.clone()));
     }
     if let Some(secs) = detail.within_secs {
-        list.push(("within", format_within(secs)));
+        list.push(("within", batches::format_within(secs)));
     }
     if let Some(batch) = &detail.batch {
         list.push(("batch", batch.describe()));
@@ -111,14 +112,6 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
         text.push_str(&format!("\n{result}\n"));
     }
     text
-}
-
-/// Formats the time that an answer may take, in whole hours if it has some.
-fn format_within(secs: i32) -> String {
-    match secs % 3_600 {
-        0 => format!("{} h", secs / 3_600),
-        _ => format!("{secs} s"),
-    }
 }
 
 /// Most tasks that are named.

@@ -30,6 +30,7 @@ use super::{
 };
 use crate::{
     domain::{
+        batches,
         explanations::Explanation,
         tasks::{Detail, State, WaitedFor},
     },
@@ -274,7 +275,7 @@ fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
             html! { @if let Some(session) = task.session_id { a href={ "/sessions/" (session) } { (id("", session)) } @if let Some(turn) = task.turn { ", " a href={ "/sessions/" (session) "/turns/" (turn) } { "turn " (turn) } } } },
         ),
         ("Priority", html! { (detail.priority) }),
-        ("May take", html! { @if let Some(secs) = detail.within_secs { (within(secs)) } }),
+        ("May take", html! { @if let Some(secs) = detail.within_secs { (batches::format_within(secs)) } }),
         (
             "Batch",
             html! { @if let Some(batch) = &detail.batch { bdi { (batch.batch_id.as_deref().unwrap_or("id unknown")) } ", sent " (page.view.time(batch.sent_at)) ", at most until " (page.view.time(batch.answer_by)) } },
@@ -285,14 +286,6 @@ fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
         ("Job", html! { a href={ "/work/jobs/" (task.job_id) } { (task.job_id) } }),
         ("Tags", html! { @for tag in &detail.tags { bdi { (tag) } " " } }),
     ])
-}
-
-/// Formats the time that an answer may take.
-fn within(secs: i32) -> String {
-    match secs % 3_600 {
-        0 => counted(usize::try_from(secs / 3_600).unwrap_or_default(), "hour", "hours"),
-        _ => format!("{secs} s"),
-    }
 }
 
 fn cost(page: &Page, detail: &Detail) -> Markup {
