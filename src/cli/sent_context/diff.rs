@@ -68,7 +68,9 @@ fn format_part(part: &PartDiff) -> String {
     let (before, after) = (part.span_before, part.span_after);
     let spans = match before == after {
         true => String::new(),
-        false => format!(", {} instead of {}", Span::format_range(after), Span::format_range(before)),
+        false => {
+            format!(", {} instead of {}", Span::format_range(after), Span::format_range(before))
+        }
     };
     let head = format_wrapped("", &format!("{name}: {change}{spans}; {}", part.reason));
     let words: String = match part.change {

@@ -86,7 +86,7 @@ pub use self::{
     results::{Outcome, outcomes, wait_for_all},
     search::{ListedTask, MAX_READ, TaskPage, list, listed, search},
     state::{
-        CancelOutcome, End, cancel, cancel_job, cancel_silently, count_wait, end,
+        CancelOutcome, End, busy_since, cancel, cancel_job, cancel_silently, count_wait, end,
         end_provider_wait, go_on, longest_busy_since, retry, wait_for_provider,
     },
     step_fields::{StepField, StepResult, fill_fields, step_results},
@@ -98,4 +98,7 @@ pub use self::{
         wait_for_flow, waits_of,
     },
 };
-pub(super) use self::{detail::reason_and_step, state::ended_error};
+pub(super) use self::{
+    detail::{ExplainedColumns, explained_columns},
+    state::ended_error,
+};
