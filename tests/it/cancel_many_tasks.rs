@@ -341,7 +341,9 @@ async fn bulk_rate(pool: &PgPool, campaign_id: Uuid, with_webhooks: bool) -> f64
     let mut action = bulk_actions::get(pool, action.id).await.unwrap();
     let since = Instant::now();
     loop {
-        let ids = bulk_actions::list_remaining_tasks(pool, &action, tasks::CANCEL_MANY_MAX).await.unwrap();
+        let ids = bulk_actions::list_remaining_tasks(pool, &action, tasks::CANCEL_MANY_MAX)
+            .await
+            .unwrap();
         if ids.is_empty() {
             break;
         }
