@@ -28,12 +28,14 @@ pub(super) async fn run(
     Path(operation): Path<String>,
     caller: PageCaller,
     headers: HeaderMap,
-    form: PageForm,
+    mut form: PageForm,
 ) -> Result<Response, Problem> {
-    let fields = form.0.iter().filter(|(name, _)| !OWN_FIELDS.contains(&name.as_str()));
+    let files = std::mem::take(&mut form.files);
+    let fields = form.fields.iter().filter(|(name, _)| !OWN_FIELDS.contains(&name.as_str()));
     let view = View::of(&caller);
     let fields = fields.filter_map(|(name, text)| read(&view, name, text).transpose());
-    let output = caller.run_form(&operation, nested(fields.collect::<Result<_, _>>()?)).await?;
+    let fields = nested(fields.collect::<Result<_, _>>()?);
+    let output = caller.run_form(&operation, fields, files).await?;
     let response = go_on(&headers, &filled(local_target(form.field("then")), &output));
     // The next page confirms the action, and removes the cookie.
     let done = format!("{DONE}={operation}; Path=/; Max-Age=20; HttpOnly; SameSite=Strict");
@@ -78,6 +80,11 @@ fn read(view: &View, name: &str, text: &str) -> Result<Option<(String, Value)>, 
             };
             parse_number(number).ok_or_else(invalid)?.into()
         }
+        ("hours", hours) => {
+            let invalid =
+                || wrong(format!("`{hours}` is not a number of hours: use for example 24"));
+            hours.parse().ok().and_then(seconds_of).ok_or_else(invalid)?.into()
+        }
         ("text", _) => Value::String(text),
         ("flag", text) => Value::Bool(text == "true"),
         ("json", json) => serde_json::from_str(json).map_err(|error| {
@@ -97,6 +104,10 @@ fn read(view: &View, name: &str, text: &str) -> Result<Option<(String, Value)>, 
         }
     };
     Ok(Some((name.to_owned(), value)))
+}
+
+fn seconds_of(hours: u32) -> Option<u32> {
+    hours.checked_mul(3_600)
 }
 
 /// Reads a whole number, also as the pages show it: `41.8k`, `1.2M`.
@@ -158,6 +169,8 @@ mod tests {
         assert_eq!(value("words:tags", ""), Some(json!([])));
         assert_eq!(value("words:tags", "red, blue"), Some(json!(["red", "blue"])));
         assert_eq!(value("number:tokens", "250000"), Some(json!(250_000)));
+        assert_eq!(value("hours:within_secs", "24"), Some(json!(86_400)));
+        assert_eq!(value("hours:within_secs", ""), Some(Value::Null));
         assert_eq!(value("text:client_context", "a\r\nb"), Some(json!("a\nb")));
         assert_eq!(value("text:client_context", ""), Some(Value::Null));
         assert_eq!(value("reason", ""), None);
@@ -172,6 +185,7 @@ mod tests {
         for (name, text) in [
             ("money:micros", "12.50 €"),
             ("number:tokens", "1e9"),
+            ("hours:within_secs", "1.5"),
             ("json:patch", "{"),
             ("time:run_at", "tomorrow"),
             ("other:x", "1"),

@@ -61,9 +61,9 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
 /// Creates a key, and shows its text once.
 pub(super) async fn create(page: Page, form: PageForm) -> Result<Response, Problem> {
     let chosen = |scope: Scope| {
-        form.0.iter().any(|(field, value)| field == "scopes" && value == scope.as_str())
+        form.fields.iter().any(|(field, value)| field == "scopes" && value == scope.as_str())
     };
-    let campaigns = form.0.iter().filter(|(field, _)| field == "campaigns").map(|(_, id)| id);
+    let campaigns = form.fields.iter().filter(|(field, _)| field == "campaigns").map(|(_, id)| id);
     let campaigns = campaigns.map(|id| campaign_id(id));
     let campaigns: Vec<Option<Uuid>> = campaigns.collect::<Result<_, _>>()?;
     let campaigns: Vec<Uuid> = campaigns.into_iter().flatten().collect();

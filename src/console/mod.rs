@@ -30,6 +30,7 @@ mod names;
 mod overview;
 mod page;
 mod parts;
+mod pauses;
 mod problem;
 mod range;
 mod schedules;

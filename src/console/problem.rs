@@ -43,6 +43,7 @@ fn respond(failed: &FailedRequest, problem: &Problem) -> Response {
             let body = html! {
                 (block(problem))
                 @let back = came_from(failed);
+                @if back.is_some() { p."small soft" { "The browser's own Back button shows the form with what was written in it. Files have to be chosen again." } }
                 div.actions {
                     @if let Some(back) = &back { a.btn.primary href=(back) { "Back" } }
                     a.btn.primary[back.is_none()] href="/" { "Overview" }

@@ -81,11 +81,11 @@ pub(super) async fn confirm(Query(query): Query<Vec<(String, String)>>, page: Pa
 
 /// Runs the operation for each task, and shows those that were refused.
 pub(super) async fn run(page: Page, form: PageForm) -> PageResult {
-    let act = SelectionAction::of(&form.0);
-    let back = back(&form.0);
+    let act = SelectionAction::of(&form.fields);
+    let back = back(&form.fields);
     let reason = form.field("reason").unwrap_or_default();
     let mut refused = Vec::new();
-    let ids = ids(&form.0);
+    let ids = ids(&form.fields);
     for id in &ids {
         if let Err(refusal) = act.perform(&page, *id, reason).await {
             refused.push((*id, refusal));
@@ -178,7 +178,7 @@ impl SelectionAction {
         if self == Self::Cancel && !reason.is_empty() {
             fields.push(("reason".to_owned(), reason.into()));
         }
-        page.caller.run_form(operation, fields).await.map(drop)
+        page.caller.run_form(operation, fields, Vec::new()).await.map(drop)
     }
 }
 

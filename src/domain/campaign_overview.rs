@@ -1,5 +1,6 @@
 //! A campaign with what belongs to it.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -10,7 +11,6 @@ use super::{
     sessions::{self, Session},
     usage::{self, Total},
 };
-use crate::queue::admin;
 
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = CampaignOverview)]
@@ -20,6 +20,11 @@ pub struct Overview {
     /// Null unless the campaign is paused.
     #[serde(default)]
     pub pause_reason: Option<String>,
+    #[serde(default)]
+    pub paused_at: Option<DateTime<Utc>>,
+    /// The author of the pause, as in the audit log. Null unless the log has it.
+    #[serde(default)]
+    pub paused_by: Option<String>,
     /// Null until the campaign's transaction has committed.
     pub budget: Option<Budget>,
     /// Open sessions, the newest first, at most one page.
@@ -39,10 +44,12 @@ pub async fn overview(conn: &mut PgConnection, id: Uuid) -> Result<Overview, Err
 /// Reads a campaign without its sessions and its ledger.
 pub async fn summary(conn: &mut PgConnection, id: Uuid) -> Result<Overview, Error> {
     let campaign = campaigns::get(&mut *conn, id).await?;
-    let scope = admin::PauseScope::Group;
+    let pause = campaigns::find_pause(&mut *conn, id).await?;
     Ok(Overview {
         campaign,
-        pause_reason: admin::pause_reason(&mut *conn, scope, &id.to_string()).await?,
+        pause_reason: pause.as_ref().map(|pause| pause.reason.clone()),
+        paused_at: pause.as_ref().map(|pause| pause.paused_at),
+        paused_by: pause.and_then(|pause| pause.paused_by),
         budget: campaigns::budget(conn, id).await?,
         sessions: Vec::new(),
         usage: Vec::new(),

@@ -115,6 +115,11 @@ impl Span {
             false => format!("{} to {}", self.from_seq, self.to_seq),
         }
     }
+
+    /// Formats the numbers of a span that a part may have: `none`, `4`, or `1 to 4`.
+    pub fn format_range(span: Option<Self>) -> String {
+        span.map_or_else(|| "none".to_owned(), |span| span.as_range())
+    }
 }
 
 /// The stored form of a manifest.

@@ -1,4 +1,5 @@
-//! Forms with files (`multipart/form-data`, RFC 7578): the part `task` with the JSON of the operation, and a part for each file.
+//! Forms with files (`multipart/form-data`, RFC 7578). Those of the API have the part `task` with the JSON of the operation, those of pages
+//! a part for each field; both have a part for each file.
 //!
 //! The body is in memory as a whole, within the limit of the route.
 
@@ -21,6 +22,13 @@ pub(super) struct Form {
     pub files: Vec<FormFile>,
 }
 
+/// The form of a page.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct FieldsAndFiles {
+    pub fields: Vec<(String, String)>,
+    pub files: Vec<FormFile>,
+}
+
 /// A part of a form.
 struct Part<'a> {
     name: String,
@@ -29,13 +37,11 @@ struct Part<'a> {
     content: &'a [u8],
 }
 
-/// Reads a form. `content_type` is the whole header of the request, with the boundary of the parts.
+/// Reads a form of the API. `content_type` is the whole header of the request, with the boundary of the parts.
 pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Form, Problem> {
-    let boundary = parameter(content_type, "boundary").filter(|boundary| !boundary.is_empty());
-    let boundary = boundary.ok_or_else(|| bad("the header Content-Type has no boundary"))?;
     let mut form = None;
     let mut files = Vec::new();
-    for part in parts(body, &boundary)? {
+    for part in parts(content_type, body)? {
         let Part { name, file_name, media_type, content } = part;
         match (name.as_str(), file_name) {
             (FIELDS, _) if form.is_some() => {
@@ -58,7 +64,26 @@ pub(super) fn read(content_type: &str, body: &[u8]) -> Result<Form, Problem> {
     Ok(Form { json, files })
 }
 
-fn parts<'a>(body: &'a [u8], boundary: &str) -> Result<Vec<Part<'a>>, Problem> {
+/// Reads the form of a page. A browser sends an input without a chosen file as a file without a name.
+pub(super) fn read_fields(content_type: &str, body: &[u8]) -> Result<FieldsAndFiles, Problem> {
+    let mut form = FieldsAndFiles::default();
+    for Part { name, file_name, media_type, content } in parts(content_type, body)? {
+        match file_name {
+            None => {
+                let text = String::from_utf8(content.to_vec());
+                let text = text.map_err(|_| bad(&format!("the field `{name}` is not UTF-8")))?;
+                form.fields.push((name, text));
+            }
+            Some(name) if name.is_empty() && content.is_empty() => {}
+            Some(name) => form.files.push(FormFile { name, media_type, content: content.to_vec() }),
+        }
+    }
+    Ok(form)
+}
+
+fn parts<'a>(content_type: &str, body: &'a [u8]) -> Result<Vec<Part<'a>>, Problem> {
+    let boundary = parameter(content_type, "boundary").filter(|boundary| !boundary.is_empty());
+    let boundary = boundary.ok_or_else(|| bad("the header Content-Type has no boundary"))?;
     let delimiter = format!("\r\n--{boundary}");
     let delimiter = delimiter.as_bytes();
     let cut = || bad("the form is cut off: its last boundary is missing");
@@ -207,6 +232,29 @@ mod tests {
         let expected =
             [file("a;\"b.csv", Some("text/csv"), b"1\r\n--b\r\n2"), file("plain.txt", None, b"")];
         assert_eq!(read.files, expected);
+    }
+
+    #[test]
+    fn a_form_of_a_page_has_fields_and_the_files_that_were_chosen() {
+        let body = form(&[
+            ("Content-Disposition: form-data; name=\"prompt\"", "Größe\r\n2"),
+            (
+                "Content-Disposition: form-data; name=\"files\"; filename=\"\"\r\nContent-Type: application/octet-stream",
+                "",
+            ),
+            (
+                "Content-Disposition: form-data; name=\"files\"; filename=\"a.txt\"\r\nContent-Type: text/plain",
+                "a",
+            ),
+        ]);
+        let read = read_fields(TYPE, &body).unwrap();
+        assert_eq!(read.fields, [("prompt".to_owned(), "Größe\r\n2".to_owned())]);
+        let file = FormFile {
+            name: "a.txt".to_owned(),
+            media_type: Some("text/plain".to_owned()),
+            content: b"a".to_vec(),
+        };
+        assert_eq!(read.files, [file]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Tasks of one page.
-const PAGE: i64 = tasks::BATCH;
+const PAGE: i64 = tasks::CANCEL_MANY_MAX;
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
@@ -88,7 +88,7 @@ async fn cancel_together(
     }
     let mut tx = begin(run.pool()).await?;
     let now = services.clock.now();
-    let left = bulk_actions::cancel_batch(&mut tx, action, task_ids, now).await?;
+    let left = bulk_actions::cancel_many(&mut tx, action, task_ids, now).await?;
     commit(tx).await?;
     Ok(left)
 }

@@ -182,7 +182,7 @@ impl Operation for ExplainJob {
             Cause::GroupPause { group } => {
                 explain_campaign_pause(&mut explanation, call, &group).await?;
             }
-            Cause::Behind { .. } | Cause::Explained => {}
+            Cause::Behind { .. } | Cause::Later | Cause::Snooze | Cause::Explained => {}
         }
         if matches!(explanation.state.as_str(), "dead" | "ended" | "unknown")
             && let Some(retry) = tasks::find_retry(&call.pool, self.id).await?

@@ -20,7 +20,7 @@ use sqlx::{PgPool, PgTransaction};
 
 use crate::{
     app::{TestDatabase, eventually, noon},
-    cancelled_batches,
+    cancel_many_tasks,
     conversations::world::World,
     http::client,
     memory::{OPERATOR, config, new},
@@ -537,7 +537,7 @@ async fn all_running_tasks_are_asked_to_stop_regardless_of_their_number() {
     let mut tx = transaction::begin(&world.pool).await.unwrap();
     erasures::request(&mut tx, campaign, "by request", noon()).await.unwrap();
     transaction::commit(tx).await.unwrap();
-    let n_left = cancelled_batches::cancel_all(&world.pool, campaign).await;
+    let n_left = cancel_many_tasks::cancel_all(&world.pool, campaign).await;
     let asked = "select count(*) from dalsegno.cancel_requests";
     let asked: i64 = sqlx::query_scalar(asked).fetch_one(&mut *conn).await.unwrap();
     assert_eq!((asked, n_left), (1_100, 1_100));

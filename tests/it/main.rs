@@ -10,7 +10,7 @@
 mod app;
 mod board;
 mod campaign_files;
-mod cancelled_batches;
+mod cancel_many_tasks;
 mod cleanup;
 mod cli;
 mod clients;

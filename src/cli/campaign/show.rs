@@ -33,11 +33,16 @@ pub(super) fn format_campaigns(campaigns: &[Campaign]) -> String {
 }
 
 pub(super) fn format_overview(overview: &Overview, catalogue: &Catalogue) -> String {
-    let Overview { campaign, pause_reason, budget, sessions, usage } = overview;
+    let Overview { campaign, pause_reason, paused_at, paused_by, budget, sessions, usage } =
+        overview;
     let status = match pause_reason {
         Some(reason) => format!("{}: {}", campaign.status.as_str(), first_line(reason, 100)),
         None => campaign.status.as_str().to_owned(),
     };
+    let since = paused_at.map(|at| match paused_by {
+        Some(author) => format!("{} by {author}", time(at)),
+        None => time(at),
+    });
     let brief = match campaign.brief.trim() {
         "" => "-".to_owned(),
         brief => first_line(brief, 100),
@@ -50,6 +55,9 @@ pub(super) fn format_overview(overview: &Overview, catalogue: &Catalogue) -> Str
         ("version", campaign.version.to_string()),
         ("brief", brief),
     ];
+    if let Some(since) = since {
+        list.insert(3, ("paused", since));
+    }
     if !campaign.parameters.is_empty() {
         list.push(("parameters", Value::Object(campaign.parameters.0.clone()).to_string()));
     }

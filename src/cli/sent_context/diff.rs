@@ -65,10 +65,12 @@ fn format_part(part: &PartDiff) -> String {
             format!("changed, {} to {} tokens", part.tokens_before, part.tokens_after)
         }
     };
-    let range = |span: Option<Span>| span.map_or("none".to_owned(), |span| span.as_range());
-    let spans = match part.span_before == part.span_after {
+    let (before, after) = (part.span_before, part.span_after);
+    let spans = match before == after {
         true => String::new(),
-        false => format!(", {} instead of {}", range(part.span_after), range(part.span_before)),
+        false => {
+            format!(", {} instead of {}", Span::format_range(after), Span::format_range(before))
+        }
     };
     let head = format_wrapped("", &format!("{name}: {change}{spans}; {}", part.reason));
     let words: String = match part.change {

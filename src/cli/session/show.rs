@@ -48,7 +48,7 @@ pub(super) fn format_explanation(explanation: &SessionExplanation) -> String {
 }
 
 pub(super) fn format_session(detail: &Detail, catalogue: &Catalogue) -> String {
-    let Detail { session, nodes, compactions, last_turns } = detail;
+    let Detail { session, nodes, compactions, last_turns, .. } = detail;
     let mut list = vec![
         ("session", session.id.to_string()),
         ("campaign", session.campaign_id.to_string()),

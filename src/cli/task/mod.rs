@@ -27,7 +27,11 @@ use super::{
     words::{LimitFlags, format_cancellation, parse_period},
 };
 use crate::{
-    domain::{bulk_actions::Action, explanations::Explanation, tasks::TaskPriority},
+    domain::{
+        bulk_actions::Action,
+        explanations::Explanation,
+        tasks::{Detail, State, TaskPriority},
+    },
     operations::{
         CancelTask, ChangeTaskBudget, ChangeTaskPriority, ExplainTask, Noun, RetryTask, ShowTask,
     },
@@ -137,7 +141,10 @@ async fn run_on_server(
                 }
                 None => server.call(ShowTask { id, wait: None }).await?,
             };
-            output.print_data(&detail, || show::format_task(&detail, &context.catalogue()));
+            let because = explain_wait(&detail, context, server).await;
+            output.print_data(&detail, || {
+                show::format_task(&detail, because.as_deref(), &context.catalogue())
+            });
             if limit.is_some() {
                 return add::end(&detail.task);
             }
@@ -179,6 +186,15 @@ async fn run_on_server(
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Explains why a task waits, for people. Keys may not be allowed to ask.
+async fn explain_wait(detail: &Detail, context: &Context, server: &Server) -> Option<String> {
+    if context.output.is_structured() || detail.task.state != State::Queued {
+        return None;
+    }
+    let explanation = server.call(ExplainTask { id: detail.task.id }).await.ok()?;
+    Some(explanation.because)
 }
 
 /// Builds the change of a task's limits.

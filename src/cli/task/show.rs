@@ -6,14 +6,14 @@ use super::files::format_files;
 use crate::{
     cli::{
         output::{format_fields, format_table, short_id, time_cell, time_cell_or_dash},
-        session::serialised_name,
         words::{first_line, label_fields, time, time_or_dash},
     },
     domain::{
         agents::Catalogue,
         amount::format_money,
+        batches,
         tasks::{Detail, ListedTask, State, Task, TaskWaits, WaitedFor},
-        turns::Turn,
+        turns::{self, Turn},
     },
 };
 
@@ -36,7 +36,8 @@ pub(super) fn format_tasks(tasks: &[ListedTask], catalogue: &Catalogue) -> Strin
     )
 }
 
-pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
+/// Formats a task. `because` explains why it waits.
+pub(super) fn format_task(detail: &Detail, because: Option<&str>, catalogue: &Catalogue) -> String {
     let Detail { task, node, added_by, turns, .. } = detail;
     let mut list = vec![
         ("task", task.id.to_string()),
@@ -54,6 +55,8 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
     if let Some(session) = task.session_id {
         list.insert(4, ("session", session.to_string()));
     }
+    list.extend(because.map(|because| ("waits", because.to_owned())));
+    list.extend(detail.run_at.map(|at| ("not before", time(at))));
     list.extend(node.iter().map(|node| ("node", node.clone())));
     list.extend(detail.flow_templates.as_ref().map(|names| {
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
@@ -89,7 +92,7 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
         list.push(("to correct", fault.clone()));
     }
     if let Some(secs) = detail.within_secs {
-        list.push(("within", format_within(secs)));
+        list.push(("within", batches::format_within(secs)));
     }
     if let Some(batch) = &detail.batch {
         list.push(("batch", batch.describe()));
@@ -111,14 +114,6 @@ pub(super) fn format_task(detail: &Detail, catalogue: &Catalogue) -> String {
         text.push_str(&format!("\n{result}\n"));
     }
     text
-}
-
-/// Formats the time that an answer may take, in whole hours if it has some.
-fn format_within(secs: i32) -> String {
-    match secs % 3_600 {
-        0 => format!("{} h", secs / 3_600),
-        _ => format!("{secs} s"),
-    }
 }
 
 /// Most tasks that are named.
@@ -145,10 +140,11 @@ pub(in crate::cli) fn format_turns(turns: &[Turn]) -> String {
     let row = |turn: &Turn| {
         let tokens_in = turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens;
         // Flags first, because they are short and an error may fill the line.
-        let mut why = turn.flags.iter().cloned().chain(turn.error.clone());
+        let flags = turn.flags.iter().filter(|flag| *flag != turns::PUT_OFF);
+        let mut why = flags.cloned().chain(turn.error.clone());
         [
             turn.number.to_string(),
-            serialised_name(turn.state),
+            turn.state_word().to_owned(),
             turn.attempt.to_string(),
             time_cell(turn.started_at),
             time_cell_or_dash(turn.ended_at),

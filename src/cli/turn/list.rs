@@ -3,10 +3,7 @@
 use chrono::TimeDelta;
 
 use crate::{
-    cli::{
-        output::{format_fields, format_table, short_id},
-        session::serialised_name,
-    },
+    cli::output::{format_fields, format_table, short_id},
     domain::{
         agents::Catalogue,
         turns::{ListedTurn, Turn},
@@ -17,7 +14,7 @@ pub(super) fn format_turns(turns: &[ListedTurn], catalogue: &Catalogue) -> Strin
     let row = |ListedTurn { turn, .. }: &ListedTurn| {
         [
             turn.number.to_string(),
-            serialised_name(turn.state),
+            turn.state_word().to_owned(),
             short_id(turn.task_id),
             turn.calls.to_string(),
             format_count(turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens),

@@ -14,7 +14,7 @@ use crate::{
         agents::Catalogue,
         amount::format_money,
         manifests::{CallContext, Part},
-        turns::{Detail, HistoryCheck, ListedTurn, State},
+        turns::{Detail, HistoryCheck, ListedTurn, PUT_OFF, State},
         usage::{LedgerCall, Purpose},
     },
 };
@@ -62,7 +62,7 @@ pub(super) fn format_turn(detail: &Detail, catalogue: &Catalogue) -> String {
 }
 
 fn fields(detail: &Detail, catalogue: &Catalogue) -> Vec<(&'static str, String)> {
-    let ListedTurn { turn, agent, instance, provider, model } = &detail.turn;
+    let ListedTurn { turn, agent, instance, provider, model, .. } = &detail.turn;
     let ended = match duration(turn) {
         Some(took) => format!("{}, after {}", time_or_dash(turn.ended_at), format_duration(took)),
         None => "-".to_owned(),
@@ -76,7 +76,7 @@ fn fields(detail: &Detail, catalogue: &Catalogue) -> Vec<(&'static str, String)>
     };
     let mut fields = vec![
         ("turn", format!("{} of session {}", turn.number, turn.session_id)),
-        ("state", serialised_name(turn.state)),
+        ("state", turn.state_word().to_owned()),
         ("agent", catalogue.format_name(agent, instance)),
         ("model", format!("{model} on {provider}")),
         ("task", format!("{}, attempt {}", turn.task_id, turn.attempt)),
@@ -96,7 +96,8 @@ fn fields(detail: &Detail, catalogue: &Catalogue) -> Vec<(&'static str, String)>
     ];
     fields.extend(turn.chain.as_ref().map(|choice| ("chain", choice.describe())));
     fields.extend(turn.history_check.map(|check| ("history", history(check).to_owned())));
-    fields.extend(turn.flags.iter().map(|flag| ("note", flag.clone())));
+    let flags = turn.flags.iter().filter(|flag| *flag != PUT_OFF);
+    fields.extend(flags.map(|flag| ("note", flag.clone())));
     fields.extend(turn.error.iter().map(|error| ("error", error.clone())));
     fields
 }
@@ -148,7 +149,11 @@ fn format_call(call: &LedgerCall) -> String {
         call.cache_creation_tokens,
         call.output_tokens,
     );
-    let (model, cost) = (&call.model, format_money(call.cost_micros));
+    let cost = match call.is_unpriced() {
+        true => "no price is set".to_owned(),
+        false => format_money(call.cost_micros),
+    };
+    let model = &call.model;
     let body = format!("{model} on {}; tokens: {tokens}; cost: {cost}", call.provider);
     format!("{}{}", format_wrapped("  ", &head), format_wrapped("    ", &body))
 }

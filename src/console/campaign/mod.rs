@@ -27,6 +27,7 @@ use super::{
     lists::{TASKS_PER_PAGE, session_table, task_table},
     page::{Page, PageResult},
     parts::{Tone, agent, counted, empty, id, next_page, section, url_text},
+    pauses::pause_words,
     selection,
 };
 use crate::{
@@ -101,7 +102,7 @@ pub(super) async fn show(
     let body = html! {
         (head(&page, &overview, &agents))
         @if let Some(reason) = &overview.pause_reason {
-            section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The campaign is paused: no turn starts until it is resumed." } p.next dir="auto" { (super::parts::coded(reason)) } } }
+            section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The campaign is paused: no turn starts until it is resumed." } p.next dir="auto" { (pause_words(&page.view, reason, overview.paused_by.as_deref(), overview.paused_at)) } } }
         }
         (cards(&page, given, &agents))
         nav.tabs aria-label="Parts of the campaign" {
@@ -175,7 +176,7 @@ fn cards(page: &Page, campaign: Uuid, agents: &[AgentOverview]) -> Markup {
             article.card {
                 header { (agent(&status.agent, &status.instance)) (tone.badge(word, None)) }
                 p."small soft" dir="auto" {
-                    @if let Some(pause) = &it.pause { (pause.reason) }
+                    @if let Some(pause) = &it.pause { (pause_words(&page.view, &pause.reason, Some(&pause.paused_by), Some(pause.paused_at))) }
                     @else if let Some(task) = status.task_id { a href={ "/tasks/" (task) } { "works on its task" } }
                     @else if status.state == State::Error { a href={ "/tasks?campaign_id=" (campaign) "&state=failed&agent=" (url_text(&status.agent)) } { "its last task failed" } }
                     @else if status.waiting > 0 { (status.waiting) " waiting" }

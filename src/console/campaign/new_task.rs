@@ -13,9 +13,13 @@ use crate::{
         estimates,
         layout::Content,
         page::{Page, PageResult},
-        parts::{Action, empty},
+        parts::{Action, bytes, counted, empty},
     },
-    domain::{agents::SessionMode, campaigns::Campaign},
+    domain::{
+        agents::SessionMode,
+        campaigns::Campaign,
+        task_files::attachments::{ACCEPTED, Limits, NewAttachment},
+    },
     http::{Problem, pages::PageForm},
     operations::{AddTask, EstimateTask, ListAgents, Refusal, ShowCampaign},
 };
@@ -27,7 +31,7 @@ const MODES: [(&str, SessionMode); 3] = [
     ("none", SessionMode::None),
 ];
 
-/// The fields that an estimate reads.
+/// The fields of the form, as a person has written them. An estimate reads some, and shows all of them again.
 #[derive(Debug, Default, Deserialize)]
 pub(in crate::console) struct TaskDraft {
     #[serde(default)]
@@ -38,8 +42,21 @@ pub(in crate::console) struct TaskDraft {
     node: String,
     #[serde(default)]
     session: String,
+    #[serde(default, rename = "number:priority")]
+    priority: String,
+    #[serde(default, rename = "time:run_at")]
+    run_at: String,
+    #[serde(default, rename = "hours:within_secs")]
+    within_hours: String,
+    #[serde(default, rename = "money:budget.micros")]
+    budget: String,
     #[serde(default, rename = "json:result_schema")]
     result_schema: String,
+    #[serde(default, rename = "words:tags")]
+    tags: String,
+    /// Names of the chosen files, which a browser does not keep.
+    #[serde(skip)]
+    files: Vec<String>,
 }
 
 pub(in crate::console) async fn show(
@@ -62,9 +79,16 @@ pub(in crate::console) async fn estimate(
         prompt: field("prompt"),
         node: field("node"),
         session: field("session"),
+        priority: field("number:priority"),
+        run_at: field("time:run_at"),
+        within_hours: field("hours:within_secs"),
+        budget: field("money:budget.micros"),
         result_schema: field("json:result_schema"),
+        tags: field("words:tags"),
+        files: form.files.iter().map(|file| file.name.clone()).collect(),
     };
-    let shown = match page.caller.run(draft.question(given)).await {
+    let attachments = form.files.iter().map(NewAttachment::from).collect();
+    let shown = match page.caller.run(draft.question(given, attachments)).await {
         Ok(estimate) => estimates::show(&page, &estimate).await?,
         // The agent is paused, the prompt is empty, or the campaign is closed: the reason is the answer.
         Err(refusal) => estimates::refused(&page, &refusal),
@@ -73,7 +97,7 @@ pub(in crate::console) async fn estimate(
 }
 
 impl TaskDraft {
-    fn question(&self, campaign: Uuid) -> EstimateTask {
+    fn question(&self, campaign: Uuid, attachments: Vec<NewAttachment>) -> EstimateTask {
         let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         EstimateTask {
             id: campaign,
@@ -82,8 +106,15 @@ impl TaskDraft {
             prompt: given(&self.prompt),
             node: given(&self.node),
             session: MODES.into_iter().find(|(word, _)| *word == self.session).map(|(_, it)| it),
-            attachments: Vec::new(),
+            attachments,
         }
+    }
+
+    /// Returns true if a field below `More` has a value.
+    fn has_more(&self) -> bool {
+        let Self { node, session, priority, run_at, within_hours, budget, .. } = self;
+        let more = [node, session, priority, run_at, within_hours, budget];
+        more.into_iter().chain([&self.result_schema, &self.tags]).any(|text| !text.is_empty())
     }
 }
 
@@ -122,7 +153,7 @@ fn form(
 ) -> Markup {
     let given = campaign.id.to_string();
     let fields = [("id", given.as_str())];
-    let add = Action::of::<AddTask>("Add", "", &fields, "/tasks/{id}");
+    let add = Action::of::<AddTask>("Add", "", &fields, "/tasks/{id}").with_files();
     let command = format!(
         "dalsegno task add --campaign {given} --agent AGENT --estimate \"Write part one.\""
     );
@@ -146,15 +177,17 @@ fn form(
             datalist #agents { @for name in agents { option value=(name) {} } }
         }
         div.field { label for="prompt" { "Prompt" } textarea #prompt name="prompt" rows="8" required dir="auto" { "\n" (draft.prompt) } }
-        details.after {
+        (files(page.caller.attachment_limits(), &draft.files))
+        details.after open[draft.has_more()] {
             summary { "More" }
             div.field { label for="node" { "Node" } select #node name="node" { option value="" { "the current one of the conversation" } @for node in nodes { option value=(node) selected[*node == draft.node] { (node) } } } }
             div.field { label for="session" { "Conversation" } select #session name="session" { option value="" { "as the agent's file says" } @for (word, mode) in MODES { option value=(word) selected[word == draft.session] { (meaning(mode)) } } } }
-            div.field { label for="priority" { "Priority, 0 to 32767; 0 is the most urgent" } input #priority name="number:priority" type="number" min="0" max="32767" placeholder="100"; }
-            div.field { label for="run-at" { "Not before, in " (page.view.zone()) } input #run-at type="datetime-local" name="time:run_at"; }
-            div.field { label for="task-limit" { "Budget of the task in " (page.view.currency()) } input #task-limit name="money:budget.micros" inputmode="decimal" pattern="[0-9]+([.,][0-9]{1,6})?" title="An amount such as 12.50" placeholder="none" autocomplete="off"; }
+            div.field { label for="priority" { "Priority, 0 to 32767; 0 is the most urgent" } input #priority name="number:priority" type="number" min="0" max="32767" placeholder="100" value=(draft.priority); }
+            div.field { label for="run-at" { "Not before, in " (page.view.zone()) } input #run-at type="datetime-local" name="time:run_at" value=(draft.run_at); }
+            div.field { label for="within" { "Hours that the answer may take, 1 to 168; a provider with message batches is then asked at its lower price" } input #within name="hours:within_secs" type="number" min="1" max="168" placeholder="as soon as possible" value=(draft.within_hours); }
+            div.field { label for="task-limit" { "Budget of the task in " (page.view.currency()) } input #task-limit name="money:budget.micros" inputmode="decimal" pattern="[0-9]+([.,][0-9]{1,6})?" title="An amount such as 12.50" placeholder="none" autocomplete="off" value=(draft.budget); }
             div.field { label for="result-schema" { "Result schema: the JSON Schema that the answer has to match" } textarea #result-schema name="json:result_schema" rows="4" spellcheck="false" placeholder="as the agent's file says" { "\n" (draft.result_schema) } }
-            div.field { label for="tags" { "Tags, with commas between them" } input #tags name="words:tags" maxlength="400" autocomplete="off"; }
+            div.field { label for="tags" { "Tags, with commas between them" } input #tags name="words:tags" maxlength="400" autocomplete="off" value=(draft.tags); }
         }
         div."actions after" {
             button."btn primary" { "Add the task" }
@@ -163,6 +196,24 @@ fn form(
         pre."code wrap after" { (command) }
     };
     add.form(&page.view, &body)
+}
+
+/// The field for attachments. `chosen` are those of a form that is shown again.
+fn files(limits: Limits, chosen: &[String]) -> Markup {
+    if limits.max_files == 0 {
+        return html! {};
+    }
+    let size = |n_bytes: u64| bytes(i64::try_from(n_bytes).unwrap_or(i64::MAX));
+    html! {
+        div.field {
+            label for="files" { "Files for the agent" }
+            input #files name="files" type="file" multiple aria-describedby="files-hint";
+            p #files-hint."tiny faint" {
+                (ACCEPTED) ". At most " (counted(limits.max_files, "file", "files")) ", each of " (size(limits.max_file_bytes)) " at most, together " (size(limits.max_task_bytes)) "."
+                @if !chosen.is_empty() { " " b { "Choose the files again: a browser does not keep them in a form that is shown again." } " They were " @for (place, name) in chosen.iter().enumerate() { @if place > 0 { ", " } bdi { (name) } } "." }
+            }
+        }
+    }
 }
 
 fn meaning(mode: SessionMode) -> &'static str {

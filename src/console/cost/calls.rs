@@ -13,7 +13,7 @@ use crate::{
         layout::Content,
         names::Names,
         page::{Page, PageResult},
-        parts::{agent, empty, id, next_page, section, tokens, wide},
+        parts::{agent, empty, id, next_page, no_price, section, tokens, wide},
     },
     domain::{
         costs::{CallOrder, CostCall},
@@ -153,7 +153,7 @@ fn row(page: &Page, it: &CostCall, names: &Names, money: &impl Fn(i64) -> String
             td.narrow-off { bdi { (call.model) } }
             td.num.narrow-off { (tokens(sent.iter().flatten().sum())) }
             td.num.narrow-off { @match call.output_tokens { Some(n) => (tokens(n)), None => "–" } }
-            td.num { (money(call.cost_micros)) }
+            td.num { @if call.is_unpriced() { (no_price()) } @else { (money(call.cost_micros)) } }
         }
     }
 }

@@ -23,6 +23,7 @@ use super::{
         Action, Confirmation, Tone, agent, agent_name, campaign_id, counted, duration, empty,
         facts, icon, id, next_page, optional, plain, section, sentence, wide,
     },
+    pauses::author_of,
     task::tone,
 };
 use crate::{
@@ -153,10 +154,14 @@ pub(super) async fn show(Path(given): Path<Uuid>, page: Page) -> PageResult {
     let campaign = campaign.map(|overview| overview.campaign.name);
     let critical = critical_path(steps, page.view.now);
     let wait = explain_wait(&page, &detail).await?;
+    let paused_by = match flow.state {
+        State::Paused => author_of(&page, "flow.pause", &given.to_string()).await?,
+        _ => None,
+    };
     let name = format!("Flow {}", flow.template);
     let body = html! {
         (head(&page, &detail, &name))
-        (explain(&page, &detail, &critical, wait.as_ref()))
+        (explain(&page, &detail, &critical, wait.as_ref(), paused_by.as_deref()))
         div.stack {
             (section("Steps", &critical_words(&critical), &html! { (picture(&page, steps, &critical)) }))
             div.cols {
@@ -268,6 +273,7 @@ fn explain(
     FlowDetail { flow, steps }: &FlowDetail,
     critical: &CriticalPath,
     wait: Option<&(&StepTask, Explanation)>,
+    paused_by: Option<&str>,
 ) -> Markup {
     let (tone, _) = state_words(flow.state);
     let of =
@@ -289,7 +295,7 @@ fn explain(
                         State::Running if running.is_empty() && wait.is_some() => { "No step runs now: " (counted(usize::try_from(flow.open).unwrap_or(0), "task has", "tasks have")) " not ended." }
                         State::Running if running.is_empty() => { "No step runs now: " (counted(usize::try_from(flow.open).unwrap_or(0), "task waits", "tasks wait")) " for a worker or for steps before." }
                         State::Running => { @for (place, step) in running.iter().enumerate() { @if place > 0 { ", " } (step_link(step)) } @if running.len() == 1 { " runs" } @else { " run" } @if let Some(time) = running.iter().filter_map(|step| time_of(step, page.view.now)).max() { ", for " (duration(time)) } ". " (flow.done) " of " (flow.tasks) " tasks are done." }
-                        State::Paused => { "The flow is paused " @if let Some(at) = flow.paused_at { "since " (page.view.time(at)) } ": no step starts until it is resumed." }
+                        State::Paused => { "The flow is paused" @if let Some(at) = flow.paused_at { " since " (page.view.calendar(at)) } @if let Some(author) = paused_by { " by " bdi { (author) } } ": no step starts until it is resumed." }
                         State::Done => { "All " (flow.tasks) " tasks are done" @if let Some(took) = &took { ", after " (took) } "." }
                         State::Failed => { (counted(failed.len(), "task has failed", "tasks have failed")) ": " @for (place, step) in failed.iter().enumerate() { @if place > 0 { ", " } (step_link(step)) } "." }
                         State::Cancelled => { (counted(usize::try_from(flow.cancelled).unwrap_or(0), "task was cancelled", "tasks were cancelled")) "; " (flow.done) " of " (flow.tasks) " are done." }

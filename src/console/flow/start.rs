@@ -45,14 +45,14 @@ pub(in crate::console) async fn estimate(page: Page, form: PageForm) -> Result<R
     let ask = EstimateFlow {
         id: campaign_id(&query.campaign_id)?.unwrap_or_default(),
         template: query.template.clone(),
-        inputs: inputs(&form.0),
+        inputs: inputs(&form.fields),
     };
     let shown = match page.caller.run(ask).await {
         Ok(estimate) => estimates::show_flow(&page, &estimate),
         // An input is missing, or an agent is paused: the reason is the answer.
         Err(refusal) => estimates::refused(&page, &refusal),
     };
-    Ok(respond(&page, &query, &form.0, Some(&shown)).await?)
+    Ok(respond(&page, &query, &form.fields, Some(&shown)).await?)
 }
 
 /// Reads the inputs of a form, in which empty fields are missing inputs.

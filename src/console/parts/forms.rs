@@ -48,6 +48,7 @@ pub(in crate::console) struct Action<'a> {
     /// The page to go on to. Names in braces are fields of the output.
     then: &'a str,
     class: &'a str,
+    takes_files: bool,
 }
 
 /// An action with its consequences, which are shown before it runs.
@@ -70,7 +71,7 @@ impl<'a> Action<'a> {
         fields: &'a [(&'a str, &'a str)],
         then: &'a str,
     ) -> Self {
-        Self { spec: O::SPEC, words, icon, fields, then, class: "btn" }
+        Self { spec: O::SPEC, words, icon, fields, then, class: "btn", takes_files: false }
     }
 
     /// Returns true if the caller may run the operation.
@@ -80,6 +81,11 @@ impl<'a> Action<'a> {
 
     pub(in crate::console) fn class(self, class: &'a str) -> Self {
         Self { class, ..self }
+    }
+
+    /// Sends the form with its files. A browser keeps no files when it shows a form again.
+    pub(in crate::console) fn with_files(self) -> Self {
+        Self { takes_files: true, ..self }
     }
 
     /// Renders the button, if the caller may run the operation.
@@ -93,8 +99,9 @@ impl<'a> Action<'a> {
     /// Renders the form around its fields and its button.
     pub(in crate::console) fn form(&self, view: &View, body: &Markup) -> Markup {
         let target = format!("/do/{}", self.spec.id);
+        let encoding = self.takes_files.then_some("multipart/form-data");
         html! {
-            form method="post" action=(target) hx-post=(target) hx-target="#outcome" {
+            form method="post" action=(target) enctype=[encoding] hx-encoding=[encoding] hx-post=(target) hx-target="#outcome" {
                 (view.token())
                 input type="hidden" name="then" value=(self.then);
                 @for (name, value) in self.fields { input type="hidden" name=(name) value=(value); }

@@ -7,6 +7,7 @@ mod forms;
 #[cfg(debug_assertions)]
 pub(super) mod gallery;
 mod markdown;
+mod prices;
 mod tables;
 mod view;
 mod words;
@@ -22,9 +23,10 @@ pub(super) use self::{
     difference::word_diff,
     forms::{Action, Confirmation, campaign_id, optional, place},
     markdown::rendered,
+    prices::{no_price, price_hint},
     tables::wide,
     view::{View, bytes, duration, tokens},
-    words::{coded, linked_words, sentence},
+    words::{coded, first_sentence, linked_words, sentence},
 };
 
 /// Longest title of a page or a row that is made from a text.

@@ -22,7 +22,7 @@ use super::{
     page::{Page, PageResult},
     parts::{
         Action, Confirmation, Tone, agent, agent_name, counted, empty, facts, gauge, icon, id,
-        next_page, section, sentence, tokens, wide,
+        next_page, no_price, section, sentence, tokens, wide,
     },
     turn::turn_state,
 };
@@ -275,7 +275,7 @@ fn turns(page: &Page, detail: &Detail) -> Markup {
                         td { (page.view.time(turn.started_at)) }
                         td.num { (tokens(turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens)) }
                         td.num { (tokens(turn.output_tokens)) }
-                        td.num { (money(turn.cost_micros)) }
+                        td.num { @if detail.unpriced_turns.contains(&turn.number) { (no_price()) } @else { (money(turn.cost_micros)) } }
                     }
                 }
             }

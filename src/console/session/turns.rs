@@ -11,7 +11,7 @@ use crate::{
     console::{
         layout::Content,
         page::{Page, PageResult},
-        parts::{Tone, agent_name, counted, empty, id, next_page, section, tokens, wide},
+        parts::{Tone, agent_name, counted, empty, id, next_page, no_price, section, tokens, wide},
         turn::turn_state,
     },
     domain::turns::ListedTurn,
@@ -83,7 +83,7 @@ fn table(
     verified: Option<&BTreeMap<i32, Vec<VerifiedCall>>>,
 ) -> Markup {
     let money = page.view.column(turns.iter().map(|listed| listed.turn.cost_micros));
-    let row = |ListedTurn { turn, model, .. }: &ListedTurn| {
+    let row = |ListedTurn { turn, model, is_unpriced, .. }: &ListedTurn| {
         let calls = verified.map(|all| all.get(&turn.number).map_or(&[][..], Vec::as_slice));
         html! {
             tr {
@@ -93,7 +93,7 @@ fn table(
                 td { (page.view.time(turn.started_at)) }
                 td.num { (tokens(turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens)) }
                 td.num { (tokens(turn.output_tokens)) }
-                td.num { (money(turn.cost_micros)) }
+                td.num { @if *is_unpriced { (no_price()) } @else { (money(turn.cost_micros)) } }
                 @if let Some(calls) = calls { td { (verdicts(calls)) } }
             }
         }

@@ -8,7 +8,8 @@ use crate::{
     domain::{
         agents::{MAIN, SessionMode},
         amount::format_money,
-        tasks::Task,
+        task_files::FileDirection,
+        tasks::{Detail, Task},
     },
 };
 
@@ -17,14 +18,41 @@ const PROMPT_MAX_BYTES: usize = 4_000;
 /// The function that other systems call in their transaction.
 const ADD_TASK: &str = "dalsegno.add_task";
 
-pub(super) fn show(task: &Task) -> Markup {
+pub(super) fn show(detail: &Detail) -> Markup {
+    let names = attached(detail);
     html! {
-        p."small soft" { "Added again with the same agent, prompt, session mode and budget; without labels, parameters, dependencies and a start time." }
-        (copy("Show it", &format!("dalsegno task show {}", task.id)))
-        (copy("Add it again: command", &command(task)))
-        (copy("Add it again: curl", &request(task)))
-        (copy("Add it again: SQL", &statement(task)))
+        p."small soft" { "Added again with the same agent, prompt, session mode, budget, files and time for the answer; without labels, parameters, dependencies and a start time." }
+        (copy("Show it", &format!("dalsegno task show {}", detail.task.id)))
+        (copy("Add it again: command", &command(detail, &names)))
+        (copy("Add it again: curl", &request(detail, &names)))
+        (copy("Add it again: SQL", &statement(&detail.task)))
+        @if let Some(missing) = missing_in_sql(detail, &names) { p."small soft" { (missing) } }
+        @for name in names.iter().filter(|name| is_also_written(detail, name)) {
+            p."small soft" { "The task has also written a file named " bdi { (name) } ", which these attach in place of the given one." }
+        }
     }
+}
+
+/// Names the files that the task was given. They can be attached to another task of the campaign from here.
+fn attached(detail: &Detail) -> Vec<&str> {
+    let given = detail.files.iter().filter(|file| file.direction == FileDirection::In);
+    given.map(|file| file.name.as_str()).collect()
+}
+
+/// Returns true if the name means an output file of the task, which comes before the attachment.
+fn is_also_written(detail: &Detail, name: &str) -> bool {
+    detail.files.iter().any(|file| file.direction == FileDirection::Out && file.name == name)
+}
+
+/// Names what a statement cannot express.
+fn missing_in_sql(detail: &Detail, names: &[&str]) -> Option<String> {
+    let missing = match (names.is_empty(), detail.within_secs) {
+        (true, None) => return None,
+        (false, None) => "no files",
+        (true, Some(_)) => "no time for the answer",
+        (false, Some(_)) => "no files and no time for the answer",
+    };
+    Some(format!("The SQL function takes {missing}: use the command or curl to keep them."))
 }
 
 fn copy(heading: &str, text: &str) -> Markup {
@@ -43,7 +71,8 @@ fn agent(task: &Task) -> String {
     }
 }
 
-fn command(task: &Task) -> String {
+fn command(detail: &Detail, names: &[&str]) -> String {
+    let task = &detail.task;
     let prompt =
         if is_short(task) { shell(&task.prompt) } else { "--prompt-file prompt.md".to_owned() };
     let mut flags = String::new();
@@ -56,6 +85,14 @@ fn command(task: &Task) -> String {
     if let Some(n) = task.budget_tokens {
         flags.push_str(&format!(" --budget-tokens {n}"));
     }
+    for name in names {
+        flags.push_str(&format!(" --attach-from {}", shell(&format!("{}/{name}", task.id))));
+    }
+    if let Some(secs) = detail.within_secs {
+        let time =
+            if secs % 3_600 == 0 { format!("{}h", secs / 3_600) } else { format!("{secs}s") };
+        flags.push_str(&format!(" --within {time}"));
+    }
     format!(
         "dalsegno task add --campaign {} --agent {}{flags} {prompt}",
         task.campaign_id,
@@ -63,16 +100,20 @@ fn command(task: &Task) -> String {
     )
 }
 
-fn request(task: &Task) -> String {
-    let body =
-        if is_short(task) { shell(&body(task).to_string()) } else { "@task.json".to_owned() };
+fn request(detail: &Detail, names: &[&str]) -> String {
+    let task = &detail.task;
+    let body = match is_short(task) {
+        true => shell(&body(detail, names).to_string()),
+        false => "@task.json".to_owned(),
+    };
     format!(
         "curl -sS \"$DALSEGNO_URL/v1/campaigns/{}/tasks\" -H \"Authorization: Bearer $DALSEGNO_KEY\" -H 'Content-Type: application/json' -d {body}",
         task.campaign_id
     )
 }
 
-fn body(task: &Task) -> Value {
+fn body(detail: &Detail, names: &[&str]) -> Value {
+    let task = &detail.task;
     let mut body = json!({ "agent": task.agent, "instance": task.instance, "prompt": task.prompt });
     if task.session_mode != SessionMode::default() {
         body["session"] = json!(task.session_mode);
@@ -82,6 +123,13 @@ fn body(task: &Task) -> Value {
     }
     if let Some(n) = task.budget_tokens {
         body["budget"]["tokens"] = json!(n);
+    }
+    if !names.is_empty() {
+        let file = |name: &&str| json!({ "task": task.id, "file": name });
+        body["attachments"] = names.iter().map(file).collect();
+    }
+    if let Some(secs) = detail.within_secs {
+        body["within_secs"] = json!(secs);
     }
     body
 }

@@ -24,12 +24,13 @@ use super::{
     layout::Content,
     page::{Page, PageResult},
     parts::{
-        Action, Confirmation, Tone, agent, agent_name, beginning, counted, facts, icon, id, plain,
-        section, sentence, title, tokens, url_text, wide,
+        Action, Confirmation, Tone, agent, agent_name, beginning, counted, facts, first_sentence,
+        icon, id, no_price, plain, price_hint, section, sentence, title, tokens, url_text, wide,
     },
 };
 use crate::{
     domain::{
+        batches,
         explanations::Explanation,
         tasks::{Detail, State, WaitedFor},
     },
@@ -80,7 +81,7 @@ pub(super) async fn show(
             aside."stack side" {
                 (section("Facts", &html! {}, &task_facts(&page, &detail, campaign.as_deref())))
                 (cost(&page, &detail))
-                (section("Do it elsewhere", &html! {}, &copies::show(&detail.task)))
+                (section("Do it elsewhere", &html! {}, &copies::show(&detail)))
             }
         }
     };
@@ -140,6 +141,7 @@ fn head(page: &Page, detail: &Detail, name: &str) -> Markup {
                     (tone(task.state).badge(task.state.as_str(), None))
                     (agent(&task.agent, &task.instance))
                     span { "added " (page.view.time(task.created_at)) }
+                    @if let Some(at) = detail.run_at.filter(|at| task.started_at.is_none() && *at > page.view.now) { span { "not before " (page.view.calendar(at)) } }
                     (id("task", task.id))
                 }
             }
@@ -178,11 +180,13 @@ fn explain(
         State::Queued => Tone::Waiting,
         other => tone(other),
     };
+    let (short, details) = first_sentence(because);
     html! {
         section.explain.(tone.class()) #explain tabindex="-1" aria-label="Explanation" {
             (icon(tone.icon()))
             div {
-                p.lede dir="auto" { (sentence(&page.view, because)) }
+                p.lede dir="auto" { (sentence(&page.view, short)) }
+                @if !details.is_empty() { p.next dir="auto" { (sentence(&page.view, details)) } }
                 @if state == State::Done { p.next { "There is nothing to do. " a href="#result" { "The answer is on this page." } } }
                 @else { p.next dir="auto" { (sentence(&page.view, next)) } }
                 (remedies::show(page, &format!("/tasks/{}", detail.task.id), obstacles))
@@ -274,12 +278,16 @@ fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
             html! { @if let Some(session) = task.session_id { a href={ "/sessions/" (session) } { (id("", session)) } @if let Some(turn) = task.turn { ", " a href={ "/sessions/" (session) "/turns/" (turn) } { "turn " (turn) } } } },
         ),
         ("Priority", html! { (detail.priority) }),
-        ("May take", html! { @if let Some(secs) = detail.within_secs { (within(secs)) } }),
+        ("Not before", html! { @if let Some(at) = detail.run_at { (page.view.calendar(at)) } }),
+        (
+            "May take",
+            html! { @if let Some(secs) = detail.within_secs { (batches::format_within(secs)) } },
+        ),
         (
             "Batch",
             html! { @if let Some(batch) = &detail.batch { bdi { (batch.batch_id.as_deref().unwrap_or("id unknown")) } ", sent " (page.view.time(batch.sent_at)) ", at most until " (page.view.time(batch.answer_by)) } },
         ),
-        ("Attempts", html! { (detail.turns.len()) }),
+        ("Attempts", html! { (attempts(detail)) }),
         ("Started", html! { @if let Some(at) = task.started_at { (page.view.time(at)) } }),
         ("Ended", html! { @if let Some(at) = task.ended_at { (page.view.time(at)) } }),
         ("Job", html! { a href={ "/work/jobs/" (task.job_id) } { (task.job_id) } }),
@@ -287,12 +295,19 @@ fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
     ])
 }
 
-/// Formats the time that an answer may take.
-fn within(secs: i32) -> String {
-    match secs % 3_600 {
-        0 => counted(usize::try_from(secs / 3_600).unwrap_or_default(), "hour", "hours"),
-        _ => format!("{secs} s"),
+/// Counts the attempts, and the turns that were put off and used up none.
+fn attempts(detail: &Detail) -> String {
+    let n_put_off = detail.turns.iter().filter(|turn| turn.is_put_off()).count();
+    let made = counted(detail.turns.len() - n_put_off, "attempt", "attempts");
+    match n_put_off {
+        0 => made,
+        n => format!("{made}, {n} put off"),
     }
+}
+
+/// Returns true if all of an amount is missing, because no price is set for the models.
+fn is_unpriced(detail: &Detail) -> bool {
+    detail.task.spent_micros == 0 && !detail.unpriced_calls.is_empty()
 }
 
 fn cost(page: &Page, detail: &Detail) -> Markup {
@@ -307,13 +322,14 @@ fn cost(page: &Page, detail: &Detail) -> Markup {
     let rows = html! {
         table.sums {
             tbody {
-                tr { td { "Spent" } td.num { (page.view.money(task.spent_micros)) } }
+                tr { td { "Spent" } td.num { @if is_unpriced(detail) { (no_price()) } @else { (page.view.money(task.spent_micros)) } } }
                 @if let Some(budget) = task.budget_micros { tr { td { "Budget of the task" } td.num { (page.view.money(budget)) } } }
                 tr { td { "Tokens in, from the cache" } td.num { (tokens(n_in)) ", " (tokens(n_cached)) } }
                 tr { td { "Tokens out" } td.num { (tokens(n_out)) } }
             }
         }
     };
-    let body = html! { (rows) (budget::form(page, task)) };
-    section("Cost", &html! { (counted(detail.turns.len(), "attempt", "attempts")) }, &body)
+    let free = detail.unpriced_calls.iter().map(|it| (it.provider.as_str(), it.model.as_str()));
+    let body = html! { (rows) (price_hint(free)) (budget::form(page, task)) };
+    section("Cost", &html! { (attempts(detail)) }, &body)
 }

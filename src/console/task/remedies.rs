@@ -13,7 +13,7 @@ use crate::{
     },
     operations::{
         ChangeBudget, ChangeTaskBudget, ReleaseJob, ReleaseLane, ResumeAgent,
-        ResumeAgentEverywhere, ResumeCampaign, ResumeFlow, SetBudget,
+        ResumeAgentEverywhere, ResumeCampaign, ResumeFlow, RetryJob, SetBudget,
     },
 };
 
@@ -66,6 +66,11 @@ fn remedy(page: &Page, here: &str, obstacle: &Obstacle) -> Markup {
             }
         }
         Obstacle::Budget(refusal) => budget(page, here, refusal),
+        Obstacle::Later { job_id } => {
+            let given = job_id.to_string();
+            let fields = [("id", given.as_str())];
+            button(Action::of::<RetryJob>("Run now", "running", &fields, here))
+        }
     }
 }
 
@@ -99,7 +104,7 @@ fn budget(page: &Page, here: &str, refusal: &Refusal) -> Markup {
     };
     html! {
         (raise.button(&page.view, &page.caller))
-        @if !target.is_empty() { a."btn quiet" href=(target) { "The budget" } }
+        @if !target.is_empty() { a."btn quiet" href=(target) { (coded(&capital(&refusal.owner.describe()))) } }
     }
 }
 

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use crate::{
     console::{
         job_runs::JobRuns,
-        parts::{Tone, View, duration, section, sentence, wide},
+        parts::{Tone, View, duration, no_price, section, sentence, wide},
     },
     domain::{
         tasks::{Detail, State},
@@ -32,8 +32,16 @@ struct Stretch {
     tone: Tone,
     word: &'static str,
     what: Markup,
-    cost_micros: Option<i64>,
+    /// Of an attempt.
+    cost: Option<AttemptCost>,
     is_open: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AttemptCost {
+    Micros(i64),
+    /// No price is set for its model.
+    Unpriced,
 }
 
 pub(super) fn show(view: &View, detail: &Detail, runs: &JobRuns) -> Markup {
@@ -42,7 +50,7 @@ pub(super) fn show(view: &View, detail: &Detail, runs: &JobRuns) -> Markup {
         stretches.last().map_or(TimeDelta::zero(), |last| last.end - detail.task.created_at);
     let at_work: TimeDelta = stretches
         .iter()
-        .filter(|stretch| stretch.cost_micros.is_some())
+        .filter(|stretch| stretch.cost.is_some())
         .map(|stretch| stretch.end - stretch.begin)
         .sum();
     let end = html! { (duration(total)) " in all, " (duration(at_work)) " at work" };
@@ -61,7 +69,7 @@ fn stretches(view: &View, detail: &Detail, runs: &JobRuns) -> Vec<Stretch> {
         if turn.started_at - at > SHORTEST_WAIT || at == task.created_at {
             all.push(wait(detail, at, turn.started_at, false));
         }
-        let worked = attempt(view, turn, runs);
+        let worked = attempt(view, detail, turn, runs);
         at = worked.end;
         all.push(worked);
     }
@@ -83,16 +91,23 @@ fn wait(detail: &Detail, begin: DateTime<Utc>, end: DateTime<Utc>, is_open: bool
         (false, _) => html! { b { "until the next attempt" } },
     };
     let (tone, word) = if is_open { (Tone::Waiting, "waiting") } else { (Tone::Queued, "queued") };
-    Stretch { begin, end, tone, word, what, cost_micros: None, is_open }
+    Stretch { begin, end, tone, word, what, cost: None, is_open }
 }
 
-fn attempt(view: &View, turn: &Turn, runs: &JobRuns) -> Stretch {
+fn attempt(view: &View, detail: &Detail, turn: &Turn, runs: &JobRuns) -> Stretch {
     let worker = runs.worker_of(turn);
     let (tone, word) = match turn.state {
         turns::State::Running => (Tone::Running, "running"),
         turns::State::Done => (Tone::Done, "done"),
+        turns::State::Failed if turn.is_put_off() => (Tone::Waiting, "put off"),
         turns::State::Failed => (Tone::Failed, "failed"),
         turns::State::Interrupted => (Tone::Failed, "interrupted"),
+    };
+    let is_unpriced =
+        detail.unpriced_calls.iter().any(|calls| (calls.session_id, calls.turn) == turn.place());
+    let cost = match is_unpriced && turn.cost_micros == 0 {
+        true => AttemptCost::Unpriced,
+        false => AttemptCost::Micros(turn.cost_micros),
     };
     let what = html! {
         b { "attempt " (turn.attempt) } span.soft {
@@ -107,7 +122,7 @@ fn attempt(view: &View, turn: &Turn, runs: &JobRuns) -> Stretch {
         tone,
         word,
         what,
-        cost_micros: Some(turn.cost_micros),
+        cost: Some(cost),
         is_open: turn.ended_at.is_none(),
     }
 }
@@ -154,9 +169,9 @@ fn widths(times: &[TimeDelta], is_in_proportion: bool) -> Vec<f64> {
     times.iter().map(|time| weight(time) / whole * 100.0).collect()
 }
 
-/// Running and failed attempts are filled; waits and finished ones are outlined.
+/// Running and failed attempts are filled; waits, and attempts that are done or were put off, are outlined.
 fn is_solid(stretch: &Stretch) -> bool {
-    stretch.cost_micros.is_some() && stretch.tone != Tone::Done
+    stretch.cost.is_some() && !matches!(stretch.tone, Tone::Done | Tone::Waiting)
 }
 
 /// Places a label beside its bar, or in a bar that leaves no room for it.
@@ -174,7 +189,11 @@ fn percent(value: f64) -> String {
 }
 
 fn table(view: &View, stretches: &[Stretch]) -> Markup {
-    let money = view.column(stretches.iter().filter_map(|stretch| stretch.cost_micros));
+    let micros = stretches.iter().filter_map(|stretch| match stretch.cost? {
+        AttemptCost::Micros(micros) => Some(micros),
+        AttemptCost::Unpriced => None,
+    });
+    let money = view.column(micros);
     html! {
         table.folds {
             thead { tr { th { "Since" } th { "State" } th { "What happened" } th.num { "Took" } th.num { "Cost" } } }
@@ -185,7 +204,13 @@ fn table(view: &View, stretches: &[Stretch]) -> Markup {
                         td { (stretch.tone.state(stretch.word, None)) }
                         td.text { (stretch.what) }
                         td.num { (duration(stretch.end - stretch.begin)) }
-                        td.num { @if let Some(cost) = stretch.cost_micros { (money(cost)) } }
+                        td.num {
+                            @match stretch.cost {
+                                Some(AttemptCost::Micros(micros)) => (money(micros)),
+                                Some(AttemptCost::Unpriced) => (no_price()),
+                                None => {},
+                            }
+                        }
                     }
                 }
             }

@@ -132,8 +132,7 @@ fn row(part: &PartDiff) -> Markup {
 
 /// Names the messages or posts before and after the change.
 fn spans(part: &PartDiff) -> Markup {
-    let range = |span: Option<Span>| span.map_or("none".to_owned(), |span| span.as_range());
-    html! { (range(part.span_before)) " → " (range(part.span_after)) }
+    html! { (Span::format_range(part.span_before)) " → " (Span::format_range(part.span_after)) }
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ use super::{
     layout::Content,
     page::{Page, PageResult},
     parts::{
-        GROUPS, Tone, agent, agent_name, duration, empty, facts, gauge, group_of, id, part_name,
-        section, sentence, title, tokens, wide,
+        GROUPS, Tone, agent, agent_name, duration, empty, facts, gauge, group_of, id, no_price,
+        part_name, section, sentence, title, tokens, wide,
     },
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
         manifests::{CallContext, Part},
         memory,
         posts::HiddenPost,
-        turns::{Detail, State, Turn},
+        turns::{Detail, PUT_OFF, State, Turn},
     },
     operations::{ListMemory, MAX_LIMIT, Refusal, ShowSession, ShowTurn},
 };
@@ -92,7 +92,7 @@ pub(super) async fn show(
             }
             div.actions { (rerun) }
         }
-        (lede(&page, turn))
+        (lede(&page, &detail))
         div.cols {
             div.stack {
                 (compared)
@@ -126,22 +126,31 @@ pub(super) fn turn_state(turn: &Turn) -> Markup {
     match turn.state {
         State::Running => Tone::Running.state("running", None),
         State::Done => Tone::Done.state("done", None),
+        State::Failed if turn.is_put_off() => Tone::Waiting.state("put off", None),
         State::Failed => Tone::Failed.state("failed", None),
         State::Interrupted => Tone::Failed.state("interrupted", None),
     }
 }
 
-fn lede(page: &Page, turn: &Turn) -> Markup {
+fn lede(page: &Page, detail: &Detail) -> Markup {
+    let turn = &detail.turn.turn;
     let took = duration(turn.ended_at.unwrap_or(page.view.now) - turn.started_at);
     let sent = turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens;
     let words = match turn.state {
         State::Running => format!("It has been running for {took}."),
-        State::Done => format!(
-            "It took {took}, sent {} tokens and got {} back, for {}.",
-            tokens(sent),
-            tokens(turn.output_tokens),
-            page.view.money(turn.cost_micros)
-        ),
+        State::Done => {
+            let cost = match detail.turn.is_unpriced {
+                true => "; no price is set for its model".to_owned(),
+                false => format!(", for {}", page.view.money(turn.cost_micros)),
+            };
+            let (sent, got) = (tokens(sent), tokens(turn.output_tokens));
+            format!("It took {took}, sent {sent} tokens and got {got} back{cost}.")
+        }
+        State::Failed if turn.is_put_off() => {
+            format!(
+                "It was put off after {took}. This used up no attempt: the task waits, and goes on by itself."
+            )
+        }
         State::Failed => format!("It failed after {took}."),
         State::Interrupted => {
             format!("It was interrupted after {took}; the text that had arrived is kept.")
@@ -150,7 +159,7 @@ fn lede(page: &Page, turn: &Turn) -> Markup {
     html! {
         p.lede #explain tabindex="-1" { (words) @if let Some(error) = &turn.error { " " span.soft { bdi { (sentence(&page.view, error)) } } } }
         @if let Some(choice) = &turn.chain { p."small soft" { "Model: " bdi { (choice.describe()) } "." } }
-        @for flag in &turn.flags { p."small soft" { bdi { (flag) } } }
+        @for flag in turn.flags.iter().filter(|flag| *flag != PUT_OFF) { p."small soft" { bdi { (flag) } } }
     }
 }
 
@@ -284,7 +293,10 @@ fn turn_facts(page: &Page, detail: &Detail, worker: Markup) -> Markup {
         ("From the cache", html! { (count(turn.cache_read_tokens)) }),
         ("To the cache", html! { (count(turn.cache_creation_tokens)) }),
         ("Tokens out", html! { (count(turn.output_tokens)) }),
-        ("Cost", html! { (page.view.money(turn.cost_micros)) }),
+        (
+            "Cost",
+            html! { @if detail.turn.is_unpriced { (no_price()) } @else { (page.view.money(turn.cost_micros)) } },
+        ),
         ("History", html! { (check) }),
         (
             "Prompt",

@@ -7,7 +7,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 
 use crate::{
-    console::parts::{Tone, View, counted, duration, empty, icon, section, tokens, wide},
+    console::parts::{
+        Tone, View, counted, duration, empty, icon, no_price, price_hint, section, tokens, wide,
+    },
     domain::{
         feed::ToolRun,
         turns::{Detail, State},
@@ -46,6 +48,7 @@ pub(super) fn show(view: &View, detail: &Detail) -> Markup {
         @if detail.ledger.is_empty() { (empty("The ledger has no call of this turn.", "dalsegno cost --by purpose")) }
         @else {
             @if !own.is_empty() { (wide("Calls", &call_table(view, &own))) }
+            (price_hint(detail.ledger.iter().filter(|call| call.is_unpriced()).map(|call| (call.provider.as_str(), call.model.as_str()))))
             @if !later.is_empty() {
                 p."small soft after" { "After the turn, for its conversation:" }
                 (wide("Calls after the turn", &call_table(view, &later)))
@@ -182,7 +185,7 @@ fn call_table(view: &View, ledger: &[&LedgerCall]) -> Markup {
                         td { (view.clock(call.called_at)) }
                         td { @if call.purpose == Purpose::Turn { (purpose(call)) } @else { a href={ "?ledger=" (call.id) "#side-call" } { (purpose(call)) } } }
                         td.num { (known(call.input_tokens)) } td.num { (known(call.cache_read_tokens)) } td.num { (known(call.cache_creation_tokens)) }
-                        td.num { (known(call.output_tokens)) } td.num { (money(call.cost_micros)) }
+                        td.num { (known(call.output_tokens)) } td.num { @if call.is_unpriced() { (no_price()) } @else { (money(call.cost_micros)) } }
                     }
                 }
             }

@@ -48,7 +48,8 @@ pub(super) async fn show(page: Page) -> PageResult {
 
 /// Adds a webhook, and shows its secret once.
 pub(super) async fn add(page: Page, form: PageForm) -> Result<Response, Problem> {
-    let chosen = |name: &str| form.0.iter().any(|(field, value)| field == "kinds" && value == name);
+    let chosen =
+        |name: &str| form.fields.iter().any(|(field, value)| field == "kinds" && value == name);
     let campaign = form.field("campaign_id").unwrap_or_default();
     let add = AddWebhook {
         url: form.field("url").unwrap_or_default().trim().to_owned(),

@@ -19,6 +19,7 @@ use super::{
     names::Names,
     page::{Page, PageResult},
     parts::{Action, Confirmation, Tab, counted, duration, empty, section, tabs, url_text, wide},
+    pauses::{author_of, pause_words},
 };
 use crate::{
     operations::{ListQueues, ListWaits, PauseQueue, Refusal, ResumeQueue, ShowWorkerActivity},
@@ -42,11 +43,15 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let queue = queues.iter().find(|queue| queue.queue == name);
     let sums = queue.map(|queue| WaitSums::of(queue, &waits));
     let names = Names::load(&page).await?;
+    let paused_by = match queue.is_some_and(|queue| queue.paused_at.is_some()) {
+        true => author_of(&page, "queue.pause", name).await?,
+        false => None,
+    };
     let body = html! {
         (head(&page, name, queue, sums))
         (tab_bar(&page, "/work", name).await?)
-        @if let Some(QueueView { pause_reason: Some(reason), .. }) = queue {
-            section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The queue is paused: no job starts until it is resumed." } p.next dir="auto" { (super::parts::coded(reason)) } } }
+        @if let Some(QueueView { pause_reason: Some(reason), paused_at, .. }) = queue {
+            section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The queue is paused: no job starts until it is resumed." } p.next dir="auto" { (pause_words(&page.view, reason, paused_by.as_deref(), *paused_at)) } } }
         }
         @match queue.zip(sums) {
             Some((queue, sums)) => (strip(queue, sums)),
@@ -60,7 +65,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
                 (waits::show(&page, name, &waits))
                 (rate_limits::show(&page, &names).await?)
                 (credentials::show(&page).await?)
-                (section("Queues", &html! { (queues.len()) }, &queue_table(&queues)))
+                (section("Queues", &html! { (queues.len()) }, &queue_table(&page, &queues)))
             }
         }
     };
@@ -182,14 +187,14 @@ fn strip(queue: &QueueView, sums: WaitSums) -> Markup {
     }
 }
 
-fn queue_table(queues: &[QueueView]) -> Markup {
+fn queue_table(page: &Page, queues: &[QueueView]) -> Markup {
     let table = html! {
         table.sums {
             thead { tr { th { "Queue" } th.num { "Run" } th.num { "Wait" } th.num { "Dead" } th.num { "Workers" } } }
             tbody {
                 @for queue in queues {
                     tr {
-                        td { a href={ "/work?queue=" (url_text(&queue.queue)) } { (queue.queue) } @if queue.paused_at.is_some() { " " span.faint { "paused" } } }
+                        td { a href={ "/work?queue=" (url_text(&queue.queue)) } { (queue.queue) } @if let Some(at) = queue.paused_at { div."tiny faint" { "paused since " (page.view.calendar(at)) @if let Some(reason) = queue.pause_reason.as_ref().filter(|reason| !reason.is_empty()) { ": " bdi { (reason) } } } } }
                         td.num { (queue.running) } td.num { (waiting(queue)) } td.num { (queue.dead) } td.num { (queue.workers) }
                     }
                 }

@@ -24,7 +24,7 @@ pub(super) async fn show(page: &Page, names: &Names) -> Result<Markup, Refusal> 
             tr {
                 td.text { (coded(&limit.subject)) @if let Some(campaign) = limit.campaign_id { ": " (names.campaign(campaign)) } }
                 td.text { (limit.amount_words()) }
-                td.num { (format!("{:.0}", limit.available)) }
+                td.text { (limit.left_words()) @if let Some(flow) = limit.flow_words() { div."tiny faint" { (flow) } } }
                 td.num { @match limit.waiting_since {
                     Some(since) => { a href="/work/jobs?waits_for=condition" { (limit.waiting_tasks) } div."tiny faint" { "since " (page.view.time(since)) } },
                     None => span.faint { "0" },
@@ -34,7 +34,7 @@ pub(super) async fn show(page: &Page, names: &Names) -> Result<Markup, Refusal> 
     };
     let table = html! {
         table.sums {
-            thead { tr { th { "Calls of" } th { "Limit" } th.num { "Left" } th.num { "Tasks wait" } } }
+            thead { tr { th { "Calls of" } th { "Limit" } th { "Free now" } th.num { "Tasks wait" } } }
             tbody { @for limit in &items { (row(limit)) } }
         }
     };

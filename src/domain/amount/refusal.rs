@@ -74,7 +74,7 @@ impl Owner {
         }
     }
 
-    fn describe(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Campaign(_) => "the budget of the campaign".to_owned(),
             Self::Task(_) => "the budget of the task".to_owned(),
@@ -141,15 +141,46 @@ impl Refusal {
 
     /// Formats the refusal for a task that waits for space in the budget.
     pub fn describe_wait(&self) -> String {
+        format!("waiting: budget: {}; it continues {}", self.amounts(), self.describe_end())
+    }
+
+    /// Formats everything that lets a waiting task go on.
+    pub fn describe_end(&self) -> String {
         let later = self.may_pass_later().then(|| "when running turns have ended, or ".to_owned());
         let ends = self.ends.as_ref().map(|ends| format!("at {ends}, or "));
         format!(
-            "waiting: budget: {}; it continues {}{}when {} raises the limit",
-            self.amounts(),
+            "{}{}when {} raises the limit",
             later.unwrap_or_default(),
             ends.unwrap_or_default(),
             self.raise_command(),
         )
+    }
+
+    /// Formats the rest of the budget and the needs of the call: `0.02 of 0.05 are left, and the next call may need 0.04`.
+    pub fn describe_left(&self) -> String {
+        let left = self.limit.saturating_sub(self.spent).saturating_sub(self.reserved);
+        let (limit, needed) = (self.format(self.limit), self.format(self.needed));
+        let rest = match left {
+            ..=0 => format!("nothing of {limit} is left"),
+            left => format!("{} of {limit} are left", self.format(left)),
+        };
+        format!("{rest}, and the next call may need {needed}")
+    }
+
+    /// Formats what is gone from the budget: `0.03 are spent, and 0.01 are set aside for running turns`.
+    pub fn describe_use(&self) -> String {
+        let spent = format!("{} are spent", self.format(self.spent));
+        match self.reserved {
+            0 => spent,
+            n => format!("{spent}, and {} are set aside for running turns", self.format(n)),
+        }
+    }
+
+    fn format(&self, value: i64) -> String {
+        match self.unit {
+            Unit::Tokens => format!("{value} tokens"),
+            Unit::Money => format_money(value),
+        }
     }
 
     /// Computes a limit that allows the call, rounded up. It is above the current one.
@@ -186,10 +217,7 @@ impl Refusal {
     /// Formats the amounts, without a next step.
     pub fn amounts(&self) -> String {
         let Self { limit, spent, reserved, needed, .. } = *self;
-        let say = |value: i64| match self.unit {
-            Unit::Tokens => format!("{value} tokens"),
-            Unit::Money => format_money(value),
-        };
+        let say = |value: i64| self.format(value);
         let budget = self.owner.describe();
         let spent_words = format!("{} of {} are spent", say(spent), say(limit));
         if spent >= limit {

@@ -169,6 +169,27 @@ pub async fn schedules_of(
     .map_err(StatementError::to("find schedules in the audit log"))
 }
 
+/// Returns the author of the last change of a subject, if that was `done` and was not `undone` since.
+pub async fn last_author(
+    executor: impl PgExecutor<'_>,
+    (done, undone): (Action, Action),
+    subject: &str,
+) -> Result<Option<String>, StatementError> {
+    let last = sqlx::query!(
+        "select action, actor_kind, actor from dalsegno.audit where subject = $1 and action in ($2, $3) order by id desc limit 1",
+        subject,
+        done.as_str(),
+        undone.as_str(),
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(StatementError::to("find the author of a change"))?;
+    Ok(last.filter(|line| line.action == done.as_str()).map(|line| match line.actor.as_str() {
+        "" => line.actor_kind,
+        actor => format!("{}:{actor}", line.actor_kind),
+    }))
+}
+
 /// The newest first.
 pub async fn list(
     executor: impl PgExecutor<'_>,

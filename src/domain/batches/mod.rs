@@ -11,7 +11,7 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 pub use self::job::CancelBatch;
-use super::StatementError;
+use super::{StatementError, text::count};
 use crate::queue;
 
 /// Time after the last sending in which the list of the provider may not have the batch yet. Longer than the timeout of the sending.
@@ -261,6 +261,14 @@ pub async fn give_up_orphaned(
     Ok(orphaned.len())
 }
 
+/// Formats the time that an answer may take: `24 hours`.
+pub fn format_within(secs: i32) -> String {
+    match secs % 3_600 {
+        0 => count(secs / 3_600, "hour", "hours"),
+        _ => format!("{secs} s"),
+    }
+}
+
 impl BatchWait {
     /// Formats the reason of the wait.
     pub fn describe(&self) -> String {
@@ -306,6 +314,14 @@ mod tests {
     use chrono::TimeZone as _;
 
     use super::*;
+
+    #[test]
+    fn the_time_for_an_answer_is_in_whole_hours() {
+        assert_eq!(
+            [format_within(86_400), format_within(3_600), format_within(5_400)],
+            ["24 hours", "1 hour", "5400 s"]
+        );
+    }
 
     #[test]
     fn a_wait_names_the_batch_its_times_and_what_went_wrong() {

@@ -61,14 +61,14 @@ pub async fn step(
 
 /// Cancels those of the tasks that can be cancelled together, in the caller's transaction, and returns the others. Moves the cursor up to
 /// the first of these.
-pub async fn cancel_batch(
+pub async fn cancel_many(
     conn: &mut PgConnection,
     action: &mut BulkAction,
     task_ids: &[Uuid],
     now: DateTime<Utc>,
 ) -> Result<Vec<Uuid>, Error> {
-    let batch = tasks::Batch::Plain;
-    let cancelled = tasks::cancel_batch(&mut *conn, task_ids, batch, &action.reason, now).await?;
+    let scope = tasks::CancelScope::Plain;
+    let cancelled = tasks::cancel_many(&mut *conn, task_ids, scope, &action.reason, now).await?;
     let n_cancelled = i64::try_from(cancelled.len()).unwrap_or(i64::MAX);
     let cancelled: HashSet<Uuid> = cancelled.into_iter().collect();
     let passed = task_ids.iter().take_while(|id| cancelled.contains(id)).last().copied();

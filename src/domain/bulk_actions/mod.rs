@@ -16,7 +16,7 @@ use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 pub use self::{
-    carry_out::{Step, advance, cancel, cancel_batch, finish, list_remaining_tasks, start, step},
+    carry_out::{Step, advance, cancel, cancel_many, finish, list_remaining_tasks, start, step},
     error::Error,
     lost::end_lost,
     preview::{Preview, preview},

@@ -3,6 +3,7 @@
 mod budget;
 mod error;
 mod experiments;
+mod pause;
 mod texts;
 mod versions;
 
@@ -23,6 +24,7 @@ pub use self::{
     experiments::{
         ExperimentBudget, charge_experiments, experiment_budget, lock_experiment_budget,
     },
+    pause::{CampaignPause, find_pause},
     texts::find_texts,
     versions::{
         CampaignVersion, Edit, EditOutcome, VersionSummary, add_first_version, edit, list_versions,

@@ -25,13 +25,20 @@ pub struct Detail {
     pub compactions: Vec<Compaction>,
     /// The newest first.
     pub last_turns: Vec<Turn>,
+    /// Numbers of those whose cost is 0 only because no price was set for their model.
+    #[serde(default)]
+    pub unpriced_turns: Vec<i32>,
 }
 
 pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> {
+    let session = sessions::get(&mut *conn, id).await?;
+    let last_turns = turns::of_session(&mut *conn, id, None, LAST_TURNS).await?;
+    let campaign_id = session.campaign_id;
     Ok(Detail {
-        session: sessions::get(&mut *conn, id).await?,
+        unpriced_turns: turns::unpriced_turns(&mut *conn, campaign_id, &last_turns).await?,
+        last_turns,
+        session,
         nodes: nodes::of_session(&mut *conn, id).await?,
-        compactions: compactions::list(&mut *conn, id).await?,
-        last_turns: turns::of_session(conn, id, None, LAST_TURNS).await?,
+        compactions: compactions::list(conn, id).await?,
     })
 }

@@ -74,6 +74,7 @@ struct Row {
     cache_read_tokens: Option<i64>,
     cache_creation_tokens: Option<i64>,
     cost_micros: i64,
+    has_price: bool,
 }
 
 /// Lists calls, the newest first, from the one before `before` on.
@@ -152,6 +153,7 @@ impl From<Row> for CostCall {
                 cache_read_tokens: row.cache_read_tokens,
                 cache_creation_tokens: row.cache_creation_tokens,
                 cost_micros: row.cost_micros,
+                has_price: row.has_price,
             },
         }
     }

@@ -4,7 +4,7 @@
 -- $10 the row after which the page begins, or NULL · $11 the number of rows at most · $12 true: without reruns
 select u.id, u.campaign_id, u.agent, u.task_id, u.session_id, u.turn, u.purpose as "purpose: Purpose", u.outcome as "outcome: Outcome",
        u.provider, u.model, u.provider_message_id, u.called_at, u.first_byte_ms, u.total_ms, u.input_tokens, u.output_tokens,
-       u.cache_read_tokens, u.cache_creation_tokens, u.cost_micros
+       u.cache_read_tokens, u.cache_creation_tokens, u.cost_micros, u.price is not null as "has_price!"
   from dalsegno.usage as u
  where ($1::timestamptz is null or u.called_at >= $1) and ($2::timestamptz is null or u.called_at < $2)
    and ($3::uuid is null or u.campaign_id = $3) and ($4::uuid[] is null or u.campaign_id = any ($4))

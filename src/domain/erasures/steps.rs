@@ -96,10 +96,10 @@ pub async fn cancel_open(
     before: Option<Uuid>,
     now: DateTime<Utc>,
 ) -> Result<Option<OpenTasks>, Error> {
-    let mut left = tasks::open_of(&mut *conn, campaign_id, before, tasks::BATCH).await?;
+    let mut left = tasks::open_of(&mut *conn, campaign_id, before, tasks::CANCEL_MANY_MAX).await?;
     let Some(last) = left.last().copied() else { return Ok(None) };
-    let batch = tasks::Batch::Erasure;
-    let cancelled = tasks::cancel_batch(&mut *conn, &left, batch, WHY, now).await?;
+    let scope = tasks::CancelScope::Erasure;
+    let cancelled = tasks::cancel_many(&mut *conn, &left, scope, WHY, now).await?;
     let cancelled: HashSet<Uuid> = cancelled.into_iter().collect();
     left.retain(|id| !cancelled.contains(id));
     let n_cancelled = i64::try_from(cancelled.len()).unwrap_or(i64::MAX);

@@ -8,6 +8,7 @@ mod session;
 mod session_words;
 mod words;
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -24,12 +25,14 @@ use crate::{
         amount::{Owner, Refusal},
         batches::{self, BatchWait},
         budgets::{self, OwnerKind},
-        campaigns::{self, Campaign},
+        campaigns::{self, Campaign, CampaignPause},
         failovers::{self, ConversationKey},
         flows,
         rate_limits::{self, RateLimitWait},
         sessions::{self, Session},
-        tasks::{self, Error, State, Task, TaskWaits, get, reason_and_step, waits_of},
+        tasks::{
+            self, Error, ExplainedColumns, State, Task, TaskWaits, explained_columns, get, waits_of,
+        },
         turns::{self, Turn},
     },
     queue::admin::{self, Cause, HoldOf, RunningHead},
@@ -55,8 +58,7 @@ pub struct Explanation {
 struct TaskFacts {
     task: Task,
     campaign: Campaign,
-    /// The reason of the campaign's pause.
-    campaign_pause: Option<String>,
+    campaign_pause: Option<CampaignPause>,
     /// The refusal of a budget that cannot pay for another turn of the last one's size.
     spent: Option<Refusal>,
     /// The refusal of the budget for which it waits; an inner `None`: the budget has space by now.
@@ -65,6 +67,10 @@ struct TaskFacts {
     batch_wait: Option<BatchWait>,
     /// Its wait for a rate limit.
     limit_wait: Option<RateLimitWait>,
+    /// Its provider refuses calls for now, and it has waited for it since then.
+    busy_since: Option<DateTime<Utc>>,
+    /// Its earliest start.
+    run_at: Option<DateTime<Utc>>,
     /// The open session of its conversation, or else its own.
     session: Option<Session>,
     last_turn: Option<Turn>,
@@ -116,11 +122,10 @@ async fn load_facts(
 ) -> Result<TaskFacts, Error> {
     let id = task.id;
     let campaign = campaigns::get(&mut *conn, task.campaign_id).await?;
-    let group = campaign.id.to_string();
-    let scope = admin::PauseScope::Group;
-    let campaign_pause = admin::pause_reason(&mut *conn, scope, &group).await?;
+    let campaign_pause = campaigns::find_pause(&mut *conn, campaign.id).await?;
     let session = session(&mut *conn, &task).await?;
-    let (cancelled_because, flow) = reason_and_step(&mut *conn, id).await?;
+    let ExplainedColumns { cancelled_because, flow, run_at } =
+        explained_columns(&mut *conn, id).await?;
     let paused_flow = match flow.as_ref().map(|(flow, _)| *flow) {
         Some(flow) => flows::is_paused(&mut *conn, flow).await?.then_some(flow),
         None => None,
@@ -133,6 +138,8 @@ async fn load_facts(
         budget_wait: budget_wait(&mut *conn, &task, &job).await?,
         batch_wait: batch_wait(&mut *conn, &task, &job).await?,
         limit_wait: limit_wait(&mut *conn, &task, &job).await?,
+        busy_since: busy_since(&mut *conn, &task, &job).await?,
+        run_at,
         session,
         waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),
         cancelled_because,
@@ -231,6 +238,18 @@ async fn limit_wait(
 ) -> Result<Option<RateLimitWait>, Error> {
     match job.state.as_str() {
         "scheduled" => Ok(rate_limits::wait_of(conn, task.id).await?),
+        _ => Ok(None),
+    }
+}
+
+/// Returns the start of a task's wait for its provider.
+async fn busy_since(
+    conn: &mut PgConnection,
+    task: &Task,
+    job: &admin::Explanation,
+) -> Result<Option<DateTime<Utc>>, Error> {
+    match job.cause {
+        Cause::Snooze => Ok(tasks::busy_since(conn, task.id).await?),
         _ => Ok(None),
     }
 }

@@ -30,6 +30,10 @@ pub enum Obstacle {
         lane: String,
     },
     Budget(Refusal),
+    /// Its earliest start is not reached.
+    Later {
+        job_id: i64,
+    },
 }
 
 impl TaskFacts {
@@ -62,6 +66,7 @@ impl TaskFacts {
             (None, Cause::Hold { of: HoldOf::Lane(lane), .. }) => {
                 vec![Obstacle::HeldLane { lane: lane.clone() }]
             }
+            (None, Cause::Later) => vec![Obstacle::Later { job_id: self.job.job_id }],
             (None, _) => Vec::new(),
         }
     }

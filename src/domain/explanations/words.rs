@@ -3,12 +3,14 @@
 use super::{Explanation, State, TaskFacts, TaskWaits, TurnAhead};
 use crate::domain::{
     agent_pauses::Pause,
-    amount::{Refusal, is_of_task_budget},
+    amount::{Owner, Refusal, is_of_task_budget},
+    busy_models::format_moment,
     campaigns::Status,
     tasks::{OnFailure, WaitedFor},
     text::count,
     turns,
 };
+use crate::queue::admin::Cause;
 
 /// Maximum number of dependencies that are named one by one.
 const MAX_NAMED: usize = 3;
@@ -163,6 +165,7 @@ impl TaskFacts {
             ([pause, others @ ..], _) if !runs => agent_paused(pause, others),
             _ if self.budget_wait.is_some() => self.waits_for_budget(),
             _ if self.limit_wait.is_some() => self.waits_for_limit(),
+            _ if self.busy_since.is_some() => self.waits_for_provider(),
             (_, Some(refusal)) if !runs => (told(refusal), self.job.next.clone()),
             _ => self.on_the_queue(),
         };
@@ -195,6 +198,10 @@ impl TaskFacts {
                 ),
             );
         }
+        if let (Cause::Later, Some(at)) = (&self.job.cause, self.run_at) {
+            let because = format!("It does not start before {}.", format_moment(at));
+            return (because, self.job.next.clone());
+        }
         let turn = self.last_turn.as_ref().filter(|turn| turn.state == turns::State::Running);
         let because = match (turn, self.task_ahead) {
             (Some(turn), _) if self.job.state == "running" => {
@@ -209,14 +216,42 @@ impl TaskFacts {
     fn waits_for_budget(&self) -> Reason {
         match self.budget_wait.as_ref().and_then(Option::as_ref) {
             Some(refusal) => (
-                sentence(&refusal.describe_wait()),
-                "Later tasks of its conversation wait behind it.".to_owned(),
+                format!(
+                    "It waits for {}: {}. {}.",
+                    self.name_budget(&refusal.owner),
+                    refusal.describe_left(),
+                    refusal.describe_use()
+                ),
+                format!(
+                    "It continues {}. Later tasks of its conversation wait behind it.",
+                    refusal.describe_end()
+                ),
             ),
             None => (
                 "It has waited for its budget, which has space now.".to_owned(),
                 "There is nothing to do: it continues within seconds.".to_owned(),
             ),
         }
+    }
+
+    fn name_budget(&self, owner: &Owner) -> String {
+        match owner {
+            Owner::Campaign(_) => format!("the budget of its campaign `{}`", self.campaign.name),
+            Owner::Task(_) => "its own budget".to_owned(),
+            owner => owner.describe(),
+        }
+    }
+
+    /// The first sentence is short. The text of the queue, which has the provider's own words, follows.
+    fn waits_for_provider(&self) -> Reason {
+        let since = self.busy_since.map(format_moment).unwrap_or_default();
+        (
+            format!(
+                "It waits for its provider, which is busy, since {since}. {}",
+                self.job.because
+            ),
+            format!("There is nothing to do: the call is tried again by itself. {}", self.job.next),
+        )
     }
 
     fn waits_for_batch(&self) -> Reason {
@@ -252,13 +287,19 @@ impl TaskFacts {
 
     fn paused(&self) -> Reason {
         let (name, id) = (&self.campaign.name, self.campaign.id);
-        let reason = match self.campaign_pause.as_deref() {
+        let reason = match self.campaign_pause.as_ref().map(|pause| pause.reason.as_str()) {
             None | Some("") => "no reason was given.".to_owned(),
             Some(reason) => sentence(reason),
         };
+        let since = self.campaign_pause.as_ref().map(|pause| {
+            let author = pause.paused_by.as_ref().map(|author| format!(" by {author}"));
+            let at = format_moment(pause.paused_at);
+            format!(" It was paused at {at}{}.", author.unwrap_or_default())
+        });
         (
             format!(
-                "Its campaign `{name}` is paused: {reason} No turn of the campaign starts until it is resumed."
+                "Its campaign `{name}` is paused: {reason}{} No turn of the campaign starts until it is resumed.",
+                since.unwrap_or_default()
             ),
             format!("Resume the campaign: `dalsegno campaign resume {id}`."),
         )
@@ -268,6 +309,9 @@ impl TaskFacts {
     fn last_attempt(&self) -> Option<String> {
         let turn = self.last_turn.as_ref()?;
         let how = match turn.state {
+            // Its wait has been explained.
+            _ if turn.is_put_off() && self.job.cause == Cause::Snooze => return None,
+            turns::State::Failed if turn.is_put_off() => "was put off",
             turns::State::Failed => "failed",
             turns::State::Interrupted => "was interrupted",
             turns::State::Running | turns::State::Done => return None,
@@ -290,12 +334,13 @@ impl TaskFacts {
 }
 
 fn agent_paused(pause: &Pause, others: &[Pause]) -> Reason {
-    let describe = |Pause { campaign_id, reason, paused_by, .. }: &Pause| {
+    let describe = |Pause { campaign_id, reason, paused_at, paused_by, .. }: &Pause| {
         let place = match campaign_id {
             Some(_) => "in this campaign",
             None => "in all campaigns",
         };
-        format!("paused {place} by {paused_by}: {}", sentence(reason))
+        let at = format_moment(*paused_at);
+        format!("paused {place} by {paused_by}: {} It was paused at {at}.", sentence(reason))
     };
     let mut because = format!("Its agent `{}` is {}", pause.agent, describe(pause));
     let mut next = format!("Resume the agent: {}", pause.resume_command());
@@ -334,7 +379,7 @@ mod tests {
         domain::{
             Amount,
             amount::{OnLimit, Owner, Unit},
-            campaigns::Campaign,
+            campaigns::{Campaign, CampaignPause},
             explanations::Obstacle,
             failovers::{ChainChoice, SkippedEntry},
             tasks::Task,
@@ -377,6 +422,8 @@ mod tests {
             budget_wait: None,
             batch_wait: None,
             limit_wait: None,
+            busy_since: None,
+            run_at: None,
             cancelled_because: None,
             job: admin::Explanation {
                 job_id: 7,
@@ -384,7 +431,7 @@ mod tests {
                 because: "It is next in the queue.".to_owned(),
                 runs: Vec::new(),
                 next: "One of 2 workers takes it.".to_owned(),
-                cause: admin::Cause::Explained,
+                cause: Cause::Explained,
             },
         }
     }
@@ -473,8 +520,7 @@ mod tests {
     #[test]
     fn obstacles_are_those_of_the_text() {
         let mut facts = facts(State::Queued, "held");
-        facts.job.cause =
-            admin::Cause::Hold { reason: "legal".to_owned(), of: admin::HoldOf::Job(7) };
+        facts.job.cause = Cause::Hold { reason: "legal".to_owned(), of: admin::HoldOf::Job(7) };
         assert_eq!(facts.explain().obstacles, [Obstacle::HeldJob { job_id: 7 }]);
         facts.campaign.status = Status::Paused;
         let campaign_id = facts.campaign.id;
@@ -487,9 +533,15 @@ mod tests {
     fn a_paused_campaign_is_named_before_the_queue_unless_the_turn_runs() {
         let mut facts = facts(State::Queued, "ready");
         facts.campaign.status = Status::Paused;
-        facts.campaign_pause = Some("client call".to_owned());
+        facts.campaign_pause = Some(CampaignPause {
+            reason: "client call".to_owned(),
+            paused_at: at(),
+            paused_by: Some("cli:ann@host".to_owned()),
+        });
         let told = facts.explain();
         assert!(told.because.contains("`Harbour` is paused: client call."), "{}", told.because);
+        let since = "It was paused at 1970-01-01 00:00:00 UTC by cli:ann@host.";
+        assert!(told.because.contains(since), "{}", told.because);
         assert!(told.next.contains("dalsegno campaign resume 00000000-"), "{}", told.next);
         facts.job.state = "running".to_owned();
         let told = facts.explain();
@@ -546,13 +598,56 @@ mod tests {
         let mut facts = facts(State::Queued, "scheduled");
         facts.budget_wait = Some(Some(refusal(Owner::Task(Uuid::from_u128(1)), 90, 20)));
         let told = facts.explain();
-        let because = "waiting: budget: the budget of the task does not allow the call: 90 tokens of 100 tokens are spent";
+        assert_eq!(
+            told.because,
+            "It waits for its own budget: 10 tokens of 100 tokens are left, and the next call may need 20 tokens. 90 tokens are spent."
+        );
+        assert!(told.next.contains("when `dalsegno task budget 00000000"), "{told:?}");
+        facts.budget_wait = Some(Some(refusal(Owner::Campaign(Uuid::from_u128(2)), 100, 20)));
+        let told = facts.explain();
+        let because =
+            "It waits for the budget of its campaign `Harbour`: nothing of 100 tokens is left, and";
         assert!(told.because.starts_with(because), "{told:?}");
-        assert!(told.because.contains("`dalsegno task budget 00000000"), "{told:?}");
         facts.budget_wait = Some(None);
         assert!(facts.explain().because.contains("has space now"));
         facts.campaign.status = Status::Paused;
         assert!(facts.explain().because.contains("is paused"));
+    }
+
+    #[test]
+    fn a_task_with_an_earliest_start_names_it_and_can_run_now() {
+        let mut facts = facts(State::Queued, "scheduled");
+        facts.run_at = Some(at());
+        assert_eq!(facts.explain().because, "It is next in the queue.");
+        facts.job.cause = Cause::Later;
+        let told = facts.explain();
+        assert_eq!(told.because, "It does not start before 1970-01-01 00:00:00 UTC.");
+        assert_eq!(told.obstacles, [Obstacle::Later { job_id: 7 }]);
+    }
+
+    #[test]
+    fn a_wait_for_a_busy_provider_begins_with_a_short_sentence() {
+        let mut facts = facts(State::Queued, "scheduled");
+        let refused = "sim refuses calls: overloaded";
+        facts.last_turn = Some(Turn {
+            flags: vec![turns::PUT_OFF.to_owned()],
+            ..turn(turns::State::Failed, refused)
+        });
+        assert!(
+            facts
+                .explain()
+                .because
+                .ends_with("Its turn 4 was put off: sim refuses calls: overloaded.")
+        );
+        facts.busy_since = Some(at());
+        facts.job.cause = Cause::Snooze;
+        facts.job.because =
+            format!("The last run was postponed: {refused}. It used up no attempt.");
+        let told = facts.explain();
+        let first =
+            "It waits for its provider, which is busy, since 1970-01-01 00:00:00 UTC. The last run";
+        assert!(told.because.starts_with(first), "{told:?}");
+        assert_eq!(told.because.matches(refused).count(), 1, "{told:?}");
     }
 
     #[test]

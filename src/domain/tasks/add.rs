@@ -114,7 +114,7 @@ impl Config {
         }
     }
 
-    pub(super) fn attachment_limits(&self) -> Limits {
+    pub fn attachment_limits(&self) -> Limits {
         Limits {
             max_files: self.max_attachments,
             max_file_bytes: self.max_attachment_bytes,

@@ -70,6 +70,7 @@ pub async fn retry_job(
         let gone = admin::list_ended_jobs(&mut *conn, &[job_id]).await?;
         let Some(gone) = gone.first() else {
             let state = admin::retry_job(&mut *conn, job_id).await?;
+            forget_start(&mut *conn, &task, now).await?;
             return Ok(RetriedJob::of(job_id, state, &task));
         };
         // The sweep has not noticed yet that the task has lost its job.
@@ -84,6 +85,24 @@ pub async fn retry_job(
         }
         state => Err(Error::Ended { id: task.id, state }),
     }
+}
+
+/// Removes the earliest start of a task that was told to run before it. A later retry does not wait for it either.
+async fn forget_start(
+    executor: impl PgExecutor<'_>,
+    task: &Task,
+    now: DateTime<Utc>,
+) -> Result<(), StatementError> {
+    sqlx::query!(
+        "update dalsegno.tasks set run_at = null where id = $1 and job_id = $2 and run_at > $3",
+        task.id,
+        task.job_id,
+        now,
+    )
+    .execute(executor)
+    .await
+    .map(drop)
+    .map_err(StatementError::to("remove the earliest start of a task"))
 }
 
 async fn retry_task(

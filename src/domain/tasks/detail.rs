@@ -1,5 +1,6 @@
 //! A task with its attempts.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sqlx::PgConnection;
@@ -15,6 +16,7 @@ use crate::domain::{
     feed,
     task_files::{self, TaskFile},
     turns::{self, Turn},
+    usage::{self, UnpricedCalls},
 };
 
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
@@ -25,6 +27,9 @@ pub struct Detail {
     /// 0 is the most urgent; 100 is the default.
     #[serde(default)]
     pub priority: i16,
+    /// The earliest start. Null: at once.
+    #[serde(default)]
+    pub run_at: Option<DateTime<Utc>>,
     /// The node that the task belongs to. Null: the session stays at its node.
     pub node: Option<String>,
     /// The flow templates that the agent may start in the task. Null: those of the agent's file.
@@ -71,6 +76,9 @@ pub struct Detail {
     pub files: Vec<TaskFile>,
     /// The attempts that reached a session, in order.
     pub turns: Vec<Turn>,
+    /// The calls of its attempts for whose model no price was set: their cost counts as 0.
+    #[serde(default)]
+    pub unpriced_calls: Vec<UnpricedCalls>,
     /// The tasks that it has added as children, in order, at most 200.
     #[serde(default)]
     pub children: Vec<WaitedFor>,
@@ -85,9 +93,13 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
     let mut waits = waits_of(&mut *conn, &[id]).await?;
     let labels = labels_of(&mut *conn, &[id]).await?.remove(&id).unwrap_or_default();
     let is_cancelled = task.state == State::Cancelled;
+    let turns = turns::of_task(&mut *conn, id).await?;
+    let called: Vec<_> = turns.iter().filter(|turn| turn.calls > 0).map(Turn::place).collect();
     Ok(Detail {
+        unpriced_calls: usage::unpriced_calls(&mut *conn, task.campaign_id, &called).await?,
         task,
         priority: beside.priority,
+        run_at: beside.run_at,
         node: beside.node,
         flow_templates: beside.flow_templates,
         added_by: beside.added_by,
@@ -105,8 +117,8 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
         result_fault: beside.result_fault,
         within_secs: beside.within_secs,
         batch: batches::wait_of(&mut *conn, id).await?,
-        files: task_files::list(&mut *conn, id).await?,
-        turns: turns::of_task(conn, id).await?,
+        files: task_files::list(conn, id).await?,
+        turns,
     })
 }
 
@@ -126,6 +138,7 @@ async fn children(conn: &mut PgConnection, id: Uuid) -> Result<Vec<WaitedFor>, S
 /// Columns of a task that few readers need.
 pub(super) struct DetailColumns {
     priority: i16,
+    run_at: Option<DateTime<Utc>>,
     node: Option<String>,
     flow_templates: Option<Vec<String>>,
     added_by: Option<String>,
@@ -145,7 +158,7 @@ async fn load_relations(
 ) -> Result<DetailColumns, StatementError> {
     sqlx::query_as!(
         DetailColumns,
-        "select priority, node, flow_templates, added_by, parent_id, continues_id, cancelled_because, flow_id, step, result_schema, result_fault, within_secs from dalsegno.tasks where id = $1",
+        "select priority, run_at, node, flow_templates, added_by, parent_id, continues_id, cancelled_because, flow_id, step, result_schema, result_fault, within_secs from dalsegno.tasks where id = $1",
         id,
     )
     .fetch_one(conn)
@@ -153,13 +166,22 @@ async fn load_relations(
     .map_err(StatementError::to("read the details of a task"))
 }
 
-/// Reads what an explanation of a task names: the reason of its cancellation, and its flow with its step.
-pub(in crate::domain) async fn reason_and_step(
+/// The columns of a task that its explanation names.
+pub(in crate::domain) struct ExplainedColumns {
+    pub cancelled_because: Option<String>,
+    /// Its flow, and its step there.
+    pub flow: Option<(Uuid, String)>,
+    /// Its earliest start.
+    pub run_at: Option<DateTime<Utc>>,
+}
+
+pub(in crate::domain) async fn explained_columns(
     conn: &mut PgConnection,
     id: Uuid,
-) -> Result<(Option<String>, Option<(Uuid, String)>), StatementError> {
-    let DetailColumns { cancelled_because, flow_id, step, .. } = load_relations(conn, id).await?;
-    Ok((cancelled_because, flow_id.zip(step)))
+) -> Result<ExplainedColumns, StatementError> {
+    let DetailColumns { cancelled_because, flow_id, step, run_at, .. } =
+        load_relations(conn, id).await?;
+    Ok(ExplainedColumns { cancelled_because, flow: flow_id.zip(step), run_at })
 }
 
 impl Task {

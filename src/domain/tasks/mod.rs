@@ -7,7 +7,7 @@ mod add;
 mod attachments;
 mod budget;
 mod bulk;
-mod cancel_batch;
+mod cancel_many;
 mod cancellation;
 mod cascade;
 mod dead_letter;
@@ -52,7 +52,7 @@ pub use self::{
     add::{AddResult, Config, New, check_new, lane, lanes_of},
     budget::{BudgetChange, change_budget, charge, check_budget},
     bulk::{BAD_ITEMS, BulkError, BulkTask, MAX_TASKS, add_many},
-    cancel_batch::{BATCH, Batch, cancel_batch},
+    cancel_many::{CANCEL_MANY_MAX, CancelScope, cancel_many},
     cancellation::{Cancellation, CancelledJob, CancelledTask, DescendantCounts},
     dead_letter::{RetriedJob, TaskRetry, find_retry, forget_dead_letters, retry_job},
     detail::{Detail, detail},
@@ -86,7 +86,7 @@ pub use self::{
     results::{Outcome, outcomes, wait_for_all},
     search::{ListedTask, MAX_READ, TaskPage, list, listed, search},
     state::{
-        CancelOutcome, End, cancel, cancel_job, cancel_silently, count_wait, end,
+        CancelOutcome, End, busy_since, cancel, cancel_job, cancel_silently, count_wait, end,
         end_provider_wait, go_on, longest_busy_since, retry, wait_for_provider,
     },
     step_fields::{StepField, StepResult, fill_fields, step_results},
@@ -98,4 +98,7 @@ pub use self::{
         wait_for_flow, waits_of,
     },
 };
-pub(super) use self::{detail::reason_and_step, state::ended_error};
+pub(super) use self::{
+    detail::{ExplainedColumns, explained_columns},
+    state::ended_error,
+};

@@ -173,6 +173,17 @@ pub async fn end_provider_wait(
         .map_err(StatementError::to("record that a task no longer waits for its provider"))
 }
 
+/// Returns the start of a task's current wait for its provider.
+pub async fn busy_since(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+) -> Result<Option<DateTime<Utc>>, StatementError> {
+    sqlx::query_scalar!("select since from dalsegno.busy_tasks where task_id = $1", id)
+        .fetch_optional(executor)
+        .await
+        .map_err(StatementError::to("find the wait of a task for its provider"))
+}
+
 /// Returns the start of the longest current wait for a provider.
 pub async fn longest_busy_since(
     executor: impl PgExecutor<'_>,

@@ -9,7 +9,7 @@ use super::{
     Error, StartedTurn,
     end_row::{BoardEntryRow, EndRow},
 };
-use crate::domain::turns::{HistoryCheck, State};
+use crate::domain::turns::{HistoryCheck, PUT_OFF, State};
 use crate::domain::{
     Amount, StatementError,
     budgets::{self, Payers, Spender},
@@ -117,6 +117,8 @@ pub struct Failure<'a> {
     pub history_check: Option<HistoryCheck>,
     /// True if the provider has rejected the prompt and would again. It stays in the transcript, but is sent again only for its own task.
     pub rejected: bool,
+    /// True if the task waits for its provider or its budget, and no attempt is used up.
+    pub put_off: bool,
 }
 
 /// Ends a turn with its answer. Its task ends with it, unless the answer has to be corrected.
@@ -177,10 +179,12 @@ pub async fn fail(
         true => tasks::End::Failed { error: failure.error },
         false => tasks::End::Queued,
     };
-    let flags = failure.rejected.then(|| REJECTED.to_owned());
+    let flags = [(failure.rejected, REJECTED), (failure.put_off, PUT_OFF)];
+    let flags: Vec<String> =
+        flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag.to_owned()).collect();
     let row = EndRow {
         error: Some(failure.error),
-        flags: flags.as_slice(),
+        flags: &flags,
         history_check: failure.history_check,
         is_prompt_rejected: failure.rejected,
         rebuild_because: failure.rebuild,

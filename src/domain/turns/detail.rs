@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{Error, Turn, find, of_session};
@@ -32,6 +32,9 @@ pub struct ListedTurn {
     pub instance: String,
     pub provider: String,
     pub model: String,
+    /// True if the cost is 0 only because no price was set for the model.
+    #[serde(default)]
+    pub is_unpriced: bool,
 }
 
 /// A turn with its calls, and what each of them was sent.
@@ -61,8 +64,9 @@ pub struct Detail {
 }
 
 impl ListedTurn {
-    fn of(turn: Turn, session: &Session) -> Self {
+    fn of(turn: Turn, session: &Session, has_unpriced_calls: bool) -> Self {
         Self {
+            is_unpriced: has_unpriced_calls && turn.cost_micros == 0,
             turn,
             agent: session.agent.clone(),
             instance: session.instance.clone(),
@@ -80,8 +84,25 @@ pub async fn list(
     limit: i64,
 ) -> Result<Vec<ListedTurn>, Error> {
     let session = sessions::get(&mut *conn, session_id).await?;
-    let turns = of_session(conn, session_id, before, limit).await?;
-    Ok(turns.into_iter().map(|turn| ListedTurn::of(turn, &session)).collect())
+    let turns = of_session(&mut *conn, session_id, before, limit).await?;
+    let unpriced = unpriced_turns(conn, session.campaign_id, &turns).await?;
+    let listed = |turn: Turn| {
+        let is_unpriced = unpriced.contains(&turn.number);
+        ListedTurn::of(turn, &session, is_unpriced)
+    };
+    Ok(turns.into_iter().map(listed).collect())
+}
+
+/// Returns the numbers of those of a session's turns whose calls have no price.
+pub async fn unpriced_turns(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    turns: &[Turn],
+) -> Result<Vec<i32>, StatementError> {
+    let called = turns.iter().filter(|turn| turn.calls > 0 && turn.cost_micros == 0);
+    let called: Vec<_> = called.map(Turn::place).collect();
+    let unpriced = usage::unpriced_calls(executor, campaign_id, &called).await?;
+    Ok(unpriced.into_iter().map(|calls| calls.turn).collect())
 }
 
 /// Reads a turn with its calls. The lead is the agent that sees all posts.
@@ -107,15 +128,17 @@ pub async fn detail(
         }
         None => Vec::new(),
     };
+    let ledger = usage::of_turn(&mut *conn, session.campaign_id, session_id, number).await?;
+    let is_unpriced = ledger.iter().any(LedgerCall::is_unpriced);
     Ok(Detail {
         hidden_posts,
         claimed_at: run.and_then(|run| run.started_at),
         tools: feed::tools_of_turn(&mut *conn, turn.task_id, number).await?,
-        ledger: usage::of_turn(&mut *conn, session.campaign_id, session_id, number).await?,
+        ledger,
         contexts: manifests::of_turn(conn, session_id, number).await?,
         prompt_seq: prompt.map(|prompt| prompt.seq),
         prompt_turn: prompt.map(|prompt| prompt.turn),
-        turn: ListedTurn::of(turn, &session),
+        turn: ListedTurn::of(turn, &session, is_unpriced),
     })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! begin ──▶ running ──▶ done          commit: answer, ledger, counters, result
-//!    │                └▶ failed       fail: the error; the session may be rebuilt
+//!    │                └▶ failed       fail: the error; the session may be rebuilt. With the flag `put_off`: no attempt is used up
 //!    │                └▶ interrupted  interrupt: what had arrived; by its own worker,
 //!                                     or by the next one after a crash; cancel: the same, and the task ends
 //! ```
@@ -27,7 +27,7 @@ use uuid::Uuid;
 pub use self::{
     batch::{hold_running, take_over},
     charges::{TurnCharge, charges},
-    detail::{Detail, ListedTurn, detail, list},
+    detail::{Detail, ListedTurn, detail, list, unpriced_turns},
     error::Error,
     history_check::HistoryCheck,
     lost::{TaskWithoutTurn, clean_up, interrupt_leftover, interrupt_lost, left_running},
@@ -53,6 +53,7 @@ pub struct Turn {
     pub cache_creation_tokens: i64,
     pub cost_micros: i64,
     pub calls: i32,
+    /// Notes for people. `put_off`: the turn failed only because its provider is busy, or its budget has no space.
     pub flags: Vec<String>,
     pub error: Option<String>,
     /// The proof that the model saw the history. Null if the turn has no answer.
@@ -74,6 +75,32 @@ pub enum State {
     Done,
     Interrupted,
     Failed,
+}
+
+/// Flag of a failed turn that was put off: its provider is busy, or its budget has no space. It used up no attempt.
+pub const PUT_OFF: &str = "put_off";
+
+impl Turn {
+    /// Returns its session and its number there.
+    pub fn place(&self) -> (Uuid, i32) {
+        (self.session_id, self.number)
+    }
+
+    /// Returns true if the turn was put off: the task is not to blame, and waits.
+    pub fn is_put_off(&self) -> bool {
+        self.state == State::Failed && self.flags.iter().any(|flag| flag == PUT_OFF)
+    }
+
+    /// Returns the state for people.
+    pub fn state_word(&self) -> &'static str {
+        match self.state {
+            State::Running => "running",
+            State::Done => "done",
+            State::Interrupted => "interrupted",
+            State::Failed if self.is_put_off() => "put off",
+            State::Failed => "failed",
+        }
+    }
 }
 
 /// Lists the attempts of a task, in order.

@@ -121,6 +121,18 @@ pub struct LedgerCall {
     pub cache_read_tokens: Option<i64>,
     pub cache_creation_tokens: Option<i64>,
     pub cost_micros: i64,
+    /// False: no price was set for the model, so the cost is 0 or the one that the provider reports.
+    #[serde(default)]
+    pub has_price: bool,
+}
+
+/// Calls of a turn for whose model no price was set, and for which the provider reports no cost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct UnpricedCalls {
+    pub session_id: Uuid,
+    pub turn: i32,
+    pub provider: String,
+    pub model: String,
 }
 
 /// Cost of all calls of one agent, model and purpose.
@@ -137,6 +149,19 @@ pub struct Total {
     pub cache_read_tokens: i64,
     pub cache_creation_tokens: i64,
     pub cost_micros: i64,
+}
+
+impl LedgerCall {
+    /// Returns true if the call used tokens, and its cost is 0 only because no price was set.
+    pub fn is_unpriced(&self) -> bool {
+        let tokens = Tokens {
+            input: self.input_tokens,
+            output: self.output_tokens,
+            cache_read: self.cache_read_tokens,
+            cache_creation: self.cache_creation_tokens,
+        };
+        !self.has_price && self.cost_micros == 0 && tokens.total() > 0
+    }
 }
 
 impl Tokens {
@@ -205,7 +230,8 @@ pub async fn of_turn(
     sqlx::query_as!(
         LedgerCall,
         r#"select id, purpose as "purpose: Purpose", outcome as "outcome: Outcome", provider, model, provider_message_id, called_at,
-                  first_byte_ms, total_ms, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros
+                  first_byte_ms, total_ms, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros,
+                  price is not null as "has_price!"
              from dalsegno.usage where campaign_id = $1 and session_id = $2 and turn = $3 order by id"#,
         campaign_id,
         session_id,
@@ -214,6 +240,34 @@ pub async fn of_turn(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("read the calls of a turn"))
+}
+
+/// Lists the unpriced calls of these turns (session and number), each model of a turn once.
+pub async fn unpriced_calls(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    turns: &[(Uuid, i32)],
+) -> Result<Vec<UnpricedCalls>, StatementError> {
+    if turns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (sessions, numbers): (Vec<Uuid>, Vec<i32>) = turns.iter().copied().unzip();
+    sqlx::query_as!(
+        UnpricedCalls,
+        r#"select distinct t.session_id as "session_id!", t.turn as "turn!", u.provider, u.model
+             from unnest($2::uuid[], $3::integer[]) as t (session_id, turn)
+             join dalsegno.usage as u on u.campaign_id = $1 and u.session_id = t.session_id and u.turn = t.turn
+            where u.price is null and u.cost_micros = 0
+              and coalesce(u.input_tokens, 0) + coalesce(u.output_tokens, 0) + coalesce(u.cache_read_tokens, 0)
+                  + coalesce(u.cache_creation_tokens, 0) > 0
+            order by 1, 2, 3, 4"#,
+        campaign_id,
+        &sessions,
+        &numbers,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find calls without a price"))
 }
 
 #[cfg(test)]

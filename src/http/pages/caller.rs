@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 use super::form::form_token;
 use crate::{
     app::App,
-    domain::{class::Kind, feed::Hub, keys::Scope, sign_ins::SignIn},
+    domain::{
+        class::Kind, feed::Hub, keys::Scope, sign_ins::SignIn, task_files::attachments::Limits,
+    },
     http::{
         Problem, RouterState,
         auth::{Gate, PageAccess, unauthenticated_fault},
@@ -15,7 +17,8 @@ use crate::{
         scopes::RequiredScope,
     },
     operations::{
-        self, Call, Download, DownloadedFile, Fields, JsonOutput, Operation, Refusal, Run, Spec,
+        self, Call, Download, DownloadedFile, Fields, FormFile, JsonOutput, Operation, Refusal,
+        Run, Spec,
     },
 };
 
@@ -45,6 +48,11 @@ impl PageCaller {
     /// Returns the time zone of days.
     pub fn time_zone(&self) -> &str {
         &self.app.config.time_zone
+    }
+
+    /// Returns the limits of the attachments of a task.
+    pub fn attachment_limits(&self) -> Limits {
+        self.app.config.tasks.attachment_limits()
     }
 
     /// Returns the token for the forms of this page.
@@ -104,7 +112,12 @@ impl PageCaller {
     /// Runs the operation of a form by its id, with the fields of the form. Returns its output.
     ///
     /// Fields that are all texts are read as those of a query; others make up a JSON body.
-    pub async fn run_form(&self, id: &str, fields: Vec<(String, Value)>) -> Result<Value, Refusal> {
+    pub async fn run_form(
+        &self,
+        id: &str,
+        fields: Vec<(String, Value)>,
+        files: Vec<FormFile>,
+    ) -> Result<Value, Refusal> {
         let entry = operations::ALL.iter().find(|entry| entry.spec.id == id);
         let (spec, run) = match entry.map(|entry| (&entry.spec, entry.run)) {
             Some((spec, Run::Once(run))) if !spec.has_secret => (spec, run),
@@ -114,6 +127,10 @@ impl PageCaller {
             }
         };
         self.check_scope(spec)?;
+        if !files.is_empty() && !spec.takes_files {
+            let detail = format!("the operation `{id}` takes no files: reload the page");
+            return Err(Refusal::new(Kind::Invalid, "bad_field", detail));
+        }
         let in_path: Vec<&'static str> = spec.path_fields().collect();
         let (path, rest): (Vec<_>, Vec<_>) =
             fields.into_iter().partition(|(name, _)| in_path.contains(&name.as_str()));
@@ -124,12 +141,12 @@ impl PageCaller {
         let path = in_path.iter().filter_map(|name| Some((*name, text(name)?.to_owned())));
         let path: Vec<_> = path.collect();
         let fields = match rest.iter().all(|(_, value)| value.is_string()) {
-            true => Fields { path, query: texts(rest), ..Fields::default() },
+            true => Fields { path, query: texts(rest), files, ..Fields::default() },
             false => {
                 let body: Map<String, Value> = rest.into_iter().collect();
                 let json =
                     serde_json::to_vec(&body).map_err(|error| Refusal::fault(spec.id, &error))?;
-                Fields { path, json: Some(json), ..Fields::default() }
+                Fields { path, json: Some(json), files, ..Fields::default() }
             }
         };
         let JsonOutput { json, .. } = run(fields, self.call.clone()).await?;

@@ -2,18 +2,27 @@
 //! cookie.
 
 use axum::{
-    extract::{Form, FromRequest, FromRequestParts, Request},
-    http::{HeaderMap, StatusCode, header::ORIGIN, request::Parts},
+    extract::{DefaultBodyLimit, Form, FromRequest, FromRequestParts, Request},
+    http::{
+        HeaderMap, StatusCode,
+        header::{CONTENT_TYPE, ORIGIN},
+        request::Parts,
+    },
 };
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
 
-use crate::http::{
-    Problem, RouterState,
-    auth::{BrowserCookie, cookie_of, unauthenticated_fault},
-    limits::{check_declared_length, too_long},
+use crate::{
+    http::{
+        Problem, RouterState,
+        auth::{BrowserCookie, cookie_of, unauthenticated_fault},
+        input::{bytes, is_form},
+        limits::{BodyLimit, check_declared_length, too_long},
+        multipart::{self, FieldsAndFiles},
+    },
+    operations::{FormFile, MAX_BULK_BYTES},
 };
 
 /// Name of the field with the token.
@@ -21,22 +30,27 @@ pub const TOKEN_FIELD: &str = "form_token";
 /// The setting that limits the length of a form.
 const BODY_LIMIT: &str = "http.max_body_bytes";
 
-/// The fields of a form whose origin and token are right.
+/// The limit of a form with files, on pages that need a sign-in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FileFormLimit(pub(super) usize);
+
+/// A form whose origin and token are right.
 #[derive(Debug)]
-pub struct PageForm(pub Vec<(String, String)>);
+pub struct PageForm {
+    pub fields: Vec<(String, String)>,
+    pub files: Vec<FormFile>,
+}
 
 impl PageForm {
     pub(super) async fn read(request: Request, front: &RouterState) -> Result<Self, Problem> {
         let cookie = request.extensions().get::<BrowserCookie>().cloned();
         let cookie = cookie.ok_or_else(unauthenticated_fault)?;
         check_origin(request.headers())?;
-        check_declared_length(&request, BODY_LIMIT)?;
-        let form = Form::<Vec<(String, String)>>::from_request(request, front).await;
-        let Form(fields) = form.map_err(|error| match error.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => too_long(BODY_LIMIT),
-            status => Problem::new(status, "bad_form", error.body_text()),
-        })?;
-        let form = Self(fields);
+        let FieldsAndFiles { fields, files } = match is_form(&request) {
+            true => read_with_files(request, front).await?,
+            false => read_fields(request, front).await?,
+        };
+        let form = Self { fields, files };
         let sent = form.field(TOKEN_FIELD).unwrap_or_default();
         match bool::from(sent.as_bytes().ct_eq(form_token(&cookie.text).as_bytes())) {
             true => Ok(form),
@@ -45,8 +59,34 @@ impl PageForm {
     }
 
     pub fn field(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
+        self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
     }
+}
+
+async fn read_fields(request: Request, front: &RouterState) -> Result<FieldsAndFiles, Problem> {
+    check_declared_length(&request, BODY_LIMIT)?;
+    let form = Form::<Vec<(String, String)>>::from_request(request, front).await;
+    let Form(fields) = form.map_err(|error| match error.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => too_long(BODY_LIMIT),
+        status => Problem::new(status, "bad_form", error.body_text()),
+    })?;
+    Ok(FieldsAndFiles { fields, files: Vec::new() })
+}
+
+/// Reads a form with files, which may be as long as a task with attachments that is sent to the API.
+async fn read_with_files(
+    mut request: Request,
+    front: &RouterState,
+) -> Result<FieldsAndFiles, Problem> {
+    let Some(FileFormLimit(limit)) = request.extensions().get().copied() else {
+        let detail = "this form takes no files: open its page, and send the form from there";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad_form", detail));
+    };
+    DefaultBodyLimit::max(limit).apply(&mut request);
+    request.extensions_mut().insert(BodyLimit(limit));
+    let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = content_type.unwrap_or_default().to_owned();
+    multipart::read_fields(&content_type, &bytes(request, front, MAX_BULK_BYTES).await?)
 }
 
 /// The token for a form of this browser.

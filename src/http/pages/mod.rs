@@ -20,6 +20,7 @@ use axum::{
     routing::{get, post},
 };
 
+use self::form::FileFormLimit;
 pub use self::{
     caller::PageCaller,
     form::{FormToken, PageForm, TOKEN_FIELD, local_target},
@@ -66,6 +67,7 @@ impl Pages {
     ) -> Router<RouterState> {
         let private = self.private.route("/sign-out", post(sign_in::sign_out));
         let private = private.route("/events", get(live::events));
+        let private = private.layer(Extension(FileFormLimit(config.max_bulk_bytes)));
         let private = private.layer(middleware::from_fn_with_state(gate.clone(), gate_pages));
         let public = self.public.route("/sign-in", post(sign_in::sign_in));
         private

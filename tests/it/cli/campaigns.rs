@@ -101,11 +101,12 @@ async fn a_campaign_is_paused_resumed_and_closed() {
     let shown = fixture.json(&["campaign", "show", &id]).await;
     assert_eq!(text(&shown["pause_reason"]), "the client thinks");
     let shown = fixture.run(&["campaign", "show", &id]).await;
-    assert!(shown.has("paused: the client thinks"), "{shown:?}");
+    assert!(shown.has("paused: the client thinks") && shown.has(" by cli:"), "{shown:?}");
     let task = fixture.add("Part one.", &[]).await;
     let explained = fixture.json(&["task", "explain", text(&task["id"])]).await;
     let why = "`Harbour` is paused: the client thinks.";
     assert!(text(&explained["because"]).contains(why), "{explained}");
+    assert!(text(&explained["because"]).contains(" It was paused at "), "{explained}");
     assert!(text(&explained["next"]).contains(&format!("campaign resume {id}")), "{explained}");
     assert_eq!(status(&fixture.json(&["campaign", "resume", &id]).await), "active");
     assert!(fixture.json(&["campaign", "show", &id]).await["pause_reason"].is_null());

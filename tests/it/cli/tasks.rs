@@ -35,6 +35,30 @@ async fn a_task_is_added_shown_cancelled_and_retried() {
 }
 
 #[tokio::test]
+async fn a_waiting_task_shows_its_earliest_start_and_a_retry_of_its_job_removes_it() {
+    let fixture = Fixture::new().await;
+    let task = fixture.add("Part one.", &["--at", "2036-01-02T03:04:05Z", "--within", "24h"]).await;
+    let id = text(&task["id"]);
+    let shown = fixture.run(&["task", "show", id]).await;
+    for words in [
+        "waits       It does not start before 2036-01-02 03:04:05 UTC.",
+        "not before  2036-01-02 03:04:05",
+        "within      24 hours",
+    ] {
+        assert!(shown.has(words), "{words} in {shown:?}");
+    }
+    let explained = fixture.json(&["task", "explain", id]).await;
+    let retry = format!("dalsegno job retry {}", task["job_id"]);
+    assert!(text(&explained["next"]).contains(&retry), "{explained}");
+    let retried = fixture.json(&["job", "retry", &task["job_id"].to_string()]).await;
+    assert_eq!(retried["state"], "ready", "{retried}");
+    let shown = fixture.json(&["task", "show", id]).await;
+    assert!(shown["run_at"].is_null(), "{shown}");
+    let shown = fixture.run(&["task", "show", id]).await;
+    assert!(!shown.has("not before") && shown.has("no live worker serves the queue"), "{shown:?}");
+}
+
+#[tokio::test]
 async fn lists_are_filtered_by_the_names_of_instances_that_they_print() {
     let fixture = Fixture::new().await;
     let world = &fixture.world;

@@ -61,6 +61,7 @@ impl Fixture {
             interrupted: false,
             history_check: None,
             rejected: false,
+            put_off: false,
         };
         turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
         tx.commit().await.unwrap();

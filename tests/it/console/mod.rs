@@ -31,6 +31,7 @@ mod session;
 mod sign_in;
 mod source;
 mod task;
+mod task_form;
 mod turn;
 mod upkeep;
 mod upkeep_scenery;

@@ -64,6 +64,112 @@ async fn the_priority_of_a_waiting_task_is_changed_on_its_page() {
 }
 
 #[tokio::test]
+async fn a_task_with_an_earliest_start_is_run_now_on_its_page() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    let path = format!("/tasks/{}", scenery.waiting);
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url(&path)).await;
+    let shown = browser.text("main").await;
+    assert_eq!(shown.matches("ot before").count(), 2, "in the head and the facts: {shown}");
+    assert!(shown.contains("It does not start before"), "{shown}");
+    browser.save_picture("task-later").await;
+    browser.wait_until("window.htmx !== undefined").await;
+    browser.click(".remedies button").await;
+    browser.wait_until("!document.querySelector('.remedies')").await;
+    let shown = browser.text("main").await;
+    assert!(!shown.contains("ot before"), "{shown}");
+    let task = scenery.get_json(&format!("/v1/tasks/{}", scenery.waiting)).await;
+    assert!(task["run_at"].is_null(), "{task}");
+    let job = scenery.get_json(&format!("/v1/jobs/{}", task["job_id"])).await;
+    assert_ne!(job["state"], "scheduled", "{job}");
+    let audit = scenery.get_json("/v1/audit?action=job.retry").await;
+    assert_eq!(audit["items"][0]["data"]["task_id"], task["id"], "{audit}");
+    assert!(browser.complaints().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_task_is_done_elsewhere_with_its_files_and_its_time() {
+    let scenery = Scenery::new().await;
+    let campaign = format!("/v1/campaigns/{}/tasks", scenery.world.campaign.id);
+    let new = json!({
+        "agent": "copywriter", "prompt": "Read it.", "within_secs": 86_400,
+        "attachments": [
+            { "name": "a b.md", "content": "IyBOb3Rlcw==" },
+            { "name": "plan.txt", "content": "UGxhbg==" },
+        ],
+    });
+    let task = scenery.send("POST", &campaign, &new).await;
+    let id = task["id"].as_str().unwrap();
+    let page = scenery.page(&format!("/tasks/{id}")).await.replace("&quot;", "\"");
+    let command = format!("--attach-from '{id}/a b.md' --attach-from {id}/plan.txt --within 24h");
+    assert!(page.contains(&command), "{command} in {page}");
+    let body = page.split("-d '").nth(1).unwrap().split('\'').next().unwrap();
+    assert!(page.contains("takes no files and no time for the answer"), "{page}");
+    let again: serde_json::Value = serde_json::from_str(body).unwrap();
+    let copy = scenery.send("POST", &campaign, &again).await;
+    let copy = scenery.get_json(&format!("/v1/tasks/{}", copy["id"].as_str().unwrap())).await;
+    assert_eq!(copy["within_secs"], 86_400);
+    let names: Vec<_> = copy["files"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["a b.md", "plan.txt"]);
+    let plain = scenery.page(&format!("/tasks/{}", scenery.waiting)).await;
+    assert!(!plain.contains("The SQL function takes no"), "{plain}");
+}
+
+#[tokio::test]
+async fn a_turn_that_was_put_off_is_not_shown_as_failed() {
+    let scenery = Scenery::new().await;
+    let path = format!("/tasks/{}", scenery.retried);
+    assert!(scenery.page(&path).await.contains(">interrupted<"));
+    let put_off = "update dalsegno.turns set state = 'failed', error = 'HTTP status 529: overloaded', flags = '{put_off}'
+                    where task_id = $1 and state = 'interrupted' returning session_id, number";
+    let (session, number): (uuid::Uuid, i32) =
+        sqlx::query_as(put_off).bind(scenery.retried).fetch_one(&scenery.app.pool).await.unwrap();
+    let page = scenery.page(&path).await;
+    assert!(page.contains(">put off<") && page.contains("1 attempt, 1 put off"), "{page}");
+    assert!(!page.contains(">failed<") && page.contains("529: overloaded"), "{page}");
+    for path in [
+        format!("/sessions/{session}"),
+        format!("/sessions/{session}/turns"),
+        format!("/sessions/{session}/turns/{number}"),
+    ] {
+        let page = scenery.page(&path).await;
+        assert!(page.contains(">put off<") && !page.contains(">put_off<"), "{path}: {page}");
+    }
+}
+
+#[tokio::test]
+async fn calls_without_a_price_are_told_apart_from_free_ones() {
+    let scenery = Scenery::new().await;
+    let turn = format!("/sessions/{}/turns/1", scenery.session_id);
+    let task = format!("/tasks/{}", scenery.done);
+    let paths = [&turn, &task, "/cost/calls?from=2026-11-20&to=2026-11-20"];
+    for path in paths {
+        assert!(!scenery.page(path).await.contains(">no price<"), "{path}");
+    }
+    // The ledger is append-only.
+    let free = "alter table dalsegno.usage disable trigger user; update dalsegno.usage set cost_micros = 0;
+                update dalsegno.turns set cost_micros = 0; update dalsegno.tasks set spent_micros = 0";
+    sqlx::raw_sql(free).execute(&scenery.app.pool).await.unwrap();
+    let session = format!("/sessions/{}", scenery.session_id);
+    for path in [&session, &format!("{session}/turns"), "/cost/calls?from=2026-11-20&to=2026-11-20"]
+    {
+        assert!(scenery.page(path).await.contains(">no price<"), "{path}");
+    }
+    for path in [&turn, &task] {
+        let page = scenery.page(path).await;
+        assert!(page.contains(">no price<") && page.contains("<bdi>sim/sim-1</bdi>"), "{page}");
+        assert!(page.contains("/installation?setting=prices.models"), "{page}");
+        assert!(!page.contains("for €0.00"), "{page}");
+    }
+    let priced = "update dalsegno.usage set price = '{}'";
+    sqlx::raw_sql(priced).execute(&scenery.app.pool).await.unwrap();
+    for path in [&turn, &task] {
+        assert!(!scenery.page(path).await.contains(">no price<"), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn an_explanation_has_links_and_the_button_that_ends_the_wait() {
     let scenery = Scenery::new().await;
     let ahead = scenery.add_apart("Part 11: The storm.").await;

@@ -2,8 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{browser::Browser, scenery::Scenery, upkeep_scenery::UpkeepScenery};
-use crate::{app::eventually, http::client::send};
+use super::{
+    browser::Browser,
+    scenery::Scenery,
+    sign_in::{KEYS, key, open, sign_in},
+    upkeep_scenery::UpkeepScenery,
+};
+use crate::{
+    app::eventually,
+    http::{client::send, key_setup::ADMIN_KEY},
+};
 
 #[tokio::test]
 async fn waiting_jobs_are_counted_by_their_reason() {
@@ -44,6 +52,68 @@ async fn the_activity_of_workers_has_their_slots_and_runs() {
     let page = furnished.scenery.page("/work").await;
     for part in ["worker-a", "slot 3", "2 of 2 live", "0 of 5 slots", "bar-soft"] {
         assert!(page.contains(part), "{part} in {page}");
+    }
+}
+
+#[tokio::test]
+async fn pages_of_paused_things_name_the_reason_the_begin_and_the_author() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let (_, secret) = key(app, "ann", "operate").await;
+    let auth = format!("Bearer {secret}");
+    let campaign = scenery.world.campaign.id;
+    for (path, body) in [
+        (format!("/v1/campaigns/{campaign}/pause"), r#"{ "reason": "client call" }"#),
+        (format!("/v1/campaigns/{campaign}/agents/copywriter/pause"), r#"{ "reason": "dear" }"#),
+        ("/v1/queues/turns/pause".to_owned(), r#"{ "reason": "upgrade" }"#),
+        (format!("/v1/flows/{}/pause", scenery.flow), ""),
+    ] {
+        let headers = [("Authorization", auth.as_str()), ("Content-Type", "application/json")];
+        let reply = send(app.address, "POST", &path, &headers, body).await;
+        assert!(reply.status < 300, "{path}: {reply:?}");
+    }
+    let admin = sign_in(app, ADMIN_KEY).await;
+    for (path, reason, author) in [
+        (
+            format!("/campaigns/{campaign}"),
+            "<bdi>client call</bdi>. Paused since <time",
+            "<bdi>key:ann</bdi>",
+        ),
+        (format!("/campaigns/{campaign}?part=agents"), "dear", "by <bdi>key:ann"),
+        ("/work".to_owned(), "<bdi>upgrade</bdi>. Paused since <time", "by <bdi>ann</bdi>"),
+        (format!("/flows/{}", scenery.flow), "The flow is paused since <time", "by <bdi>ann</bdi>"),
+        (
+            format!("/tasks/{}", scenery.waiting),
+            "is paused: client call. It was paused at",
+            " by key:ann.",
+        ),
+    ] {
+        let page =
+            open(app, &path, &admin).await.body.replace("</p><p class=\"next\" dir=\"auto\">", " ");
+        assert!(page.contains(reason) && page.contains(author), "{path}: {page}");
+    }
+    // The log has another author than the pause that somebody made in SQL later.
+    scenery.send("POST", &format!("/v1/campaigns/{campaign}/resume"), &json!({})).await;
+    let pause = "select dalsegno.pause('group', $1::text, 'by hand')";
+    sqlx::query(pause).bind(campaign.to_string()).execute(&app.pool).await.unwrap();
+    let page = open(app, &format!("/campaigns/{campaign}"), &admin).await.body;
+    let explanation =
+        page.split("id=\"explain\"").nth(1).unwrap().split("</section>").next().unwrap();
+    assert!(explanation.contains("by hand") && !explanation.contains("key:ann"), "{explanation}");
+    let shown = scenery.get_json(&format!("/v1/campaigns/{campaign}")).await;
+    assert!(shown["paused_at"].is_string() && shown["paused_by"].is_null(), "{shown}");
+}
+
+#[tokio::test]
+async fn a_rate_limit_shows_what_is_free_now_with_its_unit() {
+    let scenery = Scenery::new().await;
+    let limit = "insert into dalsegno.rate_limits (key, subject, measure, amount, available, refilled_at)
+                 values ('sim * * * requests', 'the provider `sim`', 'requests', 600, 30, now()),
+                        ('sim * * * concurrent_calls', 'the provider `sim`', 'concurrent_calls', 4, 4, now())";
+    sqlx::query(limit).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page("/work").await;
+    for words in ["30 of 30 requests", "10 more per second", "4 of 4 concurrent calls"] {
+        assert!(page.contains(words), "{words} in {page}");
     }
 }
 

@@ -188,6 +188,7 @@ async fn a_retried_fresh_task_starts_a_new_session_after_other_turns() {
         interrupted: false,
         history_check: None,
         rejected: false,
+        put_off: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
     turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
@@ -342,6 +343,7 @@ async fn an_older_lease_does_not_rebuild_a_session_that_a_newer_run_has_left() {
         interrupted: false,
         history_check: None,
         rejected: false,
+        put_off: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
     turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();

@@ -170,6 +170,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
         interrupted: false,
         history_check: None,
         rejected: false,
+        put_off: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
     turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
@@ -197,6 +198,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
         interrupted: false,
         history_check: None,
         rejected: false,
+        put_off: false,
     };
     let mut tx = world.pool.begin().await.unwrap();
     turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();

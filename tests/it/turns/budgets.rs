@@ -53,9 +53,12 @@ async fn two_hundred_tasks_wait_at_the_limit_without_a_look_and_continue_when_it
     assert_eq!(fixture.kinds(&tasks[7]).await, ["task.waiting"]);
     let mut conn = fixture.pool.acquire().await.unwrap();
     let told = explanations::explain(&mut conn, tasks[7].id).await.unwrap();
-    let used = "waiting: budget: the budget of the campaign does not allow the call: 19999 tokens of 20000 tokens are spent";
-    assert!(told.because.starts_with(used), "{told:?}");
-    assert!(told.because.contains("`dalsegno campaign budget "), "{told:?}");
+    let left = "1 tokens of 20000 tokens are left, and the next call may need ";
+    let budget =
+        format!("It waits for the budget of its campaign `{}`: {left}", fixture.campaign.name);
+    assert!(told.because.starts_with(&budget), "{told:?}");
+    assert!(told.because.ends_with(" 19999 tokens are spent."), "{told:?}");
+    assert!(told.next.contains("when `dalsegno campaign budget "), "{told:?}");
     drop(conn);
     raise(&fixture, 100_000_000).await;
     for task in &tasks {
@@ -274,7 +277,9 @@ async fn the_budget_of_an_agent_or_a_user_stops_only_its_own_tasks() {
         let told = explanations::explain(&mut conn, waiting.id).await.unwrap();
         drop(conn);
         let command = format!("`dalsegno budget set {} {} --tokens ", of.0.as_str(), of.1);
-        assert!(told.because.contains(&command), "{told:?}");
+        assert!(told.next.contains(&command), "{told:?}");
+        let named = format!("the budget of the {} `{}`", of.0.as_str(), of.1);
+        assert!(told.because.contains(&named), "{told:?}");
         set(&fixture, of, limit(10 * LIMIT)).await.unwrap();
         fixture.done(&waiting).await;
         fixture.done(&other).await;

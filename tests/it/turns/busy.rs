@@ -87,7 +87,7 @@ async fn a_busy_provider_is_retried_about_ten_times_in_ten_minutes_with_one_even
     }
     let snoozes = fixture.snoozes().await;
     assert_eq!(i64::try_from(snoozes.len()).unwrap(), n_calls);
-    assert!(fixture.turns(&task).await.iter().all(|turn| turn.attempt == 1));
+    assert!(fixture.turns(&task).await.iter().all(|turn| turn.attempt == 1 && turn.is_put_off()));
     worker.stop().await;
 }
 
@@ -156,6 +156,11 @@ async fn explain_names_the_reason_start_count_and_end_of_a_wait() {
         }
     }
     let (of_task, _) = fixture.explained(&task).await;
+    let short = format!(
+        "It waits for its provider, which is busy, since {}. ",
+        busy_models::format_moment(busy.since)
+    );
+    assert!(of_task.starts_with(&short), "{of_task}");
     let end = format!("fails at {}", busy_models::format_moment(deadline));
     assert!(of_task.contains(&end), "{of_task}");
     assert_eq!(of_task.matches("too many calls are waiting").count(), 1, "said once: {of_task}");

@@ -47,6 +47,15 @@ pub struct Count {
     pub jobs: i64,
 }
 
+/// The pause of a queue or group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    /// The reason that its author gave; it may be empty.
+    pub reason: String,
+    /// Since when.
+    pub paused_at: DateTime<Utc>,
+}
+
 /// The kind of thing that a pause covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PauseScope {
@@ -124,14 +133,24 @@ pub async fn pause_reason(
     scope: PauseScope,
     name: &str,
 ) -> Result<Option<String>, Error> {
-    sqlx::query_scalar!(
-        "SELECT reason FROM dalsegno.pauses WHERE scope = $1 AND name = $2",
+    Ok(find_pause(executor, scope, name).await?.map(|pause| pause.reason))
+}
+
+/// Reads a pause. `None`: it is not paused.
+pub async fn find_pause(
+    executor: impl PgExecutor<'_>,
+    scope: PauseScope,
+    name: &str,
+) -> Result<Option<Pause>, Error> {
+    sqlx::query_as!(
+        Pause,
+        "SELECT reason, paused_at FROM dalsegno.pauses WHERE scope = $1 AND name = $2",
         scope.as_str(),
         name
     )
     .fetch_optional(executor)
     .await
-    .map_err(Error::of("read the reason of a pause"))
+    .map_err(Error::of("read a pause"))
 }
 
 /// Ends a pause. Returns false if it was not paused.

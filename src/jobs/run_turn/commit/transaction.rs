@@ -262,6 +262,7 @@ impl Turn<'_> {
             history_check: Some(self.called.history_check)
                 .filter(|it| *it == HistoryCheck::NotSeen),
             rejected: false,
+            put_off: matches!(fate, Fate::PutOff { .. } | Fate::WaitsForBudget { .. }),
         };
         match (fate, &self.called.result) {
             (

@@ -38,6 +38,10 @@ pub enum Cause {
     Explained,
     /// The job waits for a call of `dalsegno.signal`.
     Signal,
+    /// The job was enqueued for later.
+    Later,
+    /// The last run postponed the job.
+    Snooze,
     /// The job, its lane or the head of its lane is held for this reason.
     Hold { reason: String, of: HoldOf },
     /// The job waits for another one of its lane, which is not held.
@@ -163,7 +167,12 @@ impl JobFacts {
             hold.map_or(Cause::Explained, |(reason, of)| Cause::Hold { reason, of })
         };
         match self.state.as_str() {
-            "scheduled" if self.awaits_signal() => Cause::Signal,
+            "scheduled" => match self.wait_reason.as_deref() {
+                Some("signal") => Cause::Signal,
+                Some("later") => Cause::Later,
+                Some("snooze") => Cause::Snooze,
+                _ => Cause::Explained,
+            },
             "held" => hold(&self.hold_reason, Some(HoldOf::Job(self.id))),
             "blocked" if self.lane_hold_reason.is_some() => {
                 hold(&self.lane_hold_reason, self.lane.clone().map(HoldOf::Lane))
@@ -252,7 +261,7 @@ mod tests {
             ("It continues when the signal arrives.", Cause::Signal)
         );
         let snooze = told("snooze");
-        assert_eq!((snooze.next.as_str(), snooze.cause), ("It is due in 95 s.", Cause::Explained));
+        assert_eq!((snooze.next.as_str(), snooze.cause), ("It is due in 95 s.", Cause::Snooze));
     }
 
     #[test]

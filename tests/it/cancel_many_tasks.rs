@@ -13,7 +13,7 @@ use dalsegno::domain::{
     agents::SessionMode as Mode,
     bulk_actions::{self, Action},
     erasures::{self, OpenTasks},
-    tasks::{self, Batch, TaskFilter},
+    tasks::{self, CancelScope, TaskFilter},
     transaction::{begin, commit},
 };
 use serde_json::{Value, json};
@@ -50,9 +50,9 @@ async fn add_webhooks(pool: &PgPool) {
     sqlx::query(sql).execute(pool).await.unwrap();
 }
 
-async fn cancel_batch(pool: &PgPool, ids: &[Uuid], batch: Batch) -> Vec<Uuid> {
+async fn cancel_many(pool: &PgPool, ids: &[Uuid], scope: CancelScope) -> Vec<Uuid> {
     let mut tx = begin(pool).await.unwrap();
-    let mut cancelled = tasks::cancel_batch(&mut tx, ids, batch, REASON, noon()).await.unwrap();
+    let mut cancelled = tasks::cancel_many(&mut tx, ids, scope, REASON, noon()).await.unwrap();
     commit(tx).await.unwrap();
     cancelled.sort_unstable();
     cancelled
@@ -80,7 +80,7 @@ const REMAINING_ROWS: &str = "select jsonb_build_object(
     'feed', (select jsonb_agg(jsonb_build_array(kind, task_id is null, session_id is null, data, created_at) order by id) from dalsegno.feed))";
 
 #[tokio::test]
-async fn cancelling_a_batch_equals_cancelling_one_by_one() {
+async fn cancelling_many_tasks_equals_cancelling_one_by_one() {
     let worlds = [World::new().await, World::new().await];
     for (world, at_once) in worlds.iter().zip([true, false]) {
         add_webhooks(&world.pool).await;
@@ -93,7 +93,7 @@ async fn cancelling_a_batch_equals_cancelling_one_by_one() {
         // The head and the tail of a lane: the next job is promoted.
         let going = [ids[0], ids[2], ids[3], ids[4]];
         if at_once {
-            assert_eq!(cancel_batch(&world.pool, &going, Batch::Plain).await, going);
+            assert_eq!(cancel_many(&world.pool, &going, CancelScope::Plain).await, going);
         } else {
             for id in going {
                 let mut tx = begin(&world.pool).await.unwrap();
@@ -112,16 +112,16 @@ async fn cancelling_a_batch_equals_cancelling_one_by_one() {
         assert_eq!(count(&world.pool, "select count(*) from dalsegno.lane_sweeps").await, 0);
         assert_eq!(count(&world.pool, "select count(*) from dalsegno.webhook_deliveries").await, 8);
     }
-    let [batch, single] =
+    let [together, single] =
         [json(&worlds[0].pool, REMAINING_ROWS).await, json(&worlds[1].pool, REMAINING_ROWS).await];
     for part in ["tasks", "jobs", "payloads", "runs", "counts", "deliveries", "feed"] {
-        assert!(!batch[part].is_null(), "{part}");
-        assert_eq!(batch[part], single[part], "{part}");
+        assert!(!together[part].is_null(), "{part}");
+        assert_eq!(together[part], single[part], "{part}");
     }
 }
 
 #[tokio::test]
-async fn a_batch_waits_for_no_lock_and_leaves_linked_and_running_tasks() {
+async fn cancelling_many_tasks_waits_for_no_lock_and_leaves_linked_and_running_ones() {
     let world = World::new().await;
     let pool = &world.pool;
     let add = async |instance: &'static str| {
@@ -146,13 +146,13 @@ async fn a_batch_waits_for_no_lock_and_leaves_linked_and_running_tasks() {
     sqlx::query(hold).bind(held.id).fetch_one(&mut *others).await.unwrap();
     let hold = "select id from dalsegno.jobs where id = $1 for update";
     sqlx::query(hold).bind(job_held.job_id).fetch_one(&mut *others).await.unwrap();
-    let batch = cancel_batch(pool, &all, Batch::Plain);
-    let cancelled = tokio::time::timeout(crate::app::SOON, batch).await.unwrap();
+    let cancellation = cancel_many(pool, &all, CancelScope::Plain);
+    let cancelled = tokio::time::timeout(crate::app::SOON, cancellation).await.unwrap();
     assert_eq!(cancelled, [plain.id, child.id, alone.id]);
     others.rollback().await.unwrap();
 
     // For an erasure, dependent tasks are cancelled, too.
-    let cancelled = cancel_batch(pool, &all, Batch::Erasure).await;
+    let cancelled = cancel_many(pool, &all, CancelScope::Erasure).await;
     assert_eq!(cancelled, [parent.id, held.id, job_held.id]);
     for id in [running.id, lost.id] {
         assert_eq!(world.task(id).await.ended_at, None);
@@ -281,7 +281,7 @@ fn per_sec(n_tasks: i32, took: Duration) -> f64 {
 
 /// Prints the rates. The limit is asserted in the long form only, on an idle machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn many_open_tasks_are_cancelled_in_batches() {
+async fn many_open_tasks_are_cancelled_in_few_transactions() {
     for with_webhooks in [false, true] {
         let world = Arc::new(World::new().await);
         let pool = &world.pool;
@@ -341,12 +341,14 @@ async fn bulk_rate(pool: &PgPool, campaign_id: Uuid, with_webhooks: bool) -> f64
     let mut action = bulk_actions::get(pool, action.id).await.unwrap();
     let since = Instant::now();
     loop {
-        let ids = bulk_actions::list_remaining_tasks(pool, &action, tasks::BATCH).await.unwrap();
+        let ids = bulk_actions::list_remaining_tasks(pool, &action, tasks::CANCEL_MANY_MAX)
+            .await
+            .unwrap();
         if ids.is_empty() {
             break;
         }
         let mut tx = begin(pool).await.unwrap();
-        let left = bulk_actions::cancel_batch(&mut tx, &mut action, &ids, noon()).await.unwrap();
+        let left = bulk_actions::cancel_many(&mut tx, &mut action, &ids, noon()).await.unwrap();
         commit(tx).await.unwrap();
         assert_eq!((left, action.cursor), (Vec::new(), ids.last().copied()));
     }

@@ -1,8 +1,8 @@
 //! Cancelling many tasks in a few statements.
 //!
-//! Race: other transactions end, extend and cancel the same tasks meanwhile, and lock tasks, jobs and sessions in other orders. A batch
-//! therefore never waits for a row: it skips locked tasks, and tasks that need more than a few columns. The caller cancels the rest one
-//! by one. A batch waits only for the ends of flows, before it holds any lock.
+//! Race: other transactions end, extend and cancel the same tasks meanwhile, and lock tasks, jobs and sessions in other orders. This
+//! transaction therefore never waits for a row: it skips locked tasks, and tasks that need more than a few columns. The caller cancels the
+//! rest one by one. It waits only for the ends of flows, before it holds any lock.
 
 use std::collections::HashSet;
 
@@ -23,11 +23,11 @@ use crate::{
 };
 
 /// Maximum number of tasks of one transaction.
-pub const BATCH: i64 = 1_000;
+pub const CANCEL_MANY_MAX: i64 = 1_000;
 
-/// Kind of a batch of cancellations.
+/// The tasks that are cancelled together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Batch {
+pub enum CancelScope {
     /// Tasks of a campaign that is being erased. Their descendants are cancelled, too, and no post is answered.
     Erasure,
     /// Only tasks without descendants and without a post that they came from.
@@ -43,17 +43,17 @@ struct Row {
     job_id: i64,
 }
 
-/// Cancels those of these tasks that can be cancelled in a batch, and returns their ids. Running tasks are left out.
-pub async fn cancel_batch(
+/// Cancels those of these tasks that can be cancelled together, and returns their ids. Running tasks are left out.
+pub async fn cancel_many(
     conn: &mut PgConnection,
     ids: &[Uuid],
-    batch: Batch,
+    scope: CancelScope,
     reason: &str,
     now: DateTime<Utc>,
 ) -> Result<Vec<Uuid>, Error> {
     hold_flows(&mut *conn, ids).await?;
-    let mut rows = lock(&mut *conn, ids, batch == Batch::Plain).await?;
-    if batch == Batch::Plain {
+    let mut rows = lock(&mut *conn, ids, scope == CancelScope::Plain).await?;
+    if scope == CancelScope::Plain {
         let hung_on = filter_parents(&mut *conn, ids).await?;
         rows.retain(|row| !hung_on.contains(&row.id));
     }

@@ -1,0 +1,63 @@
+//! Pauses: why, since when, and by whom.
+
+use chrono::{DateTime, Utc};
+use maud::{Markup, html};
+
+use super::{
+    page::Page,
+    parts::{View, coded},
+};
+use crate::operations::{ListAudit, Refusal};
+
+/// Describes a pause: its reason, its author and its begin, as far as they are stored.
+pub(super) fn pause_words(
+    view: &View,
+    reason: &str,
+    author: Option<&str>,
+    since: Option<DateTime<Utc>>,
+) -> Markup {
+    html! {
+        @if reason.trim().is_empty() { "No reason was given" } @else { bdi { (coded(reason.trim().trim_end_matches('.'))) } } "."
+        @if author.is_some() || since.is_some() {
+            " Paused" @if let Some(at) = since { " since " (view.calendar(at)) } @if let Some(author) = author { " by " bdi { (author) } } "."
+        }
+    }
+}
+
+/// Finds the author of the last action on a subject in the audit log, if the caller may read it.
+pub(super) async fn author_of(
+    page: &Page,
+    action: &str,
+    subject: &str,
+) -> Result<Option<String>, Refusal> {
+    let list = ListAudit {
+        actor: None,
+        action: Some(action.to_owned()),
+        subject: Some(subject.to_owned()),
+        created_after: None,
+        created_before: None,
+        cursor: None,
+        limit: Some(1),
+    };
+    let lines = page.caller.run_if_allowed(list).await?;
+    let line = lines.and_then(|lines| lines.items.into_iter().next());
+    Ok(line.map(|line| match line.actor.as_str() {
+        "" => line.actor_kind.replace('_', " "),
+        actor => actor.to_owned(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_has_its_reason_its_begin_and_its_author() {
+        let view = View::example();
+        let words = |reason, author, since| pause_words(&view, reason, author, since).0;
+        let all = words("client <call>.", Some("cli:ann"), Some(view.now));
+        assert!(all.starts_with("<bdi>client &lt;call&gt;</bdi>. Paused since <time"), "{all}");
+        assert!(all.ends_with(" by <bdi>cli:ann</bdi>."), "{all}");
+        assert_eq!(words("", None, None), "No reason was given.");
+    }
+}
