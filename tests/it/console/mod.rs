@@ -19,6 +19,7 @@ mod live;
 mod long;
 mod looks;
 mod notices;
+mod navigation;
 mod overview;
 mod pages;
 mod phone;
