@@ -2,6 +2,7 @@
 
 mod actions;
 mod assets;
+mod audit;
 pub mod browser;
 mod campaign;
 mod catalogue;
