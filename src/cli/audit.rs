@@ -26,8 +26,8 @@ pub(super) struct List {
     /// Only this action, for example task.cancel, or task for all actions on tasks.
     #[arg(long)]
     action: Option<String>,
-    /// Only changes of the thing with this id or name.
-    #[arg(long, value_name = "ID")]
+    /// Only changes of this thing: an id, or the name of a campaign, an agent or a user.
+    #[arg(long, value_name = "NAME|ID")]
     subject: Option<String>,
     /// Only changes since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]

@@ -45,7 +45,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
             div { h1 { "Cleanup" } div.meta { @match next { Some(at) => span { "Runs next " (page.view.calendar(at)) }, None => span { a href="/schedules" { "Its schedule" } " names no next time" } } } }
             div.actions { (run(&page)) }
         }
-        (super::groups::data(HERE))
+        (super::groups::cleanup(HERE))
         div.cols {
             div.stack {
                 @if listing.items.is_empty() {
@@ -58,7 +58,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
             aside."stack side" { (section("What would go", &choice(&query.preview), &due(&page, preview.as_ref()))) }
         }
     };
-    let path = html! { span { "Data" } };
+    let path = html! { span { "Cleanup" } };
     Ok(page.respond(Content { title: "Cleanup", path, body, watch: String::new() }).await?)
 }
 

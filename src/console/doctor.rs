@@ -61,7 +61,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
             div { h1 { (heading) } div.meta { span { (counted(items.len(), "check", "checks")) " by the process that serves this page" } } }
             div.actions { a.btn href="/doctor" { (super::parts::icon("retry")) "Check again" } }
         }
-        (groups::health("/doctor"))
+        (groups::doctor("/doctor"))
         div.stack {
             @if problems.is_empty() {
                 div.empty { "No check found a problem. The command checks the host of a worker, and can make a real call with each credential of Claude." code { "dalsegno doctor --smoke" } }
@@ -72,7 +72,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
             details open[is_open] { summary { (counted(rest.len(), "check", "checks")) " without a problem" } (list(&page, &rest)) }
         }
     };
-    let path = html! { span { "Health" } };
+    let path = html! { span { "Doctor" } };
     Ok(page.respond(Content { title: "Doctor", path, body, watch: String::new() }).await?)
 }
 

@@ -33,7 +33,7 @@ pub(super) async fn list(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let end = html! { (more) (counted(listing.items.len(), "erasure", "erasures")) };
     let body = html! {
         div.head { div { h1 { "Erasures" } div.meta { span { "Campaigns whose texts are removed for good; the costs stay" } } } }
-        (groups::data(HERE))
+        (groups::cleanup(HERE))
         @if listing.items.is_empty() {
             (empty("No campaign has been erased.", "dalsegno campaign erase CAMPAIGN --reason \"the contract has ended\""))
         } @else {
@@ -41,7 +41,7 @@ pub(super) async fn list(Query(query): Query<PageQuery>, page: Page) -> PageResu
         }
         (next_page(HERE, &[], listing.next.as_deref()))
     };
-    let path = html! { span { "Data" } };
+    let path = html! { a href="/cleanup" { "Cleanup" } span { "/" } span { "Erasures" } };
     Ok(page.respond(Content { title: "Erasures", path, body, watch: String::new() }).await?)
 }
 

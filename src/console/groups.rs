@@ -4,25 +4,24 @@ use maud::Markup;
 
 use super::parts::{Tab, tabs};
 
-const ACCESS: &[(&str, &str)] =
+const KEYS: &[(&str, &str)] =
     &[("API keys", "/keys"), ("Sign-ins", "/sign-ins"), ("Audit log", "/audit")];
-const DATA: &[(&str, &str)] =
-    &[("Cleanup", "/cleanup"), ("Erasures", "/erasures"), ("Users", "/users")];
-const HEALTH: &[(&str, &str)] = &[("Doctor", "/doctor"), ("Installation", "/installation")];
+const CLEANUP: &[(&str, &str)] = &[("Cleanup", "/cleanup"), ("Erasures", "/erasures")];
+const DOCTOR: &[(&str, &str)] = &[("Doctor", "/doctor"), ("Installation", "/installation")];
 
 /// Links between keys, sign-ins and the audit log.
-pub(super) fn access(here: &str) -> Markup {
-    group("Access", here, ACCESS)
+pub(super) fn keys(here: &str) -> Markup {
+    group("API keys", here, KEYS)
 }
 
-/// Links between cleanups, erasures and users.
-pub(super) fn data(here: &str) -> Markup {
-    group("Data", here, DATA)
+/// Links between cleanups and erasures.
+pub(super) fn cleanup(here: &str) -> Markup {
+    group("Cleanup", here, CLEANUP)
 }
 
 /// Links between the doctor and the installation.
-pub(super) fn health(here: &str) -> Markup {
-    group("Health", here, HEALTH)
+pub(super) fn doctor(here: &str) -> Markup {
+    group("Doctor", here, DOCTOR)
 }
 
 fn group(label: &str, here: &str, pages: &[(&'static str, &'static str)]) -> Markup {

@@ -35,7 +35,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let installation = page.caller.run(ShowInstallation {}).await?;
     let body = html! {
         div.head { div { h1 { "Installation" } div.meta { span { "Dalsegno " (installation.version) } span { "since " (page.view.date(installation.created_at)) } } } }
-        (groups::health("/installation"))
+        (groups::doctor("/installation"))
         div.cols {
             div.stack {
                 (settings(&installation.settings, &query))
@@ -47,7 +47,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
             }
         }
     };
-    let path = html! { span { "Health" } };
+    let path = html! { a href="/doctor" { "Doctor" } span { "/" } span { "Installation" } };
     Ok(page.respond(Content { title: "Installation", path, body, watch: String::new() }).await?)
 }
 

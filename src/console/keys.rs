@@ -41,7 +41,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let n_valid = listing.items.iter().filter(|key| is_valid(&page, key)).count();
     let body = html! {
         div.head { div { h1 { "API keys" } div.meta { span { "Programs and people sign in with a key. It can do what its scopes allow" } } } }
-        (groups::access(HERE))
+        (groups::keys(HERE))
         div.cols {
             div.stack {
                 @if listing.items.is_empty() {
@@ -54,7 +54,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
             aside."stack side" { (section("Create a key", &html! {}, &form(&page, &Names::load(&page).await?))) }
         }
     };
-    let path = html! { span { "Access" } };
+    let path = html! { span { "API keys" } };
     Ok(page.respond(Content { title: "API keys", path, body, watch: String::new() }).await?)
 }
 

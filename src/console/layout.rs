@@ -7,16 +7,13 @@ use axum::{
 use maud::{DOCTYPE, Markup, html};
 
 use super::{
-    assets,
+    assets, navigation,
     page::{DONE, Page, Theme},
     parts::{Tone, icon, title},
 };
 use crate::{
-    domain::{
-        campaigns::{Campaign, Status},
-        keys::Scope,
-    },
-    operations::{ListCampaigns, ListWebhooks, Operation as _, Refusal},
+    domain::campaigns::{Campaign, Status},
+    operations::{ListCampaigns, Refusal},
 };
 
 /// Campaigns in the rail.
@@ -135,34 +132,11 @@ impl Page {
 
     fn rail(&self, campaigns: &[Campaign]) -> Markup {
         let path = self.target.split('?').next().unwrap_or_default();
-        let link = |target: &str, name: &str, words: &str| {
-            let is_here =
-                path == target || (target != "/" && path.starts_with(&format!("{target}/")));
-            html! {
-                li { a href=(target) aria-current=[is_here.then_some("page")] { (icon(name)) span.clip { (words) } } }
-            }
-        };
-        // An entry for pages that have tabs between them.
-        let group = |target: &str, name: &str, words: &str, paths: &[&str]| {
-            let is_here = paths.iter().any(|own| path.starts_with(own));
-            html! {
-                li { a href=(target) aria-current=[is_here.then_some("page")] { (icon(name)) span.clip { (words) } } }
-            }
-        };
         html! {
             nav.rail #rail popover="auto" aria-label="Main" {
                 (brand())
                 button.find popovertarget="find" { (icon("search")) "Find or do" kbd { "Ctrl K" } }
-                ul {
-                    (link("/", "overview", "Overview"))
-                    (link("/work", "work", "Work"))
-                    (link("/tasks", "task", "Tasks"))
-                    (link("/sessions", "talk", "Conversations"))
-                    (link("/flows", "fork", "Flows"))
-                    (link("/cost", "cost", "Cost"))
-                    (link("/catalogue", "agents", "Agents"))
-                    (link("/schedules", "calendar", "Schedules"))
-                }
+                (navigation::work(self))
                 div {
                     h2 { "Campaigns" }
                     ul {
@@ -181,14 +155,7 @@ impl Page {
                 }
                 div {
                     h2 { "Installation" }
-                    ul {
-                        @if self.caller.may(&ListWebhooks::SPEC) { (link("/webhooks", "webhook", "Webhooks")) }
-                        (group("/cleanup", "archive", "Data", &["/cleanup", "/erasures", "/users"]))
-                        @if self.caller.has_scope(Scope::Admin) {
-                            (group("/keys", "key", "Access", &["/keys", "/sign-ins", "/audit"]))
-                            (group("/doctor", "doctor", "Health", &["/doctor", "/installation"]))
-                        }
-                    }
+                    (navigation::installation(self))
                 }
                 div.foot {
                     div.feed-line #feed-line hidden { (icon("live")) span { "Live" } }

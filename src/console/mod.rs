@@ -27,6 +27,7 @@ mod layout;
 mod lists;
 mod live_jobs;
 mod names;
+mod navigation;
 mod overview;
 mod page;
 mod parts;

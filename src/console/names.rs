@@ -11,6 +11,7 @@ use crate::{
 };
 
 /// Names of the newest campaigns.
+#[derive(Debug, Default)]
 pub(in crate::console) struct Names(BTreeMap<Uuid, String>);
 
 impl Names {
@@ -52,6 +53,11 @@ impl Names {
     /// Returns the name of a campaign.
     pub(in crate::console) fn name(&self, id: Uuid) -> Option<&str> {
         self.0.get(&id).map(String::as_str)
+    }
+
+    /// Returns all names, the newest campaign first.
+    pub(in crate::console) fn newest(&self) -> impl Iterator<Item = &str> {
+        self.0.values().rev().map(String::as_str)
     }
 
     /// Renders a choice of a campaign.

@@ -25,7 +25,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let n_open = listing.items.iter().filter(|it| it.is_open(page.view.now)).count();
     let body = html! {
         div.head { div { h1 { "Sign-ins" } div.meta { span { "Browsers that have exchanged an API key for a cookie, of the last 30 days" } } } }
-        (super::groups::access("/sign-ins"))
+        (super::groups::keys("/sign-ins"))
         @if listing.items.is_empty() {
             (empty("No browser has signed in. Where no key is required, the console needs no sign-in.", "dalsegno sign-in ls"))
         } @else {
@@ -36,7 +36,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     Ok(page
         .respond(Content {
             title: "Sign-ins",
-            path: html! { span { "Access" } },
+            path: html! { a href="/keys" { "API keys" } span { "/" } span { "Sign-ins" } },
             body,
             watch: String::new(),
         })

@@ -1,18 +1,18 @@
 //! Check for webhooks whose deliveries fail.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 
 use super::Finding;
 use crate::domain::{
     StatementError,
+    attention::FAILED_WITHIN,
     text::count,
     webhooks::{self, FailedDeliveries, Webhook},
 };
 
 const CHECK: &str = "webhooks";
 const WHY: &str = "subscribers are not notified of the end of their tasks";
-const FAILED_WITHIN: TimeDelta = TimeDelta::days(7);
 
 /// Returns nothing without webhooks. A webhook that a person has disabled is reported only if deliveries to it had
 /// failed.
@@ -64,7 +64,8 @@ fn judge(webhook: &Webhook) -> Option<Finding> {
 fn judge_given_up(failed: &FailedDeliveries) -> Finding {
     let n_failed = count(failed.count, "delivery", "deliveries");
     let id = failed.webhook_id;
-    let what = format!("{n_failed} to webhook {id} failed for good in the last 7 days");
+    let n_days = FAILED_WITHIN.num_days();
+    let what = format!("{n_failed} to webhook {id} failed for good in the last {n_days} days");
     Finding::warn(CHECK, what, WHY, format!("`{}` sends them again", failed.replay_command()))
 }
 

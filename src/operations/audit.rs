@@ -3,12 +3,23 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
+use uuid::Uuid;
+
 use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
 use crate::domain::{
     audit::{self, Entry, Filter},
+    campaigns, facts,
     keys::Scope,
     timestamp,
 };
+
+/// A subject of lines as a person names it.
+struct Subject {
+    /// The text itself, and the ids of campaigns and facts that it names.
+    subjects: Vec<String>,
+    /// What lines about other subjects name in their data. Empty for an id, by which the index finds the lines.
+    named: Vec<String>,
+}
 
 /// Lists the audit log, the newest first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -18,6 +29,7 @@ pub struct ListAudit {
     pub actor: Option<String>,
     /// `task.cancel`, or `task` for everything that was done to tasks.
     pub action: Option<String>,
+    /// An id; or the name of a campaign, an agent, a user, or another thing that has one.
     pub subject: Option<String>,
     /// Only lines that were written at this moment or later.
     #[serde(default, deserialize_with = "timestamp::optional")]
@@ -37,10 +49,15 @@ impl Operation for ListAudit {
 
     async fn run(self, call: &Call) -> Result<Listing<Entry>, Refusal> {
         let limit = page_limit(self.limit)?;
+        let subject = match &self.subject {
+            Some(text) => Some(subject(call, text).await?),
+            None => None,
+        };
         let filter = Filter {
             actor: self.actor.as_deref(),
             action: self.action.as_deref(),
-            subject: self.subject.as_deref(),
+            subjects: subject.as_ref().map(|subject| subject.subjects.as_slice()),
+            named: subject.as_ref().map_or(&[], |subject| subject.named.as_slice()),
             created_after: self.created_after,
             created_before: self.created_before,
             before: self.cursor,
@@ -49,4 +66,17 @@ impl Operation for ListAudit {
         let entries = audit::list(&call.pool, filter).await?;
         Ok(Listing::of(entries, limit, |entry| entry.id))
     }
+}
+
+/// Looks up what a text names: campaigns, an agent, a user by the facts about them.
+async fn subject(call: &Call, text: &str) -> Result<Subject, Refusal> {
+    if text.parse::<Uuid>().is_ok() {
+        return Ok(Subject { subjects: vec![text.to_owned()], named: Vec::new() });
+    }
+    let campaigns = campaigns::ids_of_name(&call.pool, text).await?;
+    let facts = facts::ids_of_user(&call.pool, text).await?;
+    let campaigns = campaigns.iter().map(Uuid::to_string);
+    let named: Vec<String> = [text.to_owned()].into_iter().chain(campaigns).collect();
+    let facts = facts.iter().map(Uuid::to_string);
+    Ok(Subject { subjects: named.iter().cloned().chain(facts).collect(), named })
 }

@@ -142,9 +142,10 @@ impl Operation for ShowSchedule {
 
 /// Finds the latest run by hand. It has no slot, so only the audit log knows of it.
 async fn last_manual_run(call: &Call, name: &str) -> Result<Option<ManualRun>, Refusal> {
+    let subjects = [name.to_owned()];
     let filter = audit::Filter {
         action: Some(Action::ScheduleRun.as_str()),
-        subject: Some(name),
+        subjects: Some(&subjects),
         limit: 1,
         ..audit::Filter::default()
     };

@@ -8,6 +8,7 @@
 //! more often where notifications do not arrive, where alarms cannot be set, and after an error of the database.
 
 mod alarms;
+mod ledger;
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,14 +18,14 @@ use sqlx::PgPool;
 use tokio::{sync::Notify, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use self::alarms::Alarms;
+use self::{alarms::Alarms, ledger::LedgerSums};
 use crate::{
     causes::causes,
     clock::Clock,
     domain::{
         budgets,
         cleanups::{self, Cleanup},
-        costs, installation,
+        installation,
         schedules::{self, Config, Error, New, Source},
         text_search,
         transaction::{begin, commit},
@@ -85,6 +86,7 @@ struct Scheduler<'a> {
 impl Scheduler<'_> {
     async fn watch(&mut self) {
         let (mut is_installed, mut is_dated) = (false, false);
+        let mut ledger = LedgerSums::default();
         loop {
             is_installed = is_installed || install(self.config, self.pool, self.clock).await;
             is_dated = is_dated || publish_age(self.pool).await;
@@ -95,7 +97,9 @@ impl Scheduler<'_> {
             budget_waits::publish(self.pool).await;
             rate_limit_waits::publish(self.pool).await;
             request_search_index(self.pool).await;
-            add_up_ledger(self.pool, &self.config.time_zone).await;
+            if is_installed {
+                ledger.add_up(self.pool, &self.config.time_zone, self.clock.now()).await;
+            }
             let is_well = is_installed && is_dated && has_looked;
             let is_woken = is_set && self.notices.is_hearing();
             tokio::select! {
@@ -239,13 +243,6 @@ async fn request_search_index(pool: &PgPool) {
             error = causes(&error),
             "cannot enqueue the computation of words for the search"
         );
-    }
-}
-
-/// Adds the calls since the last look to the sums of the ledger by day.
-async fn add_up_ledger(pool: &PgPool, time_zone: &str) {
-    if let Err(error) = costs::add_up_days(pool, time_zone).await {
-        tracing::debug!(error = causes(&error), "cannot add up the ledger by day");
     }
 }
 

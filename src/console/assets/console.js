@@ -43,6 +43,14 @@ document.addEventListener("htmx:afterSwap", (event) => {
   event.target.scrollIntoView({ block: "center" });
 });
 
+// A link may lead to a confirmation, which opens. Nothing is done by it.
+function openNamed() {
+  const named = document.getElementById(location.hash.slice(1));
+  if (named?.matches(".sheet[popover]")) named.showPopover();
+  else if (named?.matches("input, select, textarea")) named.focus();
+}
+addEventListener("hashchange", openNamed);
+
 keepTimesFresh();
 listenToKeys({ switchTheme });
 followChanges();
@@ -51,4 +59,5 @@ followSelection();
 offerActions();
 followFields();
 markVisits();
+openNamed();
 root.dataset.ready = "";

@@ -1,4 +1,4 @@
-//! The board as a conversation, with the box for a new post.
+//! The board with its newest post first, below the box for a new one.
 
 use maud::{Markup, html};
 use uuid::Uuid;
@@ -37,13 +37,14 @@ pub(super) async fn show(
     let here = format!("/campaigns/{campaign}");
     Ok(html! {
         div.board {
+            @if status != Status::Closed && cursor.is_empty() { (compose(page, campaign, &here)) }
             @if listing.items.is_empty() {
                 (empty("The board is empty. A post that mentions an agent as @name gives it a task.", &format!("dalsegno board post --campaign {campaign} \"@planner Plan the parts.\"")))
             }
-            @if listing.next.is_some() || !cursor.is_empty() { p.small { a href={ (here) "?part=archive" } { "Archive of the board" } } }
+            @else { p."small soft" { @if cursor.is_empty() { "Newest first" } @else { a href=(here) { "Back to the newest posts" } } } }
+            @for post in &listing.items { (entry(page, post, &listing.items)) }
             @if let Some(cursor) = &listing.next { (earlier(&format!("{here}?cursor={}", url_text(cursor)))) }
-            @for post in listing.items.iter().rev() { (entry(page, post)) }
-            @if status != Status::Closed && cursor.is_empty() { (compose(page, campaign, &here)) }
+            @if listing.next.is_some() || !cursor.is_empty() { p.small { a href={ (here) "?part=archive" } { "Archive of the board" } } }
         }
     })
 }
@@ -57,15 +58,21 @@ fn earlier(target: &str) -> Markup {
     }
 }
 
-fn entry(page: &Page, post: &Post) -> Markup {
+fn entry(page: &Page, post: &Post, listed: &[Post]) -> Markup {
     let is_person = post.origin == Origin::Operator;
+    let parent = post.reply_to.and_then(|id| listed.iter().find(|it| it.id == id));
     html! {
-        article.post.reply[post.reply_to.is_some()] id={ "p" (post.seq) } data-at=(post.posted_at.to_rfc3339()) {
+        article.post id={ "p" (post.seq) } data-at=(post.posted_at.to_rfc3339()) {
             (sigil(&post.sender, is_person))
             div {
                 header {
                     b { bdi { (post.sender) } }
                     @if !post.audience.is_empty() { span.faint { "to " @for name in &post.audience { span.mention { "@" bdi { (name) } } " " } } }
+                    @match (parent, post.reply_to) {
+                        (Some(parent), _) => span.faint { "in reply to " a href={ "#p" (parent.seq) } { "#" (parent.seq) } },
+                        (None, Some(_)) => span.faint { "in reply to an earlier post" },
+                        (None, None) => {},
+                    }
                     span.end { (page.view.time(post.posted_at)) " · " a href={ "#p" (post.seq) } { "#" (post.seq) } }
                 }
                 (text(post))

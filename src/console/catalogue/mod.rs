@@ -17,10 +17,7 @@ use super::{
     problem,
 };
 use crate::{
-    domain::{
-        amount::format_money,
-        files::{Problem, SourceFile, SourceKind},
-    },
+    domain::files::{Problem, SourceFile, SourceKind},
     operations::{Agents, ListAgents, ListFiles, ListFlowTemplates, ShowFile},
 };
 
@@ -41,6 +38,9 @@ pub(super) struct PageQuery {
     prompt: String,
     #[serde(default)]
     version: String,
+    /// The version with which that one is compared.
+    #[serde(default)]
+    with: String,
 }
 
 pub(super) async fn list(page: Page) -> PageResult {
@@ -240,7 +240,7 @@ fn entry_name(agents: &Agents, entry: &Value) -> Markup {
 }
 
 /// The models of a chain with the conditions under which turns move on.
-fn chain_list(agents: &Agents, name: &str) -> Markup {
+fn chain_list(page: &Page, agents: &Agents, name: &str) -> Markup {
     let conditions = |entry: &Value| {
         let amount = |key: &str, words: &dyn Fn(&Value) -> String| {
             Some(&entry[key]).filter(|value| !value.is_null()).map(words)
@@ -249,7 +249,7 @@ fn chain_list(agents: &Agents, name: &str) -> Markup {
             amount("errors", &|n| format!("{n} errors")),
             amount("limit_secs", &|secs| format!("a wait of {secs} s")),
             amount("max_charge_micros", &|micros| {
-                format!("a charge of {}", format_money(micros.as_i64().unwrap_or_default()))
+                format!("a charge of {}", page.view.money(micros.as_i64().unwrap_or_default()))
             }),
             amount("latency_secs", &|secs| format!("a first token after {secs} s")),
         ];
@@ -307,7 +307,7 @@ pub(super) async fn show(
         div.cols {
             div.stack { (part) }
             aside."stack side" {
-                @if is_agent { (section("Facts", &html! {}, &agent_facts(&agents, &name))) }
+                @if is_agent { (section("Facts", &html! {}, &agent_facts(&page, &agents, &name))) }
                 (uses::show(&page, file, &agents).await?)
             }
         }
@@ -332,14 +332,14 @@ fn refused(file: &SourceFile) -> Markup {
 }
 
 /// The keys of an agent's file that decide on its calls.
-fn agent_facts(agents: &Agents, name: &str) -> Markup {
+fn agent_facts(page: &Page, agents: &Agents, name: &str) -> Markup {
     let Some(agent) = agent_of(agents, name) else {
         return html! { p."small soft" { "The file has problems, so none of its keys holds." } };
     };
     let text = |key: &str| html! { @match &agent[key] { Value::Null => "", Value::String(text) => bdi { (text) }, other => (other) } };
     let flag = |key: &str| html! { @if agent[key] == true { "yes" } };
     facts(&[
-        ("Models", chain_list(agents, name)),
+        ("Models", chain_list(page, agents, name)),
         (
             "Window",
             html! { @if let Some(n) = agent["window_tokens"].as_i64() { (super::parts::tokens(n)) " tokens" } },

@@ -33,12 +33,16 @@ pub(super) async fn show(
             &command,
         ));
     }
-    let chosen = versions.iter().position(|version| version.prompt_hash == query.version);
+    let place = |hash: &str| versions.iter().position(|version| version.prompt_hash == hash);
+    let chosen = place(&query.version);
+    let here = format!("/catalogue/agent/{}?part=versions", file.name);
     let text = match chosen {
-        Some(place) => one(page, &versions[place], versions.get(place + 1)).await?,
+        Some(chosen) => {
+            let pair = Pair::of(&versions, chosen, place(&query.with), &here);
+            one(page, &pair).await?
+        }
         None => html! {},
     };
-    let here = format!("/catalogue/agent/{}?part=versions", file.name);
     let table = table(page, &versions, &here, chosen);
     Ok(html! {
         (section("Versions that calls have seen", &html! { (versions.len()) ", the last used first" }, &html! {
@@ -49,10 +53,70 @@ pub(super) async fn show(
     })
 }
 
+/// A version, and the one with which it is compared.
+struct Pair<'a> {
+    versions: &'a [PromptVersion],
+    /// Places among the versions, of which the last used one is the first.
+    chosen: usize,
+    with: Option<usize>,
+    here: &'a str,
+}
+
+impl<'a> Pair<'a> {
+    /// Takes the version before, unless another one is given; for the oldest one the version after it.
+    fn of(
+        versions: &'a [PromptVersion],
+        chosen: usize,
+        with: Option<usize>,
+        here: &'a str,
+    ) -> Self {
+        let before = Some(chosen + 1).filter(|place| *place < versions.len());
+        let after = chosen.checked_sub(1);
+        let with = with.filter(|place| *place != chosen).or(before).or(after);
+        Self { versions, chosen, with, here }
+    }
+
+    fn version(&self) -> &'a PromptVersion {
+        &self.versions[self.chosen]
+    }
+
+    fn other(&self) -> Option<&'a PromptVersion> {
+        self.with.map(|place| &self.versions[place])
+    }
+
+    /// Links to the comparisons with the version before, the one after and the current one.
+    fn choices(&self) -> Markup {
+        let place = |at: Option<usize>| at.filter(|at| *at < self.versions.len());
+        let current = self.versions.iter().position(|version| version.is_current);
+        let mut all = vec![
+            ("the version before", place(Some(self.chosen + 1))),
+            ("the version after", self.chosen.checked_sub(1)),
+            ("the current version", current.filter(|at| *at != self.chosen)),
+        ];
+        // The version after or before may be the current one.
+        if current.is_some() && all[..2].iter().any(|(_, at)| *at == current) {
+            all.retain(|(words, at)| *at != current || *words == "the current version");
+        }
+        let all: Vec<_> = all.into_iter().filter_map(|(words, at)| Some((words, at?))).collect();
+        html! {
+            @if !all.is_empty() {
+                nav.choice aria-label="Compare with" {
+                    @for (words, at) in &all { a href=(link(self.here, self.version(), &self.versions[*at])) aria-current=[(self.with == Some(*at)).then_some("page")] { "compare with " (words) } }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the address of a comparison.
+fn link(here: &str, version: &PromptVersion, with: &PromptVersion) -> String {
+    format!("{here}&version={}&with={}#version", version.prompt_hash, with.prompt_hash)
+}
+
 fn table(page: &Page, versions: &[PromptVersion], here: &str, chosen: Option<usize>) -> Markup {
     html! {
         table.folds {
-            thead { tr { th { "State" } th { "Version" } th { "First used" } th { "Last used" } th.num { "Conversations" } th.num { "Turns" } th { "Last conversation" } } }
+            thead { tr { th { "State" } th { "Version" } th { "First used" } th { "Last used" } th.num { "Conversations" } th.num { "Turns" } th { "Last conversation" } th { "Compare" } } }
             tbody {
                 @for (place, version) in versions.iter().enumerate() {
                     tr {
@@ -63,6 +127,7 @@ fn table(page: &Page, versions: &[PromptVersion], here: &str, chosen: Option<usi
                         td.num { (version.sessions) }
                         td.num { (version.turns) }
                         td { a href={ "/sessions/" (version.last_session_id) } { (crate::console::parts::id("", version.last_session_id)) } @if version.last_session_turns > 0 { ", " a href={ "/sessions/" (version.last_session_id) "/turns/" (version.last_session_turns) } { "turn " (version.last_session_turns) } } }
+                        td { (comparisons(versions, place, here)) }
                     }
                 }
             }
@@ -70,31 +135,47 @@ fn table(page: &Page, versions: &[PromptVersion], here: &str, chosen: Option<usi
     }
 }
 
+/// Links from a row to the comparisons with the version before and with the current one.
+fn comparisons(versions: &[PromptVersion], place: usize, here: &str) -> Markup {
+    let version = &versions[place];
+    let before = versions.get(place + 1).filter(|it| !it.is_current);
+    let current = versions.iter().find(|it| it.is_current && it.prompt_hash != version.prompt_hash);
+    html! {
+        @if let Some(before) = before { a href=(link(here, version, before)) { "with the one before" } }
+        @if before.is_some() && current.is_some() { ", " }
+        @if let Some(current) = current { a href=(link(here, version, current)) { "with the current one" } }
+    }
+}
+
 fn short(version: &PromptVersion) -> String {
     version.prompt_hash.chars().take(HASH_CHARS).collect()
 }
 
-/// Shows the system prompt of a version as its last call was sent it, and the parts from files that changed since the version before.
-async fn one(
-    page: &Page,
-    version: &PromptVersion,
-    before: Option<&PromptVersion>,
-) -> Result<Markup, Refusal> {
+/// Shows the system prompt of a version as its last call was sent it, and the parts from files that differ from another version.
+async fn one(page: &Page, pair: &Pair<'_>) -> Result<Markup, Refusal> {
+    let version = pair.version();
     let text = system_of(page, version).await?;
-    let changes = match before {
-        Some(before) => changes_since(page, before, version).await?,
+    let changes = match pair.other() {
+        Some(other) => changes_since(page, other, version).await?,
         None => None,
     };
     let body = html! {
-        @match &text {
-            Some(text) => {
-                @if let (Some(before), Some(changes)) = (before, &changes) {
-                    p."small soft" { "Prompt and skills since version " code { (short(before)) } ", as the last calls of both were sent:" }
-                    @for part in changes { (word_diff(&part.words)) }
-                    @if changes.is_empty() { p { "They are the same; the roster of the lead has changed." } }
-                }
-                details.after open[changes.is_none()] { summary { "The whole system prompt" } pre."code wrap" tabindex="0" dir="auto" { (text) } }
+        (pair.choices())
+        @if let Some(other) = pair.other() {
+            p."small soft after" {
+                "From version " code { (short(other)) } " to version " code { (short(version)) } ". "
+                a href=(link(pair.here, other, version)) { "The other way round" }
             }
+            @match &changes {
+                Some(changes) => {
+                    @for part in changes { (word_diff(&part.words)) }
+                    @if changes.is_empty() { p { "Prompt and skills are the same; the roster of the lead has changed." } }
+                },
+                None => p { "The texts cannot be compared: the last conversation of one of the versions has no stored context." },
+            }
+        }
+        @match &text {
+            Some(text) => details.after open[changes.is_none()] { summary { "The whole system prompt of version " (short(version)) } pre."code wrap" tabindex="0" dir="auto" { (text) } },
             None => (empty("The text of this version is not stored: no call of its last conversation has a stored context.", &format!("dalsegno context show {}", version.last_session_id))),
         }
     };
@@ -133,5 +214,56 @@ async fn changes_since(
         })),
         Err(refusal) if matches!(refusal.kind, Kind::NotFound | Kind::Conflict) => Ok(None),
         Err(refusal) => Err(refusal),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+
+    /// Three versions, the last used one first.
+    fn versions(current: usize) -> Vec<PromptVersion> {
+        let version = |place: usize| PromptVersion {
+            prompt_hash: format!("hash-{place}"),
+            is_current: place == current,
+            first_used_at: DateTime::UNIX_EPOCH,
+            last_used_at: DateTime::UNIX_EPOCH,
+            sessions: 1,
+            turns: 1,
+            last_session_id: uuid::Uuid::nil(),
+            last_session_turns: 1,
+        };
+        (0..3).map(version).collect()
+    }
+
+    #[test]
+    fn a_version_is_compared_with_its_neighbours_and_the_current_one() {
+        let all = versions(0);
+        let shown = |chosen, with| Pair::of(&all, chosen, with, "?a").choices().0;
+        let oldest = shown(2, None);
+        for (with, words) in [(1, "the version after"), (0, "the current version")] {
+            let link = format!("version=hash-2&amp;with=hash-{with}#version");
+            assert!(oldest.contains(&link) && oldest.contains(words), "{words} in {oldest}");
+        }
+        assert!(!oldest.contains("before"), "{oldest}");
+        let middle = shown(1, Some(0));
+        assert!(middle.contains("hash-2") && middle.contains("the current version"), "{middle}");
+        assert!(!middle.contains("the version after"), "it is the current one: {middle}");
+        let current = shown(0, None);
+        assert!(current.contains("the version before") && !current.contains("current version"));
+        assert_eq!(Pair::of(&all, 1, Some(1), "").with, Some(2), "not with itself");
+        assert_eq!(Pair::of(&all, 2, None, "").with, Some(1), "the oldest one with the one after");
+        assert_eq!(Pair::of(&all[..1], 0, None, "").with, None);
+    }
+
+    #[test]
+    fn each_row_leads_to_the_version_before_and_to_the_current_one() {
+        let all = versions(1);
+        let shown = |place| comparisons(&all, place, "?a").0;
+        assert_eq!(shown(0).matches("<a ").count(), 1, "the one before is the current one");
+        assert!(shown(1).contains("with=hash-2#version\">with the one before"), "{}", shown(1));
+        assert!(shown(2).contains("with=hash-1#version\">with the current one"), "{}", shown(2));
     }
 }

@@ -20,15 +20,14 @@ use crate::{
 /// Tasks of a group that are named.
 const MAX_NAMED: usize = 3;
 
-pub(super) fn show(page: &Page, items: &[Attention], names: &Names) -> Markup {
-    let groups = groups(items);
+pub(super) fn show(page: &Page, groups: &[Vec<&Attention>], names: &Names) -> Markup {
     let body = html! {
         (opt_in())
-        @if items.is_empty() {
+        @if groups.is_empty() {
             (empty("Nothing waits for a person: no failed task within a week, nothing held, paused or over its budget, and no warning.", "dalsegno doctor"))
         } @else {
             ul."rows attention" {
-                @for group in &groups {
+                @for group in groups {
                     @match group.as_slice() {
                         [item] => (entry(page, item, names)),
                         failures => (equal_failures(page, failures, names)),
@@ -37,7 +36,7 @@ pub(super) fn show(page: &Page, items: &[Attention], names: &Names) -> Markup {
             }
         }
     };
-    let end = html! { @if !items.is_empty() { (items.len()) " open, worst first" } };
+    let end = html! { @if !groups.is_empty() { (groups.len()) " open, worst first" } };
     section("Needs attention", &end, &body)
 }
 
@@ -51,8 +50,8 @@ fn opt_in() -> Markup {
     }
 }
 
-/// Puts tasks together that failed with the same error, at the place of the newest.
-fn groups(items: &[Attention]) -> Vec<Vec<&Attention>> {
+/// Puts tasks together that failed with the same error, at the place of the newest. Each group is one thing that needs a person.
+pub(super) fn groups(items: &[Attention]) -> Vec<Vec<&Attention>> {
     let mut groups: Vec<Vec<&Attention>> = Vec::new();
     let is_same = |group: &Vec<&Attention>, item: &Attention| {
         let first = group[0];
@@ -106,7 +105,7 @@ fn entry(page: &Page, item: &Attention, names: &Names) -> Markup {
             div {
                 h3 { bdi { (name(item)) } @if let Some(agent) = item.agent.as_ref().filter(|_| item.kind != Kind::HeldLane) { " " span."faint small" { bdi { (agent) } } } (campaign(item, names)) }
                 p dir="auto" {
-                    bdi { (sentence(&page.view, &item.because)) } " "
+                    bdi { (sentence(&page.view, &item.because)) @if item.until.is_some() && is_open(&item.because) { "." } } " "
                     @if let Some(until) = item.until { "It continues " (page.view.time(until)) ". " }
                     @if let Some(since) = item.since { span.faint { @if item.until.is_some() { "Since " } (page.view.time(since)) @if item.until.is_some() { "." } } }
                 }
@@ -115,6 +114,11 @@ fn entry(page: &Page, item: &Attention, names: &Names) -> Markup {
             div.actions { (fix(page, item)) (details(item)) }
         }
     }
+}
+
+/// Returns true if a text has no punctuation at its end, so that a further sentence would run into it.
+fn is_open(text: &str) -> bool {
+    !text.trim_end().ends_with(['.', '!', '?', '…'])
 }
 
 /// Names the subject: a lane of a conversation by its agent.

@@ -64,12 +64,13 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let waits = waits.map(|waits| waits.items).unwrap_or_default();
     let sums = turns.map(|queue| WaitSums::of(queue, &waits));
     let names = Names::load(&page).await?;
+    let needs = attention::groups(&overview.attention);
     let body = html! {
-        div.head { div { h1 { (heading(&overview)) } } (choice("/", &[], Some(range), None)) }
+        div.head { div { h1 { (heading(needs.len(), overview.running.len())) } } (choice("/", &[], Some(range), None)) }
         (strip(&page, &overview, turns.zip(sums), costs.as_ref(), range))
         div.cols {
             div.stack {
-                (attention::show(&page, &overview.attention, &names))
+                (attention::show(&page, &needs, &names))
                 (running(&page, &overview.running, turns, &names))
             }
             aside."stack side" {
@@ -85,14 +86,14 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     Ok(page.respond_with(content, favicon).await?)
 }
 
-fn heading(overview: &Overview) -> String {
-    let n_running = overview.running.len();
+/// Counts what the page lists: tasks with the same error are one thing.
+fn heading(n_needs: usize, n_running: usize) -> String {
     let rest = match n_running {
         0 => "No turn is running.".to_owned(),
         1 => "One turn is running.".to_owned(),
         n => format!("{n} turns are running."),
     };
-    match overview.attention.len() {
+    match n_needs {
         0 => format!("Nothing needs you. {rest}"),
         1 => format!("One thing needs you. {rest}"),
         n => format!("{n} things need you. {rest}"),

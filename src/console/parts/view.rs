@@ -8,6 +8,8 @@ use crate::http::pages::{PageCaller, TOKEN_FIELD};
 
 /// Digits of an amount after the point.
 const MIN_DIGITS: usize = 2;
+/// A space that is as wide as a digit.
+const FIGURE_SPACE: &str = "\u{2007}";
 
 /// The display of times, amounts and forms on a page.
 #[derive(Debug, Clone)]
@@ -131,13 +133,18 @@ impl View {
         format_money(&self.currency, micros, digits_of(micros))
     }
 
-    /// Formats the amounts of a column with the same number of digits, so that their points stand below each other.
+    /// Formats the amounts of a column as everywhere else, with spaces as wide as the digits that others have more, so that their points stand
+    /// below each other.
     pub(in crate::console) fn column(
         &self,
         micros: impl IntoIterator<Item = i64>,
     ) -> impl Fn(i64) -> String {
         let digits = micros.into_iter().map(digits_of).max().unwrap_or(MIN_DIGITS);
-        move |micros| format_money(&self.currency, micros, digits)
+        move |micros| {
+            let own = digits_of(micros);
+            let amount = format_money(&self.currency, micros, own);
+            format!("{amount}{}", FIGURE_SPACE.repeat(digits.saturating_sub(own)))
+        }
     }
 
     /// Returns the label of amounts.
@@ -150,12 +157,14 @@ impl View {
     }
 }
 
-/// Returns the number of digits that an amount needs: €12.40, €0.053, €0.0004.
+/// Returns the number of digits that an amount needs: €12.40, €0.053, €0.0004, €0.000020. It depends on the amount alone, so that an amount
+/// has the same digits on all pages.
 fn digits_of(micros: i64) -> usize {
     match micros.abs() {
         0 | 1_000_000.. => MIN_DIGITS,
         10_000.. => 3,
-        _ => 4,
+        100.. => 4,
+        _ => 6,
     }
 }
 
@@ -237,10 +246,20 @@ mod tests {
     }
 
     #[test]
-    fn the_amounts_of_a_column_have_the_same_digits() {
+    fn an_amount_has_the_same_digits_in_a_column_and_points_stand_below_each_other() {
         let view = View::at(DateTime::UNIX_EPOCH);
-        let all = [12_400_000, 53_000, 0];
-        assert_eq!(all.map(view.column(all)), ["€12.400", "€0.053", "€0.000"]);
+        let all = [12_400_000, 53_000, 0, 20];
+        let column = all.map(view.column(all));
+        assert_eq!(
+            column,
+            [
+                "€12.40\u{2007}\u{2007}\u{2007}\u{2007}",
+                "€0.053\u{2007}\u{2007}\u{2007}",
+                "€0.00\u{2007}\u{2007}\u{2007}\u{2007}",
+                "€0.000020"
+            ]
+        );
+        assert_eq!(column.map(|it| it.trim_end().to_owned()), all.map(|it| view.money(it)));
         assert_eq!(view.column([])(1_000_000), "€1.00");
     }
 

@@ -48,7 +48,7 @@ pub(in crate::console) async fn show(Path(name): Path<String>, page: Page) -> Pa
         }
         div.cols {
             div.stack {
-                (section("The next seven days", &html! { "times of " (page.caller.time_zone()) }, &week(&page, std::slice::from_ref(&schedule))))
+                (section("Today and the next seven days", &html! { "times of " (page.view.zone()) }, &week::show(&page, std::slice::from_ref(&schedule))))
                 @if let Some(prompt) = schedule.payload["prompt"].as_str() { (section("Prompt", &html! {}, &plain(prompt))) }
                 @if let Some(choices) = &choices { (form::show(&page, choices, Some(&schedule))) }
             }

@@ -10,7 +10,6 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
-    groups,
     layout::Content,
     page::{Page, PageResult},
     parts::{empty, next_page, optional, section, url_text, wide},
@@ -64,7 +63,6 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
             div { h1 { @if name.is_empty() { "Users" } @else { "Facts about " bdi { (name) } } } div.meta { span { "What campaigns know about the people for whom they work" } } }
             @if !name.is_empty() { div.actions { (actions::forget(&page, name)) } }
         }
-        (groups::data(HERE))
         form.filters action=(HERE) role="search" {
             label { "User" input type="search" name="name" value=(name) maxlength="128" required placeholder="ann@example.org" size="24"; }
             label { "Words of the facts" input type="search" name="q" value=(query.q) maxlength="200" placeholder="any"; }

@@ -33,5 +33,6 @@ pub(super) async fn show(page: &Page) -> Result<Markup, Refusal> {
             }
         }
     };
-    Ok(section("Credentials", &html! { (items.len()) }, &body))
+    let credentials = section("Credentials", &html! { (items.len()) }, &body);
+    Ok(html! { div #credentials { (credentials) } })
 }

@@ -6,18 +6,22 @@ use crate::{
     console::{
         names::Names,
         page::Page,
-        parts::{coded, section},
+        parts::{coded, empty, section},
     },
     domain::rate_limits::UsedRateLimit,
     operations::{ListRateLimits, Refusal},
 };
 
-/// Shows the limits with what is left of them. Without any, nothing is shown.
+/// Shows the limits with what is left of them.
 pub(super) async fn show(page: &Page, names: &Names) -> Result<Markup, Refusal> {
     let listed = page.caller.run_if_allowed(ListRateLimits {}).await?;
     let items = listed.map(|all| all.items).unwrap_or_default();
     if items.is_empty() {
-        return Ok(html! {});
+        let none = empty(
+            "No rate limit was used in the last hour. Limits are entries of `rate_limits.rules` in the configuration.",
+            "dalsegno rate-limit ls",
+        );
+        return Ok(html! { div #rate-limits { (section("Rate limits", &html! {}, &none)) } });
     }
     let row = |limit: &UsedRateLimit| {
         html! {
@@ -38,5 +42,6 @@ pub(super) async fn show(page: &Page, names: &Names) -> Result<Markup, Refusal> 
             tbody { @for limit in &items { (row(limit)) } }
         }
     };
-    Ok(section("Rate limits", &html! { "used in the last hour" }, &table))
+    let limits = section("Rate limits", &html! { "used in the last hour" }, &table);
+    Ok(html! { div #rate-limits { (limits) } })
 }

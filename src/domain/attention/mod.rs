@@ -23,8 +23,8 @@ use crate::queue::{
     admin::{self, HeldCount},
 };
 
-/// Age up to which failed tasks are listed.
-const FAILED_WITHIN: TimeDelta = TimeDelta::days(7);
+/// Age up to which failures are listed, here and by the doctor.
+pub const FAILED_WITHIN: TimeDelta = TimeDelta::days(7);
 /// Most entries of one kind.
 const MAX_OF_KIND: i64 = 20;
 

@@ -91,7 +91,8 @@ fn of_webhook(webhook: &Webhook) -> Option<Attention> {
 
 fn of_failed_deliveries(failed: &FailedDeliveries) -> Attention {
     let n_failed = count(failed.count, "delivery", "deliveries");
-    let because = format!("{n_failed} failed for good in the last 7 days");
+    let n_days = FAILED_WITHIN.num_days();
+    let because = format!("{n_failed} failed for good in the last {n_days} days");
     let id = failed.webhook_id.to_string();
     let attention = Attention::of(Kind::FailedDeliveries, &id, because, failed.replay_command());
     Attention {

@@ -56,7 +56,10 @@ pub struct Filter<'a> {
     pub actor: Option<&'a str>,
     /// `task.cancel`, or `task` for all actions on tasks.
     pub action: Option<&'a str>,
-    pub subject: Option<&'a str>,
+    /// Ids or names of the subject.
+    pub subjects: Option<&'a [String]>,
+    /// An agent or the ids of campaigns that a line names in its data: also these lines match.
+    pub named: &'a [String],
     pub created_after: Option<DateTime<Utc>>,
     pub created_before: Option<DateTime<Utc>>,
     /// Only lines with a smaller id.
@@ -201,18 +204,19 @@ pub async fn list(
            from dalsegno.audit
           where ($1::text is null or actor = $1 or actor_kind = $1 or actor_id::text = $1)
             and ($2::text is null or action = $2 or subject_kind = $2)
-            and ($3::text is null or subject = $3)
+            and ($3::text[] is null or subject = any($3) or data ->> 'agent' = any($8) or data ->> 'campaign_id' = any($8))
             and ($4::timestamptz is null or at >= $4)
             and id < coalesce($5, 9223372036854775807)
             and ($7::timestamptz is null or at < $7)
           order by id desc limit $6",
         filter.actor,
         filter.action,
-        filter.subject,
+        filter.subjects,
         filter.created_after,
         filter.before,
         filter.limit,
         filter.created_before,
+        filter.named,
     )
     .fetch_all(executor)
     .await

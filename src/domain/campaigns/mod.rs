@@ -157,6 +157,20 @@ pub async fn names(
     Ok(rows.into_iter().map(|row| (row.id, row.name)).collect())
 }
 
+/// Returns the ids of the campaigns with this name, in any case of letters.
+pub async fn ids_of_name(
+    executor: impl PgExecutor<'_>,
+    name: &str,
+) -> Result<Vec<Uuid>, StatementError> {
+    sqlx::query_scalar!(
+        "select id from dalsegno.campaigns where lower(name) = lower($1) order by id desc limit 100",
+        name,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find campaigns by their name"))
+}
+
 /// Finds the campaign that a person refers to: by its name, else by the beginning of its id, else by the end of its id. Of several
 /// campaigns with the name, the only one that is not closed is meant. `within`: only these.
 pub async fn find(

@@ -51,7 +51,9 @@ pub use self::{
     },
     key::{ATTRIBUTE_MAX_CHARS, TEXT_MAX_CHARS, key},
     limits::LIMITS,
-    read::{CurrentFact, Filter, PromptFact, find, get, list, list_current, parse_told},
+    read::{
+        CurrentFact, Filter, PromptFact, find, get, ids_of_user, list, list_current, parse_told,
+    },
     record::{RecordOutcome, Statement, StatementOrigin, record},
     remove::{count_ended, remove_ended, remove_some, remove_some_records},
     request::{ExtractFacts, enqueue_reading, request, request_of_ended},

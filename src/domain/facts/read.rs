@@ -68,6 +68,20 @@ pub async fn list(
     Ok(facts)
 }
 
+/// Returns the ids of the facts about a user, also of those that have ended.
+pub async fn ids_of_user(
+    executor: impl PgExecutor<'_>,
+    user: &str,
+) -> Result<Vec<Uuid>, StatementError> {
+    sqlx::query_scalar!(
+        "select id from dalsegno.facts where user_name = $1 order by id desc limit 1000",
+        user,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find the facts of a user"))
+}
+
 /// Reads a fact, also one that has ended.
 pub async fn get(executor: impl PgExecutor<'_>, user: &str, id: Uuid) -> Result<Fact, Error> {
     check_name(user)?;

@@ -1,5 +1,6 @@
 //! The pages of agents, skills, nodes and flow templates.
 
+use chrono::TimeDelta;
 use tempfile::TempDir;
 
 use super::{
@@ -8,7 +9,8 @@ use super::{
     sign_in::{HTML, KEYS, form_token, key, open, post, sign_in},
 };
 use crate::{
-    app::{TestApp, TestDatabase},
+    app::{TestApp, TestDatabase, noon},
+    conversations::world::TurnSettings,
     http::client::send,
 };
 
@@ -114,6 +116,49 @@ async fn the_prompt_that_results_and_its_versions_are_shown() {
     );
     let unseen = page(app, "/catalogue/agent/reviewer?part=versions").await;
     assert!(unseen.contains("No call has seen this prompt"), "{unseen}");
+}
+
+#[tokio::test]
+async fn versions_of_a_prompt_are_compared_both_ways() {
+    let scenery = Scenery::new().await;
+    let earlier: String =
+        sqlx::query_scalar("select prompt_hash from dalsegno.sessions where id = $1")
+            .bind(scenery.session_id)
+            .fetch_one(&scenery.app.pool)
+            .await
+            .unwrap();
+    let later = "1111111111111111111111111111111111111111111111111111111111111111";
+    let settings = TurnSettings {
+        prompt_hash: later,
+        at: noon() + TimeDelta::minutes(1),
+        ..TurnSettings::default()
+    };
+    scenery.world.turn("Part 10: The harbour bell.", settings).await;
+    let here = "/catalogue/agent/copywriter?part=versions";
+    let link = |version: &str, with: &str| {
+        format!("href=\"{here}&amp;version={version}&amp;with={with}#version\"")
+    };
+    let list = scenery.page(here).await;
+    assert!(list.contains(&format!("{}>with the one before", link(later, &earlier))), "{list}");
+    let old = scenery.page(&format!("{here}&version={earlier}")).await;
+    for part in [
+        &format!("{} aria-current=\"page\">compare with the version after", link(&earlier, later)),
+        &format!("{}>The other way round", link(later, &earlier)),
+        &format!(
+            "From version <code>{}</code> to version <code>{}</code>",
+            &later[..12],
+            &earlier[..12]
+        ),
+    ] {
+        assert!(old.contains(part.as_str()), "{part} in {old}");
+    }
+    let new = scenery.page(&format!("{here}&version={later}&with={earlier}")).await;
+    let way = format!(
+        "From version <code>{}</code> to version <code>{}</code>",
+        &earlier[..12],
+        &later[..12]
+    );
+    assert!(new.contains(&way) && new.contains("compare with the version before"), "{new}");
 }
 
 #[tokio::test]

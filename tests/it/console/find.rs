@@ -46,3 +46,76 @@ async fn ctrl_k_finds_the_actions_of_the_page_and_opens_their_confirmation() {
     browser.wait_until("document.querySelector('#confirm-cancel:popover-open')").await;
     assert_eq!(scenery.world.task(scenery.waiting).await.state.as_str(), "queued");
 }
+
+/// Returns the addresses of the results, in order, and the words of the first one.
+async fn results(scenery: &Scenery, words: &str) -> Vec<String> {
+    let page = scenery.page(&format!("/find?q={}", words.replace(' ', "+"))).await;
+    let list = page.split("class=\"rows found\"").nth(1).unwrap();
+    let list = list.split("data-hits").nth(1).unwrap().split("</ul>").next().unwrap();
+    list.split("<a href=\"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn words_of_actions_lead_to_the_place_where_they_are_done() {
+    let scenery = Scenery::new().await;
+    let campaign = scenery.world.campaign.id;
+    for (words, target) in [
+        ("rate limits", "/work#rate-limits"),
+        ("limits", "/work#rate-limits"),
+        ("budgets", "/cost/budgets"),
+        ("raise a limit", "/cost/budgets"),
+        ("bulk", "/work/bulk"),
+        ("lanes", "/work/lanes"),
+        ("users", "/users"),
+        ("api keys", "/keys"),
+        ("doctor", "/doctor"),
+        ("health", "/doctor"),
+        ("cleanup", "/cleanup"),
+        ("prompt versions", "/catalogue"),
+        ("pause a queue", "/work"),
+        ("pause harbour", &format!("/campaigns/{campaign}#confirm-pause")),
+        ("pause reviewer", "/catalogue/agent/reviewer#pause-everywhere"),
+    ] {
+        let found = results(&scenery, words).await;
+        assert_eq!(found.first().map(String::as_str), Some(target), "{words}: {found:?}");
+    }
+    // Each of them is a page, and has the part that its address names.
+    for path in ["/work", "/campaigns", "/keys", "/schedules", "/cleanup"] {
+        let page = scenery.page(path).await;
+        let parts = ["/work#rate-limits", "/campaigns#name", "/keys#name"];
+        for part in parts.iter().filter_map(|it| it.strip_prefix(path)?.strip_prefix('#')) {
+            assert!(page.contains(&format!("id=\"{part}\"")), "{path}#{part}");
+        }
+    }
+    scenery.send("POST", &format!("/v1/campaigns/{campaign}/pause"), &serde_json::json!({})).await;
+    assert_eq!(results(&scenery, "resume harbour").await[0], format!("/campaigns/{campaign}"));
+    let near = results(&scenery, "who changed the nightly thing").await;
+    assert!(near.contains(&"/audit".to_owned()), "{near:?}");
+}
+
+#[tokio::test]
+async fn ctrl_k_opens_the_confirmation_of_a_pause_by_the_name_of_an_agent() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url("/tasks")).await;
+    browser.wait_until("document.documentElement.dataset.ready !== undefined").await;
+    browser.press(&[CONTROL, "k"]).await;
+    browser.wait_until("document.activeElement.id === 'q'").await;
+    browser.write("#q", "pause reviewer").await;
+    browser.wait_until("document.querySelector('#found a[href$=pause-everywhere]')").await;
+    browser.save_picture("find-pause").await;
+    browser.press(&[ENTER]).await;
+    browser.wait_until("document.querySelector('#pause-everywhere:popover-open')").await;
+    assert!(browser.url().await.contains("/catalogue/agent/reviewer"));
+    // Nothing is done before the confirmation.
+    let paused: i64 = sqlx::query_scalar("select count(*) from dalsegno.agent_pauses")
+        .fetch_one(&scenery.app.pool)
+        .await
+        .unwrap();
+    assert_eq!(paused, 0);
+    assert!(browser.complaints().await.is_empty());
+}

@@ -109,8 +109,13 @@ async fn a_board_shows_its_newest_posts_and_earlier_ones_on_demand() {
         let body = json!({ "text": format!("Post number {number}.") }).to_string();
         client::send(scenery.app.address, "POST", &path, &[], &body).await;
     }
+    browser.resize(1440, 900).await;
     browser.open(&scenery.url(&format!("/campaigns/{}", scenery.world.campaign.id))).await;
     browser.wait_until("window.htmx !== undefined").await;
+    // The newest post is in view, and the page has not scrolled to it.
+    let newest = "const box = document.getElementById('p46').getBoundingClientRect(); return scrollY === 0 && box.top > 0 && box.bottom < innerHeight";
+    assert_eq!(browser.run(newest).await, true);
+    browser.save_picture("campaign-board").await;
     for n_posts in [20, 40, 46] {
         browser
             .wait_until(&format!("document.querySelectorAll('.board .post').length === {n_posts}"))
@@ -121,6 +126,6 @@ async fn a_board_shows_its_newest_posts_and_earlier_ones_on_demand() {
     }
     let posts = browser.run("return [...document.querySelectorAll('.board .post')].map((post) => Number(post.id.slice(1)))").await;
     let posts: Vec<i64> = posts.as_array().unwrap().iter().map(|it| it.as_i64().unwrap()).collect();
-    assert!(posts.is_sorted() && posts.len() == 46, "{posts:?}");
+    assert_eq!(posts, (1..=46).rev().collect::<Vec<_>>());
     assert!(!browser.has("#earlier").await);
 }

@@ -2,6 +2,7 @@
 
 mod actions;
 mod assets;
+mod audit;
 pub mod browser;
 mod campaign;
 mod catalogue;
@@ -18,6 +19,7 @@ mod lists;
 mod live;
 mod long;
 mod looks;
+mod navigation;
 mod notices;
 mod overview;
 mod pages;
@@ -25,6 +27,7 @@ mod phone;
 mod pictures;
 mod reachable;
 mod scenery;
+mod schedules;
 mod search;
 mod selection;
 mod session;

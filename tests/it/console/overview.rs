@@ -198,6 +198,14 @@ async fn tasks_that_failed_with_the_same_error_are_one_row() {
     sqlx::query(failed).bind(&ids).execute(&scenery.app.pool).await.unwrap();
     let page = scenery.page("/").await;
     assert!(page.contains("2 tasks with the same error"), "{page}");
+    // With the warning that no worker runs, two rows.
+    let list =
+        page.split("class=\"rows attention\"").nth(1).unwrap().split("</ul>").next().unwrap();
+    assert_eq!(list.matches("<li").count(), 2, "{list}");
+    assert!(
+        page.contains("<h1>2 things need you.") && page.contains("2 open, worst first"),
+        "{page}"
+    );
     assert!(page.contains("<code>dalsegno credential ls</code>"), "{page}");
     let retry = page.split("href=\"").find(|part| part.starts_with("/tasks/selected?action=retry"));
     let retry = retry.unwrap().split('"').next().unwrap().replace("&amp;", "&");
@@ -239,4 +247,16 @@ async fn tasks_that_a_paused_agent_holds_are_listed_with_the_pause_alone() {
     assert!(pause["because"].as_str().unwrap().ends_with("; 1 task waits"), "{pause}");
     let is_held = |it: &&Value| it["kind"] == "held_jobs";
     assert!(!attention.iter().any(|it| is_held(&it)), "{attention:?}");
+}
+
+#[tokio::test]
+async fn a_reason_without_punctuation_does_not_run_into_the_next_sentence() {
+    let scenery = Scenery::new().await;
+    let paused = "insert into dalsegno.paused_credentials (provider, credential, until, why) values
+           ('claude', 'one', $1::timestamptz + interval '1 hour', 'calls are waiting'),
+           ('claude', 'two', $1::timestamptz + interval '1 hour', 'its limit is used up.')";
+    sqlx::query(paused).bind(noon()).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page("/").await;
+    assert!(page.contains("calls are waiting.</bdi> It continues "), "{page}");
+    assert!(page.contains("its limit is used up.</bdi> It continues "), "{page}");
 }

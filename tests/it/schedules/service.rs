@@ -6,6 +6,7 @@ use chrono::TimeDelta;
 use dalsegno::{
     clock::{Clock, ManualClock},
     config::Config,
+    domain::amount::Limit,
     queue::Notices,
     scheduler,
     settings::{Environment, Flags},
@@ -15,7 +16,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::{n_jobs, put, slots};
-use crate::app::{SOON, TestDatabase, eventually, noon};
+use crate::{
+    app::{SOON, TestDatabase, eventually, noon},
+    conversations::world::{TurnSettings, World},
+};
 
 /// Starts a scheduler that checks every second and receives no notifications.
 fn start(pool: &PgPool, clock: &ManualClock, stop: &CancellationToken) -> JoinHandle<()> {
@@ -29,7 +33,18 @@ pub fn start_with(
     notices: Arc<Notices>,
     stop: &CancellationToken,
 ) -> JoinHandle<()> {
-    let set = vec![("scheduler.look_secs".to_owned(), look_secs.to_string())];
+    let look_secs = look_secs.to_string();
+    start_with_settings(pool, clock, &[("scheduler.look_secs", &look_secs)], notices, stop)
+}
+
+fn start_with_settings(
+    pool: &PgPool,
+    clock: Arc<dyn Clock>,
+    set: &[(&str, &str)],
+    notices: Arc<Notices>,
+    stop: &CancellationToken,
+) -> JoinHandle<()> {
+    let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
     let (pool, stop) = (pool.clone(), stop.clone());
     tokio::spawn(async move {
@@ -101,4 +116,44 @@ async fn the_scheduler_survives_missing_tables_and_lost_connections() {
     .await;
     stop.cancel();
     running.await.unwrap();
+}
+
+/// Each of two schedulers would remove the sums of the other one.
+#[tokio::test]
+async fn schedulers_with_two_time_zones_add_up_the_ledger_by_the_days_of_the_last_one() {
+    let database = TestDatabase::migrated().await;
+    let (pool, clock) = (database.pool().await, ManualClock::at(noon()));
+    let start = |time_zone: &str, stop: &CancellationToken| {
+        let set = [("scheduler.look_secs", "1"), ("scheduler.time_zone", time_zone)];
+        start_with_settings(&pool, Arc::new(clock.clone()), &set, Arc::default(), stop)
+    };
+    let zone = async || {
+        let zone = "select time_zone from dalsegno.ledger_sums";
+        sqlx::query_scalar::<_, String>(zone).fetch_one(&pool).await.unwrap()
+    };
+    let (first_stop, second_stop) = (CancellationToken::new(), CancellationToken::new());
+    let first = start("Europe/Berlin", &first_stop);
+    eventually("the first scheduler adds up", async || {
+        (zone().await == "Europe/Berlin").then_some(())
+    })
+    .await;
+    let second = start("Asia/Tokyo", &second_stop);
+    eventually("the second scheduler adds up", async || {
+        (zone().await == "Asia/Tokyo").then_some(())
+    })
+    .await;
+    second_stop.cancel();
+    second.await.unwrap();
+    let world = World::over(pool.clone(), Limit { micros: None, tokens: None }).await;
+    world.turn("Part one.", TurnSettings::default()).await;
+    // Only the first scheduler is left.
+    eventually("the call is added up", async || {
+        let calls = "select coalesce(sum(calls), 0)::bigint from dalsegno.ledger_days";
+        let calls: i64 = sqlx::query_scalar(calls).fetch_one(&pool).await.unwrap();
+        (calls == 1).then_some(())
+    })
+    .await;
+    assert_eq!(zone().await, "Asia/Tokyo");
+    first_stop.cancel();
+    first.await.unwrap();
 }

@@ -1,4 +1,7 @@
-//! The search for ids, names and pages, in the sheet of `Ctrl K` and as a page of its own.
+//! The search for ids, names, pages and actions, in the sheet of `Ctrl K` and as a page of its own.
+
+mod destinations;
+mod pauses;
 
 use axum::{
     extract::Query,
@@ -8,6 +11,7 @@ use axum::{
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use self::destinations::{Destination, PAGES, matching, nearest, words_of};
 use super::{
     layout::Content,
     page::{Page, PageResult},
@@ -30,59 +34,6 @@ const MAX_OF_KIND: usize = 5;
 const MIN_DIGITS: usize = 8;
 /// Ids of a kind among which an end is looked for.
 const NEWEST: i64 = 20_000;
-
-/// Actions, with the pages where they are done.
-const ACTIONS: &[(&str, &str, &str)] = &[
-    ("Add a task", "/tasks/new", "new prompt create"),
-    ("Create a campaign", "/campaigns", "new add"),
-    ("Pause or resume a campaign", "/campaigns", "stop hold"),
-    ("Pause or resume an agent", "/catalogue", "stop hold"),
-    ("Pause or resume a queue", "/work", "stop hold"),
-    ("Pause or resume a schedule", "/schedules", "stop"),
-    ("Stop a running task", "/tasks?state=running", "cancel interrupt"),
-    ("Cancel waiting tasks", "/tasks?state=queued", "stop"),
-    ("Cancel many tasks", "/work/bulk?action=cancel", "stop bulk"),
-    ("Retry failed tasks", "/tasks?state=failed", "again repeat"),
-    ("Retry many tasks", "/work/bulk?action=retry", "again repeat bulk"),
-    ("Change a budget", "/cost/budgets", "raise limit money"),
-    ("Hold or release a lane", "/work/lanes", "stop pause conversation"),
-    ("Replay webhook deliveries", "/webhooks", "failed delivery retry again send"),
-    ("Estimate the cost of a task", "/tasks/new", "estimate price before"),
-    ("Compare versions of a prompt", "/catalogue", "prompt versions history diff"),
-];
-
-/// Pages by words.
-const PAGES: &[(&str, &str, &str)] = &[
-    ("Overview", "/", "needs attention failed held running cost"),
-    ("Tasks", "/tasks", "queue work list"),
-    ("Failed tasks", "/tasks?state=failed", "errors dead letters"),
-    ("Waiting tasks", "/tasks?state=queued", "queued why"),
-    ("Running tasks", "/tasks?state=running", "now"),
-    ("Conversations", "/sessions", "sessions transcripts context"),
-    ("Campaigns", "/campaigns", "board budget pause"),
-    ("Flows", "/flows", "steps template critical path"),
-    ("Start a flow", "/flows/start", "template inputs"),
-    ("Search", "/search", "texts prompts results posts memory transcripts messages words"),
-    ("Cost", "/cost", "money spending tokens report csv"),
-    ("Calls", "/cost/calls", "ledger expensive"),
-    ("Budgets", "/cost/budgets", "limit money spent reserved left"),
-    ("Evals", "/cost/evals", "variants pass rate compare prompts answers"),
-    ("Agents", "/catalogue", "skills nodes flow templates files problems prompt"),
-    ("Work", "/work", "queue waits why reason workers slots leases pause"),
-    ("Jobs", "/work/jobs", "queue hold release cancel"),
-    ("Dead letters", "/work/jobs?state=dead", "failed retry"),
-    ("Lanes", "/work/lanes", "hold release conversation"),
-    ("Bulk actions", "/work/bulk", "retry cancel many preview"),
-    ("Schedules", "/schedules", "cron recurring week next run pause"),
-    ("Cleanup", "/cleanup", "nightly expired sessions retention preview"),
-    ("Erasures", "/erasures", "receipts gdpr delete campaign"),
-    ("Users", "/users", "facts people state edit revoke forget"),
-    ("Doctor", "/doctor", "health problems fix warnings"),
-    ("Installation", "/installation", "version settings migrations sizes growth database"),
-    ("Webhooks", "/webhooks", "deliveries replay receivers secret"),
-    ("API keys", "/keys", "access scopes create revoke rotate"),
-    ("Audit log", "/audit", "changes access history"),
-];
 
 #[derive(Debug, Deserialize)]
 pub(super) struct PageQuery {
@@ -131,33 +82,41 @@ pub(super) async fn show(
 }
 
 async fn find(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
-    let needle = text.to_lowercase();
-    let is_page = |(name, _, words): &&(&str, &str, &str)| {
-        needle.is_empty() || name.to_lowercase().contains(&needle) || words.contains(&needle)
-    };
+    if text.is_empty() {
+        return Ok(PAGES.iter().map(Found::of).collect());
+    }
+    let words = words_of(text);
+    let places = if words.is_empty() { Vec::new() } else { matching(&words) };
     let mut all: Vec<Found> = Vec::new();
+    let mut named = Vec::new();
     if is_id_like(text) {
         all.extend(by_id(page, text).await?);
-    } else if needle.chars().count() >= 2 {
+    } else if text.chars().count() >= 2 {
+        let needle = text.to_lowercase();
         all.extend(campaigns(page, &needle).await?);
         all.extend(agents(page, &needle).await?);
         all.extend(user(page, text).await?);
-        all.extend(tasks(page, text).await?);
+        named = pauses::find(page, &words).await?;
+        named.extend(tasks(page, text).await?);
+    }
+    all.extend(places.into_iter().map(Found::of));
+    all.extend(named);
+    if all.is_empty() && !is_id_like(text) {
+        all.extend(nearest(&words).into_iter().take(MAX_OF_KIND).map(Found::of));
     }
     all.extend(everywhere(page, text));
-    if !needle.is_empty() {
-        all.extend(ACTIONS.iter().filter(is_page).map(|(name, target, _)| Found {
-            target: (*target).to_owned(),
-            name: html! { (name) },
-            kind: "action",
-        }));
-    }
-    all.extend(PAGES.iter().filter(is_page).map(|(name, target, _)| Found {
-        target: (*target).to_owned(),
-        name: html! { (name) },
-        kind: "page",
-    }));
     Ok(all)
+}
+
+impl Found {
+    fn of(place: &Destination) -> Self {
+        let is_page = PAGES.contains(place);
+        Self {
+            target: place.target.to_owned(),
+            name: html! { (place.name) },
+            kind: if is_page { "page" } else { "action" },
+        }
+    }
 }
 
 /// Leads from the words to the search over all texts.

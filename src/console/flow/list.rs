@@ -1,0 +1,110 @@
+//! The list of flows, with its filters in the URL.
+
+use axum::extract::Query;
+use maud::{Markup, html};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::state;
+use crate::{
+    console::{
+        layout::Content,
+        page::{Page, PageResult},
+        parts::{campaign_id, counted, empty, icon, id, next_page, optional, section, wide},
+    },
+    domain::flows::{Flow, State},
+    operations::{ListCampaigns, ListFlows, MAX_LIMIT, Refusal},
+};
+
+const STATES: [(State, &str); 5] = [
+    (State::Running, "running"),
+    (State::Paused, "paused"),
+    (State::Done, "done"),
+    (State::Failed, "failed"),
+    (State::Cancelled, "cancelled"),
+];
+
+/// Filters of the list. A form sends empty fields for those that are not set.
+#[derive(Debug, Default, Deserialize)]
+pub(in crate::console) struct ListQuery {
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    campaign_id: String,
+    cursor: Option<Uuid>,
+}
+
+pub(in crate::console) async fn list(Query(query): Query<ListQuery>, page: Page) -> PageResult {
+    let state = |text: &str| STATES.into_iter().find(|(_, word)| *word == text);
+    let state = optional("the state of a flow", &query.state, state)?.map(|(state, _)| state);
+    let list = ListFlows {
+        campaign_id: campaign_id(&query.campaign_id)?,
+        state,
+        cursor: query.cursor,
+        limit: None,
+    };
+    let listing = page.caller.run(list).await?;
+    let names = campaign_names(&page).await?;
+    let fields = [("state", query.state.as_str()), ("campaign_id", &query.campaign_id)];
+    let is_filtered = fields.iter().any(|(_, value)| !value.is_empty());
+    let body = html! {
+        div.head { div { h1 { "Flows" } } div.actions { a."btn primary" href="/flows/start" { (icon("plus")) "Start a flow" } } }
+        (filters(&query, &names))
+        @if listing.items.is_empty() {
+            @if is_filtered { div.empty { "No flow matches these filters. " a href="/flows" { "Show all flows" } } }
+            @else { (empty("No flow was started. A flow is a set of tasks that depend on each other, made from a template.", "dalsegno flow start --campaign CAMPAIGN TEMPLATE")) }
+        } @else {
+            (section("Newest first", &html! { (counted(listing.items.len(), "flow", "flows")) }, &wide("Flows", &table(&page, &listing.items, &names))))
+        }
+        (next_page("/flows", &fields, listing.next.as_deref()))
+    };
+    let path = html! { span { "Flows" } };
+    Ok(page.respond(Content { title: "Flows", path, body, watch: "all".to_owned() }).await?)
+}
+
+/// Names of campaigns for the filter and the table, the newest first.
+async fn campaign_names(page: &Page) -> Result<Vec<(Uuid, String)>, Refusal> {
+    let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
+    let listing = page.caller.run_if_allowed(list).await?;
+    let items = listing.map(|listing| listing.items).unwrap_or_default();
+    Ok(items.into_iter().map(|campaign| (campaign.id, campaign.name)).collect())
+}
+
+fn filters(query: &ListQuery, campaigns: &[(Uuid, String)]) -> Markup {
+    html! {
+        form.filters action="/flows" role="search" {
+            label { "State" select name="state" {
+                option value="" { "any" }
+                @for (_, word) in STATES { option value=(word) selected[word == query.state] { (word) } }
+            } }
+            label { "Campaign" select name="campaign_id" {
+                option value="" { "all" }
+                @for (id, name) in campaigns { option value=(id) selected[id.to_string() == query.campaign_id] { (name) } }
+            } }
+            button.btn { "Filter" }
+        }
+    }
+}
+
+fn table(page: &Page, flows: &[Flow], campaigns: &[(Uuid, String)]) -> Markup {
+    let name_of = |flow: &Flow| {
+        campaigns.iter().find(|(id, _)| *id == flow.campaign_id).map(|(_, name)| name)
+    };
+    html! {
+        table.folds {
+            thead { tr { th { "State" } th { "Flow" } th { "Campaign" } th { "Started" } th { "By" } th { "Id" } } }
+            tbody {
+                @for flow in flows {
+                    tr {
+                        td { (state(flow)) }
+                        td.text { a href={ "/flows/" (flow.id) } { bdi { (flow.template) } } }
+                        td.narrow-off { @match name_of(flow) { Some(name) => a href={ "/campaigns/" (flow.campaign_id) } { bdi { (name) } }, None => (id("", flow.campaign_id)) } }
+                        td { (page.view.time(flow.created_at)) }
+                        td.narrow-off { @if let Some(by) = &flow.added_by { bdi { (by) } } }
+                        td.narrow-off { (id("", flow.id)) }
+                    }
+                }
+            }
+        }
+    }
+}

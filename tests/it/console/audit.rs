@@ -1,0 +1,64 @@
+//! The page of the audit log: filters by names, all actions, details in words.
+
+use serde_json::{Value, json};
+
+use super::scenery::{HOSTILE, Scenery, USER};
+
+/// Returns the texts of the options of a choice.
+fn has_option(page: &str, value: &str) -> bool {
+    page.contains(&format!("<option value=\"{value}\""))
+}
+
+/// Returns the actions of the lines that a page lists.
+fn actions(page: &str) -> Vec<&str> {
+    let links = page.split("<a href=\"/audit?action=").skip(1);
+    links.map(|rest| rest.split('"').next().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn the_log_is_filtered_by_the_names_of_campaigns_agents_and_users() {
+    let scenery = Scenery::new().await;
+    let campaign = scenery.world.campaign.id;
+    let pause = json!({ "reason": "legal reads it first" });
+    let path = format!("/v1/campaigns/{campaign}/agents/planner/pause");
+    scenery.send("POST", &path, &pause).await;
+    scenery.send("POST", "/v1/agents/reviewer/pause", &pause).await;
+    let of = async |subject: &str| scenery.page(&format!("/audit?subject={subject}")).await;
+    // The world adds its campaign without the operation, so the first line is an edit.
+    let page = of("harbour").await;
+    let found = actions(&page);
+    assert!(found.contains(&"campaign.edit") && found.contains(&"agent.pause"), "{found:?}");
+    assert!(!found.contains(&"fact.state"), "{found:?}");
+    assert_eq!(actions(&of("planner").await), ["agent.pause"]);
+    assert_eq!(actions(&of("reviewer").await), ["agent.pause"]);
+    assert_eq!(actions(&of(&USER.replace('@', "%40")).await), ["fact.state"]);
+    let by_id = of(&campaign.to_string()).await;
+    assert!(actions(&by_id).contains(&"campaign.edit"), "{by_id}");
+    assert!(of("nothing").await.contains("No line matches these filters"));
+    // The names are suggested, and lines name their campaign.
+    assert!(has_option(&page, "Harbour") && has_option(&page, "planner"), "{page}");
+    let link = format!("href=\"/campaigns/{campaign}\"><bdi>Harbour</bdi>");
+    assert!(page.contains(&link), "{page}");
+}
+
+#[tokio::test]
+async fn every_action_can_be_chosen_and_details_are_words() {
+    let scenery = Scenery::new().await;
+    let bulk = json!({ "action": "cancel", "filter": { "agent": "planner", "text": "no task has these words" }, "reason": HOSTILE });
+    scenery.send("POST", "/v1/bulk-actions", &bulk).await;
+    let page = scenery.page("/audit?action=bulk_action").await;
+    assert_eq!(actions(&page), ["bulk_action.create"]);
+    for action in ["bulk_action", "bulk_action.create", "budget.set", "eval", "credential.resume"] {
+        assert!(has_option(&page, action), "{action} in {page}");
+    }
+    assert!(page.contains("<option value=\"bulk_action\" selected"), "{page}");
+    let line = page.split("<dl class=\"facts\">").nth(1).unwrap().split("</tr>").next().unwrap();
+    assert!(line.contains("<dt>Reason</dt>") && !line.contains("<script"), "{line}");
+    let (_, raw) = line.split_once("<summary>as JSON</summary>").unwrap();
+    let raw = raw.split_once("<pre class=\"code wrap\">").unwrap().1;
+    let raw = raw.split("</pre>").next().unwrap();
+    let text = raw.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">");
+    let raw: Value = serde_json::from_str(&text.replace("&amp;", "&")).unwrap();
+    assert!(raw["reason"].as_str().unwrap().contains("<script>"), "{raw}");
+    assert!(!line.contains("<details class=\"raw\" open"), "{line}");
+}
