@@ -9,6 +9,7 @@ mod board;
 mod budget;
 mod bulk;
 mod campaign;
+mod campaign_names;
 mod cleanup;
 mod command;
 mod completions;
@@ -136,7 +137,7 @@ struct Global {
     /// Prints data and errors as JSON, like `-o json`.
     #[arg(long, global = true)]
     json: bool,
-    /// Shows whole ids and exact times, and cuts no cell of a table.
+    /// Shows all columns with whole ids and exact times, and cuts no cell of a table.
     ///
     /// Without a terminal, tables have exact times and whole cells anyway.
     #[arg(long, global = true)]
