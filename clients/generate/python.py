@@ -257,6 +257,7 @@ def event_data(api: Api) -> str:
     types = Types(api, inputs=False)
     code = HEADER.format("Data of events, as it is sent. Newer services may send further kinds and fields") + textwrap.dedent(
         """\
+        from collections.abc import Mapping
         from typing import Any, Literal, NotRequired, TypedDict, overload
         """
     )
@@ -277,14 +278,14 @@ def event_data(api: Api) -> str:
                 raise NotImplementedError
         """
     )
-    for kind, name in [*((f'Literal["{kind}"]', name) for kind, name in by_kind), ("str", "dict[str, Any]")]:
+    for kind, name in [*((f'Literal["{kind}"]', name) for kind, name in by_kind), ("str", "Mapping[str, Any]")]:
         code += f"\n    @overload\n    def data_of(self, kind: {kind}) -> {name} | None: ...\n"
     return code + textwrap.indent(
         textwrap.dedent(
             """\
 
             def data_of(self, kind: str) -> Any:
-                \"\"\"Returns the data if the event is of this kind: `if done := event.data_of("turn.done"): print(done["turn"])`.\"\"\"
+                \"\"\"Returns the data if the event is of this kind, and `None` for events of other kinds.\"\"\"
                 return self.data if self.kind == kind else None
             """
         ),

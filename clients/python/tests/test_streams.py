@@ -1,5 +1,6 @@
 """Streams: events of tasks and of the feed, and that they resume without gap or repetition."""
 
+from collections.abc import Mapping
 from typing import Any, assert_type
 
 import pytest
@@ -75,7 +76,7 @@ def test_the_data_of_an_event_has_the_type_of_its_kind(client: Client, campaign:
     assert_type(done, list[TurnDoneData])
     assert [data["turn"] for data in done] == [added.turn]
     assert_type(events[0].data_of("turn.progress"), TurnProgressData | None)
-    assert_type(events[0].data_of("a.kind.of.tomorrow"), dict[str, Any] | None)
+    assert_type(events[0].data_of("a.kind.of.tomorrow"), Mapping[str, Any] | None)
     assert events[0].kind == "task.queued" and events[0].data_of("turn.done") is None
     assert events[0].data_of("task.queued") == events[0].data
 

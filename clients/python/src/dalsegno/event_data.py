@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict, overload
 
 
@@ -717,8 +718,8 @@ class EventData:
     def data_of(self, kind: Literal["turn.started"]) -> TurnStartedData | None: ...
 
     @overload
-    def data_of(self, kind: str) -> dict[str, Any] | None: ...
+    def data_of(self, kind: str) -> Mapping[str, Any] | None: ...
 
     def data_of(self, kind: str) -> Any:
-        """Returns the data if the event is of this kind: `if done := event.data_of("turn.done"): print(done["turn"])`."""
+        """Returns the data if the event is of this kind, and `None` for events of other kinds."""
         return self.data if self.kind == kind else None
