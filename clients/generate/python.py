@@ -13,6 +13,7 @@ def files(api: Api) -> dict[str, str]:
     return {
         "codes.py": codes(api),
         "enums.py": enums(api),
+        "event_data.py": event_data(api),
         "models.py": models(api),
         "params.py": params(api),
         "operations.py": operations(api, "Operations", "def", "", "Iterator", "Page"),
@@ -250,6 +251,82 @@ def input_kind(types: Types, schema: Schema) -> str:
     if inner.get("type") == "array":
         return f"Sequence[{input_kind(types, inner['items'])}]" + (" | None" if can_be_null else "")
     return types.of(schema)
+
+
+def event_data(api: Api) -> str:
+    types = Types(api, inputs=False)
+    code = HEADER.format("Data of events, as it is sent. Newer services may send further kinds and fields") + textwrap.dedent(
+        """\
+        from collections.abc import Mapping
+        from typing import Any, Literal, NotRequired, TypedDict, overload
+        """
+    )
+    by_kind = sorted(api.event_data().items())
+    for _, name in sorted(by_kind, key=lambda item: item[1]):
+        code += data_class(types, name, api.schemas[name])
+    code += textwrap.dedent(
+        """\
+
+
+        class EventData:
+            \"\"\"The data of an event, by its kind.\"\"\"
+
+            kind: str
+
+            @property
+            def data(self) -> dict[str, Any]:
+                raise NotImplementedError
+        """
+    )
+    for kind, name in [*((f'Literal["{kind}"]', name) for kind, name in by_kind), ("str", "Mapping[str, Any]")]:
+        code += f"\n    @overload\n    def data_of(self, kind: {kind}) -> {name} | None: ...\n"
+    return code + textwrap.indent(
+        textwrap.dedent(
+            """\
+
+            def data_of(self, kind: str) -> Any:
+                \"\"\"Returns the data if the event is of this kind, and `None` for events of other kinds.\"\"\"
+                return self.data if self.kind == kind else None
+            """
+        ),
+        "    ",
+    )
+
+
+def data_class(types: Types, name: str, schema: Schema) -> str:
+    """Declares data and, before it, its inner objects."""
+    required = schema.get("required", [])
+    code, kinds = "", {}
+    for field, of in schema.get("properties", {}).items():
+        kind, classes = data_type(types, name + field.title().replace("_", ""), of)
+        code += classes
+        kinds[field] = kind if field in required else f"NotRequired[{kind}]"
+    if any(keyword.iskeyword(field) for field in kinds):
+        listed = ", ".join(f'"{field}": {kind!r}' for field, kind in kinds.items())
+        return code + f'\n\n{comment(schema)}{name} = TypedDict("{name}", {{{listed}}})\n'
+    head = docstring(schema.get("description", ""), "    ")
+    fields = "".join(
+        f"    {field}: {kind}\n" + docstring(schema["properties"][field].get("description", ""), "    ")
+        for field, kind in kinds.items()
+    )
+    blank = "\n" if head and fields else ""
+    return code + f"\n\nclass {name}(TypedDict):\n" + (head + blank + fields or "    pass\n")
+
+
+def data_type(types: Types, name: str, schema: Schema) -> tuple[str, str]:
+    """Returns a type, and the classes that it needs. Unlike the fields of answers, times are text."""
+    values, can_be_null = nullable(schema)
+    classes = ""
+    if values.get("type") == "object" and "properties" in values:
+        kind, classes = name, data_class(types, name, values)
+    elif values.get("type") == "array":
+        item, classes = data_type(types, name, values["items"])
+        kind = f"list[{item}]"
+    elif values.get("type") == "string" and "enum" not in values:
+        kind = "str"
+    else:
+        kind = types.of(values)
+    return f"{kind} | None" if can_be_null and kind != "Any" else kind, classes
 
 
 def operations(api: Api, name: str, define: str, wait: str, iterator: str, page: str) -> str:

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::{format_table, time_cell},
+    output::{Table, time_cell},
     server::{Server, with_server},
     words::{Moment, parse_moment},
 };
@@ -83,5 +83,5 @@ fn format_entries(entries: &[Entry]) -> String {
         ]
     };
     let head = ["ID", "AT (UTC)", "WHO", "FROM", "WHAT", "WHICH", "DATA"];
-    format_table(&head, entries.iter().map(row))
+    Table::new(&head).leaves_out(&["FROM"]).format(entries.iter().map(row))
 }

@@ -2,12 +2,11 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{Args, Subcommand};
-use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
     args::Paging,
-    output::{Output, format_table, short_id, time_cell_or_dash},
+    output::{Output, Table, short_id, time_cell_or_dash},
     server::{Server, with_server},
     words::{parse_period, secs, time},
 };
@@ -190,7 +189,8 @@ fn format_keys(keys: &[Key], now: DateTime<Utc>) -> String {
         "LAST USED (UTC)",
         "MADE BY",
     ];
-    format_table(&head, keys.iter().map(row))
+    let least = ["MADE BY", "HANDLE", "EXPIRES (UTC)"];
+    Table::new(&head).leaves_out(&least).format(keys.iter().map(row))
 }
 
 fn scopes(key: &Key) -> String {
@@ -198,6 +198,7 @@ fn scopes(key: &Key) -> String {
 }
 
 fn campaigns(key: &Key) -> String {
-    let ids = key.campaigns.as_ref().map(|ids| ids.iter().map(Uuid::to_string).collect::<Vec<_>>());
+    let ids =
+        key.campaigns.as_ref().map(|ids| ids.iter().copied().map(short_id).collect::<Vec<_>>());
     ids.map_or_else(|| "all".to_owned(), |ids| ids.join(","))
 }

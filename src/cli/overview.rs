@@ -2,9 +2,9 @@
 
 use super::{
     Context, Exit, Failure,
-    output::{format_table, short_id, time_cell_or_dash},
+    campaign_names::{CAMPAIGN, CampaignNames},
+    output::{Table, format_table, short_id, text_cell, time_cell_or_dash},
     server::with_server,
-    words::first_line,
 };
 use crate::{
     domain::{attention::Attention, tasks::TaskLine, text::count},
@@ -14,20 +14,22 @@ use crate::{
 pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
     with_server(context, async |server| {
         let overview = server.call(ShowOverview { hours: None }).await?;
-        context.output.print_data(&overview, || format_overview(&overview));
+        let names = CampaignNames::of_list(None, &overview.running, context.output, server).await;
+        let names = names.unwrap_or_default();
+        context.output.print_data(&overview, || format_overview(&overview, &names));
         Ok(Exit::Ok)
     })
     .await
 }
 
-fn format_overview(overview: &Overview) -> String {
+fn format_overview(overview: &Overview, campaigns: &CampaignNames) -> String {
     let done: i64 = overview.runs.iter().map(|minute| minute.done).sum();
     let failed: i64 = overview.runs.iter().map(|minute| minute.failed).sum();
     format!(
         "{}, of which {failed} failed, within the last hour\n\n{}\n{}",
         count(usize::try_from(done + failed).unwrap_or_default(), "turn ended", "turns ended"),
         format_attention(&overview.attention),
-        format_running(&overview.running)
+        format_running(&overview.running, campaigns)
     )
 }
 
@@ -37,8 +39,8 @@ fn format_attention(items: &[Attention]) -> String {
     }
     let row = |item: &Attention| {
         [
-            first_line(&item.name, 40),
-            first_line(&item.because, 80),
+            text_cell(&item.name),
+            text_cell(&item.because),
             time_cell_or_dash(item.since),
             item.command.clone(),
         ]
@@ -46,14 +48,16 @@ fn format_attention(items: &[Attention]) -> String {
     format_table(&["NEEDS ATTENTION", "BECAUSE", "SINCE (UTC)", "COMMAND"], items.iter().map(row))
 }
 
-fn format_running(tasks: &[TaskLine]) -> String {
+fn format_running(tasks: &[TaskLine], campaigns: &CampaignNames) -> String {
     let row = |task: &TaskLine| {
         [
             short_id(task.id),
             task.agent.clone(),
+            campaigns.cell(task.campaign_id),
             time_cell_or_dash(task.started_at),
-            first_line(&task.prompt, 60),
+            text_cell(&task.prompt),
         ]
     };
-    format_table(&["RUNNING", "AGENT", "SINCE (UTC)", "PROMPT"], tasks.iter().map(row))
+    let head = ["RUNNING", "AGENT", CAMPAIGN, "SINCE (UTC)", "PROMPT"];
+    Table::new(&head).leaves_out(&["SINCE (UTC)"]).format(tasks.iter().map(row))
 }

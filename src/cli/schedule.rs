@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{
     Context, Exit, Failure,
     args::Question,
-    output::{format_fields, format_table, time_cell_or_dash},
+    output::{Table, format_fields, time_cell_or_dash},
     server::{Server, with_server},
     words::{parse_period, secs, time, time_or_dash},
 };
@@ -181,7 +181,7 @@ fn format_schedules(schedules: &[Schedule]) -> String {
         ]
     };
     let head = ["NAME", "WHEN", "ZONE", "JOB", "LAST (UTC)", "ITS JOB", "NEXT (UTC)"];
-    format_table(&head, schedules.iter().map(row))
+    Table::new(&head).leaves_out(&["ITS JOB", "ZONE"]).format(schedules.iter().map(row))
 }
 
 fn format_manual_run(run: &ManualRun) -> String {

@@ -5,16 +5,15 @@ use clap::{Args, ValueEnum};
 use super::{
     Context, Exit, Failure,
     args::InCampaign,
-    output::{format_table, short_id, time_cell},
+    campaign_names::{CAMPAIGN, CampaignNames},
+    output::{Table, short_id, text_cell, time_cell},
     server::with_server,
-    words::{Moment, first_line, parse_moment},
+    words::{Moment, parse_moment},
 };
 use crate::{
     domain::text_query::{TextHit, TextKind},
     operations::SearchTexts,
 };
-
-const SNIPPET_CHARS: usize = 100;
 
 #[derive(Debug, Args)]
 pub(super) struct Search {
@@ -80,13 +79,14 @@ pub(super) async fn run(search: &Search, context: &Context) -> Result<Exit, Fail
             limit: Some(limit),
         };
         let hits = server.items(search.limit, page).await?;
-        context.output.print_data(&hits, || format_hits(&hits));
+        let names = CampaignNames::of_list(campaign_id, &hits, context.output, server).await;
+        context.output.print_data(&hits, || format_hits(&hits, names.as_ref()));
         Ok(Exit::Ok)
     })
     .await
 }
 
-fn format_hits(hits: &[TextHit]) -> String {
+fn format_hits(hits: &[TextHit], campaigns: Option<&CampaignNames>) -> String {
     if hits.is_empty() {
         return "no text matches".to_owned();
     }
@@ -99,9 +99,14 @@ fn format_hits(hits: &[TextHit]) -> String {
                 .filter(|_| hit.kind == TextKind::Message)
                 .map_or(short_id(hit.id), short_id),
             hit.author.clone(),
-            first_line(&snippet.replace('\n', " "), SNIPPET_CHARS),
+            hit.campaign_id
+                .zip(campaigns)
+                .map_or_else(|| "-".to_owned(), |(id, names)| names.cell(id)),
+            text_cell(&snippet),
         ]
     };
-    let head = ["WRITTEN (UTC)", "KIND", "ID", "AUTHOR", "TEXT"];
-    format_table(&head, hits.iter().map(row))
+    let head = ["WRITTEN (UTC)", "KIND", "ID", "AUTHOR", CAMPAIGN, "TEXT"];
+    let table = Table::new(&head).leaves_out(&["AUTHOR"]);
+    let table = if campaigns.is_some() { table } else { table.hides(CAMPAIGN) };
+    table.format(hits.iter().map(row))
 }

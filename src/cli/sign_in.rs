@@ -6,7 +6,7 @@ use clap::Subcommand;
 use super::{
     Context, Exit, Failure,
     args::{Id, Paging},
-    output::{format_table, short_id, time_cell},
+    output::{Table, short_id, time_cell},
     server::{Server, with_server},
 };
 use crate::{
@@ -99,5 +99,5 @@ fn format_sign_ins(sign_ins: &[SignIn], now: DateTime<Utc>) -> String {
         ]
     };
     let head = ["ID", "KEY", "STATE", "SINCE (UTC)", "EXPIRES (UTC)", "FROM", "BROWSER"];
-    format_table(&head, sign_ins.iter().map(row))
+    Table::new(&head).leaves_out(&["EXPIRES (UTC)", "FROM"]).format(sign_ins.iter().map(row))
 }

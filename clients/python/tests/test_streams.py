@@ -1,7 +1,11 @@
 """Streams: events of tasks and of the feed, and that they resume without gap or repetition."""
 
+from collections.abc import Mapping
+from typing import Any, assert_type
+
 import pytest
 from dalsegno import AsyncClient, Client, NotFound
+from dalsegno.event_data import TurnDoneData, TurnProgressData
 from dalsegno.events import Event, EventReader
 
 from faults import Fault, faulty
@@ -68,6 +72,18 @@ def test_the_feed_can_be_left(client: Client, campaign: str) -> None:
         if event.feed and event.feed.task_id == added.id:
             break
     assert event.kind == "turn.done" and event.data["turn"] >= 1
+
+
+def test_the_data_of_an_event_has_the_type_of_its_kind(client: Client, campaign: str) -> None:
+    added = client.run(campaign=campaign, agent="copywriter", prompt="Write.")
+    events = list(client.follow_task(added.id))
+    done = [data for event in events if (data := event.data_of("turn.done"))]
+    assert_type(done, list[TurnDoneData])
+    assert [data["turn"] for data in done] == [added.turn]
+    assert_type(events[0].data_of("turn.progress"), TurnProgressData | None)
+    assert_type(events[0].data_of("a.kind.of.tomorrow"), Mapping[str, Any] | None)
+    assert events[0].kind == "task.queued" and events[0].data_of("turn.done") is None
+    assert events[0].data_of("task.queued") == events[0].data
 
 
 def test_a_broken_feed_resumes(service: Service, own_campaign: str) -> None:

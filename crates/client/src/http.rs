@@ -1,15 +1,19 @@
 //! A client of the service over HTTP.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
-use reqwest::{RequestBuilder, Response, StatusCode, Url, redirect};
+use reqwest::{
+    Response, Url,
+    header::{CONTENT_TYPE, HeaderValue},
+    redirect,
+};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Events, NewTask};
+use super::{Error, Events, NewTask, RetryPolicy, error::refused, request::Request, retry::Sleep};
 
 /// A client of a service. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -17,6 +21,8 @@ pub struct Client {
     http: reqwest::Client,
     base_url: Url,
     key: Option<SecretString>,
+    pub(super) retry: RetryPolicy,
+    sleep: Sleep,
 }
 
 /// A task and its outcome.
@@ -50,40 +56,6 @@ pub enum State {
     Cancelled,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("invalid URL `{0}`: use for example http://127.0.0.1:7770")]
-    Address(String),
-    #[error("cannot set up the HTTP client")]
-    SetUp(#[source] reqwest::Error),
-    #[error("cannot {action}: the service did not answer")]
-    Http {
-        action: &'static str,
-        #[source]
-        source: reqwest::Error,
-    },
-    /// The service refused the call, for the reason that it gives.
-    #[error("the service refuses to {action}: {detail}")]
-    Refused {
-        action: &'static str,
-        status: u16,
-        /// Code of the problem. It is stable, so programs can decide by it.
-        code: String,
-        detail: String,
-        /// True if the same call can succeed later.
-        retryable: bool,
-    },
-}
-
-/// The fields of problem+json that this crate uses.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Problem {
-    code: String,
-    detail: String,
-    retryable: bool,
-}
-
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longer than the service lets a request take.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -97,7 +69,9 @@ impl Client {
         if base_url.cannot_be_a_base() || !matches!(base_url.scheme(), "http" | "https") {
             return Err(address());
         }
-        Ok(Self { http: connections(&base_url).map_err(Error::SetUp)?, base_url, key: None })
+        let http = connections(&base_url).map_err(Error::SetUp)?;
+        let (retry, sleep) = (RetryPolicy::default(), Sleep::default());
+        Ok(Self { http, base_url, key: None, retry, sleep })
     }
 
     /// Returns the client with an API key.
@@ -105,26 +79,35 @@ impl Client {
         Self { key: Some(key.into()), ..self }
     }
 
+    /// Returns the client with another policy for retries.
+    pub fn with_retries(self, retry: RetryPolicy) -> Self {
+        Self { retry, ..self }
+    }
+
+    /// Returns the client with another way to wait between tries, for tests.
+    pub fn with_sleep<F: Future<Output = ()> + Send + 'static>(
+        self,
+        sleep: impl Fn(Duration) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self { sleep: Sleep(Arc::new(move |wait| Box::pin(sleep(wait)))), ..self }
+    }
+
     /// Adds a task. Returns the earlier task if this idempotency key already has one.
     pub async fn add_task(&self, campaign_id: Uuid, new: &NewTask<'_>) -> Result<Task, Error> {
-        let request = self.http.post(self.url(&format!("v1/campaigns/{campaign_id}/tasks")));
-        let request = match new.idempotency_key {
-            Some(key) => request.header("Idempotency-Key", key),
-            None => request,
-        };
-        self.json("add a task", request.json(new)).await
+        let request = Request::post("add a task", format!("v1/campaigns/{campaign_id}/tasks"));
+        self.json(&request.with_key(new.idempotency_key).with_body(new)?).await
     }
 
     /// Returns a task with its current state.
     pub async fn task(&self, id: Uuid) -> Result<Task, Error> {
-        self.json("show a task", self.http.get(self.url(&format!("v1/tasks/{id}")))).await
+        self.json(&Request::get("show a task", format!("v1/tasks/{id}"))).await
     }
 
     /// Waits until a task has ended, in any state.
     pub async fn wait(&self, id: Uuid) -> Result<Task, Error> {
+        let request = Request::get("wait for a task", format!("v1/tasks/{id}?wait={WAIT_SECS}s"));
         loop {
-            let path = format!("v1/tasks/{id}?wait={WAIT_SECS}s");
-            let task: Task = self.json("wait for a task", self.http.get(self.url(&path))).await?;
+            let task: Task = self.json(&request).await?;
             if task.ended_at.is_some() {
                 return Ok(task);
             }
@@ -133,47 +116,88 @@ impl Client {
 
     /// Follows the events of a task, from its beginning or after the event with this id.
     pub async fn events(&self, id: Uuid, after: Option<&str>) -> Result<Events, Error> {
-        let request = self.http.get(self.url(&format!("v1/tasks/{id}/events")));
-        let request = match after {
-            Some(after) => request.header("Last-Event-ID", after),
-            None => request,
-        };
-        Ok(Events::of(self.send("follow a task", request).await?))
+        let request = Request::get("follow a task", format!("v1/tasks/{id}/events")).after(after);
+        Events::open(self.clone(), request).await
     }
 
     /// Cancels a task: at once, or through the worker that runs it.
     pub async fn cancel(&self, id: Uuid, reason: &str) -> Result<(), Error> {
-        let request = self.http.post(self.url(&format!("v1/tasks/{id}/cancel")));
-        self.send("cancel a task", request.json(&json!({ "reason": reason }))).await.map(|_| ())
+        let request = Request::post("cancel a task", format!("v1/tasks/{id}/cancel"));
+        let request = request.with_key(None).with_body(&json!({ "reason": reason }))?;
+        self.bytes(&request).await.map(drop)
     }
 
-    /// Returns the URL of a path below the base path of the service.
-    fn url(&self, path: &str) -> String {
-        format!("{}/{path}", self.base_url.as_str().trim_end_matches('/'))
+    async fn json<T: DeserializeOwned>(&self, request: &Request) -> Result<T, Error> {
+        let bytes = self.bytes(request).await?;
+        let action = request.action;
+        serde_json::from_slice(&bytes).map_err(|source| Error::Answer { action, source })
     }
 
-    async fn json<T: DeserializeOwned>(
+    /// Returns the whole answer.
+    async fn bytes(&self, request: &Request) -> Result<Vec<u8>, Error> {
+        let mut retries = 0;
+        loop {
+            match self.bytes_once(request).await {
+                Ok(bytes) => return Ok(bytes),
+                Err(error) => self.wait_or_fail(error, request, &mut retries).await?,
+            }
+        }
+    }
+
+    /// Returns an answer whose body is still to be read.
+    pub(super) async fn send(&self, request: &Request) -> Result<Response, Error> {
+        let mut retries = 0;
+        loop {
+            match self.send_once(request).await {
+                Ok(response) => return Ok(response),
+                Err(error) => self.wait_or_fail(error, request, &mut retries).await?,
+            }
+        }
+    }
+
+    /// Waits until the next try, or returns the error to give up.
+    pub(super) async fn wait_or_fail(
         &self,
-        action: &'static str,
-        request: RequestBuilder,
-    ) -> Result<T, Error> {
-        let response = self.send(action, request).await?;
-        response.json().await.map_err(|source| Error::Http { action, source })
+        error: Error,
+        request: &Request,
+        retries: &mut u32,
+    ) -> Result<(), Error> {
+        let Some(wait) = self.retry.wait(&error, request, *retries) else { return Err(error) };
+        (self.sleep.0)(wait).await;
+        *retries += 1;
+        Ok(())
     }
 
-    async fn send(&self, action: &'static str, request: RequestBuilder) -> Result<Response, Error> {
-        let request = match &self.key {
-            Some(key) => request.bearer_auth(key.expose_secret()),
-            None => request,
-        };
-        let response = request.send().await.map_err(|source| Error::Http { action, source })?;
-        let status = response.status();
+    async fn bytes_once(&self, request: &Request) -> Result<Vec<u8>, Error> {
+        let response = self.send_once(request).await?;
+        let bytes = response.bytes().await;
+        Ok(bytes.map_err(|source| Error::Http { action: request.action, source })?.into())
+    }
+
+    pub(super) async fn send_once(&self, request: &Request) -> Result<Response, Error> {
+        let action = request.action;
+        let url = format!("{}/{}", self.base_url.as_str().trim_end_matches('/'), request.path);
+        let mut sent = self.http.request(request.method.clone(), url);
+        if let Some(key) = &self.key {
+            sent = sent.bearer_auth(key.expose_secret());
+        }
+        if let Some(key) = &request.key {
+            sent = sent.header("Idempotency-Key", key);
+        }
+        if let Some(id) = &request.last_event_id {
+            sent = sent.header("Last-Event-ID", id);
+        }
+        if let Some(body) = &request.body {
+            let json = HeaderValue::from_static("application/json");
+            sent = sent.header(CONTENT_TYPE, json).body(body.clone());
+        }
+        let response = sent.send().await.map_err(|source| Error::Http { action, source })?;
+        let (status, headers) = (response.status(), response.headers().clone());
         if status.is_success() {
             return Ok(response);
         }
-        // A proxy may answer with another kind of body.
-        let problem: Problem = response.json().await.unwrap_or_default();
-        Err(refused(action, status, problem))
+        let body = response.bytes().await.unwrap_or_default();
+        Err(refused(action, status, &headers, &body))
     }
 }
 
@@ -191,11 +215,4 @@ fn connections(base_url: &Url) -> reqwest::Result<reqwest::Client> {
         "http" => builder.tls_certs_only([]).build(),
         _ => builder.build(),
     }
-}
-
-fn refused(action: &'static str, status: StatusCode, problem: Problem) -> Error {
-    let Problem { code, detail, retryable } = problem;
-    let detail = if detail.is_empty() { status.to_string() } else { detail };
-    let retryable = retryable || (code.is_empty() && status.is_server_error());
-    Error::Refused { action, status: status.as_u16(), code, detail, retryable }
 }

@@ -16,12 +16,20 @@
 //! With the feature `sql` and a connection to the service's database, `enqueue` makes the task a part of the caller's
 //! transaction: it exists if and only if that commits.
 //!
-//! The crate does not retry. An error says if the same call can succeed later. With an idempotency key it is safe to repeat the call.
+//! Over HTTP the client repeats calls that can succeed later, and waits as long as the service asks for ([`RetryPolicy`]). Each change has an
+//! idempotency key, so the service runs it once. A broken stream of events continues after its last event.
 
+mod attachment;
+#[cfg(feature = "http")]
+mod error;
 #[cfg(feature = "http")]
 mod events;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
+mod request;
+#[cfg(feature = "http")]
+mod retry;
 #[cfg(feature = "sql")]
 mod sql;
 
@@ -29,12 +37,15 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::attachment::Attachment;
 #[cfg(feature = "sql")]
 pub use self::sql::{EnqueueError, EnqueueResult, enqueue};
 #[cfg(feature = "http")]
 pub use self::{
+    error::Error,
     events::{Event, Events},
-    http::{Client, Error, State, Task},
+    http::{Client, State, Task},
+    retry::RetryPolicy,
 };
 
 /// A request to an agent.
@@ -48,7 +59,8 @@ pub struct NewTask<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Mode>,
     pub budget: Limit,
-    /// Key under which the same question gives the same task, over HTTP and in SQL.
+    /// Key under which the same question gives the same task, over HTTP and in SQL. `None`: each call adds a task; over HTTP the client
+    /// makes a key for its own retries.
     #[serde(skip)]
     pub idempotency_key: Option<&'a str>,
     /// Priority; 0 is the most urgent.
@@ -60,6 +72,9 @@ pub struct NewTask<'a> {
     /// JSON Schema that the answer has to match. `None`: the one of the agent's file, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_schema: Option<&'a Value>,
+    /// Files that the task is given with its prompt. Over HTTP only.
+    #[serde(skip_serializing_if = "<[Attachment<'_>]>::is_empty")]
+    pub attachments: &'a [Attachment<'a>],
 }
 
 /// The session that a task asks for.
@@ -98,6 +113,7 @@ impl<'a> NewTask<'a> {
             priority: None,
             run_at: None,
             result_schema: None,
+            attachments: &[],
         }
     }
 }

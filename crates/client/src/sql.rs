@@ -33,6 +33,11 @@ pub enum EnqueueError {
         message: String,
         hint: String,
     },
+    /// Nothing was added, and the transaction can go on.
+    #[error(
+        "a task with attachments cannot be added in SQL: add it over HTTP, with `Client::add_task`"
+    )]
+    Attachments,
     #[error("cannot add a task")]
     Database(#[source] sqlx::Error),
 }
@@ -46,6 +51,9 @@ pub async fn enqueue(
     campaign_id: Uuid,
     new: &NewTask<'_>,
 ) -> Result<EnqueueResult, EnqueueError> {
+    if !new.attachments.is_empty() {
+        return Err(EnqueueError::Attachments);
+    }
     let statement = if new.result_schema.is_some() { ADD_TASK_WITH_SCHEMA } else { ADD_TASK };
     let query = sqlx::query_as(statement)
         .bind(campaign_id)

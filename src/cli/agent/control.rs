@@ -7,10 +7,9 @@ use crate::{
     cli::{
         Context, Exit, Failure,
         args::InCampaign,
-        output::{format_table, short_id, time_cell},
+        output::{format_table, short_id, text_cell, time_cell},
         server::Server,
         session::format_interruption,
-        words::first_line,
     },
     domain::{
         agent_pauses::{Pause as Paused, ResumeOutcome},
@@ -216,12 +215,10 @@ fn format_resumed(agent: &str, resumed: &ResumeOutcome) -> String {
 fn pause_reasons(AgentOverview { pause, also_paused, .. }: &AgentOverview) -> String {
     match (pause, also_paused) {
         (None, _) => "-".to_owned(),
-        (Some(pause), None) => first_line(&pause.reason, 60),
-        (Some(pause), Some(other)) => format!(
-            "{}; in all campaigns: {}",
-            first_line(&pause.reason, 60),
-            first_line(&other.reason, 60)
-        ),
+        (Some(pause), None) => text_cell(&pause.reason),
+        (Some(pause), Some(other)) => {
+            format!("{}; in all campaigns: {}", text_cell(&pause.reason), text_cell(&other.reason))
+        }
     }
 }
 
@@ -248,7 +245,7 @@ fn format_pauses(pauses: &[Paused]) -> String {
             pause.campaign_id.map_or_else(|| "all".to_owned(), short_id),
             time_cell(pause.paused_at),
             pause.paused_by.clone(),
-            first_line(&pause.reason, 60),
+            text_cell(&pause.reason),
         ]
     };
     format_table(&["AGENT", "CAMPAIGN", "SINCE (UTC)", "BY", "BECAUSE"], pauses.iter().map(row))

@@ -5,9 +5,8 @@ use clap::{Args, ValueEnum};
 use crate::{
     cli::{
         Context, Exit, Failure,
-        output::{format_table, short_id, time_cell},
+        output::{format_table, short_id, text_cell, time_cell},
         server::Server,
-        words::first_line,
     },
     domain::{
         files::{SourceFile, SourceKind},
@@ -81,7 +80,7 @@ pub(super) async fn versions(
 
 fn format_files(files: &Files) -> String {
     let row = |file: &SourceFile| {
-        let problem = file.problems.first().map(|problem| first_line(&problem.message, 60));
+        let problem = file.problems.first().map(|problem| text_cell(&problem.message));
         [
             file.kind.as_str().to_owned(),
             file.name.clone(),

@@ -15,10 +15,9 @@ use self::{
 };
 use super::{
     Context, Exit, Failure,
-    output::format_table,
+    output::{format_table, text_cell},
     server::{Server, with_server},
     watch::watch,
-    words::first_line,
 };
 use crate::{
     domain::agents::{self, Agent, Catalogue, Node},
@@ -202,9 +201,8 @@ pub(super) fn with_folder(
 }
 
 fn format_nodes(nodes: &[Node]) -> String {
-    let row = |node: &Node| {
-        [node.name.clone(), node.readings.join(", "), first_line(&node.description, 80)]
-    };
+    let row =
+        |node: &Node| [node.name.clone(), node.readings.join(", "), text_cell(&node.description)];
     format_table(&["NODE", "READINGS", "FOR"], nodes.iter().map(row))
 }
 
@@ -227,7 +225,7 @@ fn format_agents(agents: &Agents) -> String {
             text("name", ""),
             models.collect::<Vec<_>>().join(", "),
             skills.filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-            first_line(&text("description", ""), 80),
+            text_cell(&text("description", "")),
         ]
     };
     format_table(&["AGENT", "MODELS", "SKILLS", "FOR"], agents.items.iter().map(row))

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     cli::{
-        output::{format_fields, format_table, short_id, time_cell},
+        output::{Table, format_fields, format_table, short_id, text_cell, time_cell},
         session,
         words::{first_line, label_fields, time},
     },
@@ -26,7 +26,7 @@ pub(super) fn format_campaigns(campaigns: &[Campaign]) -> String {
             campaign.status.as_str().to_owned(),
             time_cell(campaign.created_at),
             campaign.tags.join(" "),
-            first_line(&campaign.name, 60),
+            text_cell(&campaign.name),
         ]
     };
     format_table(&["ID", "STATUS", "CREATED (UTC)", "TAGS", "NAME"], campaigns.iter().map(row))
@@ -69,7 +69,7 @@ pub(super) fn format_overview(overview: &Overview, catalogue: &Catalogue) -> Str
     if !sessions.is_empty() {
         text.push_str(&format!(
             "\nopen sessions\n{}",
-            session::format_sessions(sessions, catalogue)
+            session::format_sessions(sessions, None, catalogue)
         ));
     }
     if !usage.is_empty() {
@@ -131,7 +131,7 @@ fn totals(usage: &[Total]) -> String {
         ]
     };
     let head = ["AGENT", "PROVIDER", "MODEL", "FOR", "CALLS", "TOKENS IN", "TOKENS OUT", "COST"];
-    format_table(&head, usage.iter().map(row))
+    Table::new(&head).leaves_out(&["PROVIDER"]).format(usage.iter().map(row))
 }
 
 pub(super) fn format_receipt(erasure: &Erasure) -> String {

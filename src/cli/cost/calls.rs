@@ -6,7 +6,7 @@ use super::CostFlags;
 use crate::{
     cli::{
         Context, Exit, Failure,
-        output::{format_table, short_id, time_cell},
+        output::{Table, short_id, time_cell},
         server::Server,
         session::serialised_name,
         turn::list::{format_cost, format_count},
@@ -116,5 +116,5 @@ fn format_calls(calls: &[CostCall]) -> String {
         ]
     };
     let head = ["CALLED (UTC)", "AGENT", "FOR", "TASK", "SESSION", "TURN", "IN", "OUT", "COST"];
-    format_table(&head, calls.iter().map(row))
+    Table::new(&head).leaves_out(&["SESSION", "TURN"]).format(calls.iter().map(row))
 }

@@ -9,7 +9,7 @@ use crate::{
     cli::{
         Context, Exit, Failure,
         args::{Expiry, InCampaign, Paging},
-        output::{format_fields, format_table, short_id, time_cell, time_cell_or_dash},
+        output::{Table, format_fields, format_table, short_id, time_cell, time_cell_or_dash},
         server::Server,
         words::{time, time_or_dash},
     },
@@ -244,10 +244,8 @@ fn format_facts<'a>(facts: impl IntoIterator<Item = &'a Fact>) -> String {
             escape_invisible(&fact.text),
         ]
     };
-    format_table(
-        &["ID", "SOURCE", "SAID (UTC)", "UNTIL (UTC)", "ABOUT", "FACT"],
-        facts.into_iter().map(row),
-    )
+    let head = ["ID", "SOURCE", "SAID (UTC)", "UNTIL (UTC)", "ABOUT", "FACT"];
+    Table::new(&head).leaves_out(&["UNTIL (UTC)", "SOURCE"]).format(facts.into_iter().map(row))
 }
 
 fn format_fact(fact: &Fact) -> String {

@@ -2,7 +2,7 @@
 
 use crate::{
     cli::{
-        output::{format_fields, format_table, time_cell},
+        output::{Table, format_fields, format_table, time_cell},
         words::{time, time_or_dash},
     },
     domain::memory::{Hit, ImportResult, Item, PublishResult, Version},
@@ -52,7 +52,7 @@ pub(super) fn format_items(items: &[Item]) -> String {
         ]
     };
     let head = ["KIND", "OWNER", "NAME", "VERSION", "BYTES", "TRUST", "WRITTEN (UTC)", "TITLE"];
-    format_table(&head, items.iter().map(row))
+    Table::new(&head).leaves_out(&["BYTES", "OWNER"]).format(items.iter().map(row))
 }
 
 pub(super) fn format_versions(versions: &[Version]) -> String {

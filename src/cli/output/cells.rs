@@ -1,11 +1,11 @@
-//! Ids and times in tables: short and relative on a terminal, complete with `--wide`.
+//! Cells of tables: short ids and relative times on a terminal, whole ones with `--wide`; texts in one line.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::style::style;
 use crate::{
-    cli::words::time,
+    cli::words::{first_line, time},
     clock::{Clock as _, SystemClock},
     domain::ids,
 };
@@ -29,6 +29,16 @@ pub(in crate::cli) fn time_cell(at: DateTime<Utc>) -> String {
 
 pub(in crate::cli) fn time_cell_or_dash(at: Option<DateTime<Utc>>) -> String {
     at.map_or_else(|| "-".to_owned(), time_cell)
+}
+
+/// Returns a whole text in one line. The table cuts it where a terminal is too narrow.
+pub(in crate::cli) fn text_cell(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the beginning of a text that no table cuts, or the whole text with `--wide`.
+pub(in crate::cli) fn short_text(text: &str, max_chars: usize) -> String {
+    if style().is_wide() { text_cell(text) } else { first_line(text, max_chars) }
 }
 
 /// Describes a time by its distance from now; a distant one by its day.
@@ -63,6 +73,11 @@ mod tests {
         assert_eq!(ago(30 * 86_400), "2026-10-29");
         assert_eq!(ago(-90), "in 1 min");
         assert_eq!(ago(-3600), "in 1 h");
+    }
+
+    #[test]
+    fn a_text_is_whole_and_in_one_line() {
+        assert_eq!(text_cell("  Write.\r\n\n\tThen  read. "), "Write. Then read.");
     }
 
     #[test]

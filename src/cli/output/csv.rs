@@ -8,8 +8,8 @@ use super::tree::Tree;
 type Row = Vec<(String, String)>;
 
 /// Returns the names of the columns and one line per item.
-pub(super) fn format_csv(tree: Tree) -> String {
-    let rows: Vec<Row> = tree.into_items().into_iter().map(row).collect();
+pub(super) fn format_csv(items: Vec<Tree>) -> String {
+    let rows: Vec<Row> = items.into_iter().map(row).collect();
     let mut columns: Vec<&str> = Vec::new();
     for (name, _) in rows.iter().flatten() {
         if !columns.contains(&name.as_str()) {
@@ -38,6 +38,18 @@ pub(super) fn format_csv(tree: Tree) -> String {
     text
 }
 
+/// Returns the names of the columns and the line of one of several items, which are not known together.
+///
+/// A field is one column, whatever it contains: inner fields, which differ between events, are JSON.
+pub(super) fn format_csv_item(item: Tree) -> (String, String) {
+    let Tree::Fields(fields) = item else {
+        return (line(std::iter::once("value")), line(std::iter::once(cell(item).as_str())));
+    };
+    let (names, values): (Vec<String>, Vec<Tree>) = fields.into_iter().unzip();
+    let values: Vec<String> = values.into_iter().map(cell).collect();
+    (line(names.iter().map(String::as_str)), line(values.iter().map(String::as_str)))
+}
+
 fn row(tree: Tree) -> Row {
     let mut row = Row::new();
     flatten(String::new(), tree, &mut row);
@@ -45,19 +57,23 @@ fn row(tree: Tree) -> Row {
 }
 
 fn flatten(name: String, tree: Tree, row: &mut Row) {
-    let value = match tree {
+    match tree {
         Tree::Fields(fields) if !fields.is_empty() => {
             for (field, value) in fields {
                 let name = if name.is_empty() { field } else { format!("{name}.{field}") };
                 flatten(name, value, row);
             }
-            return;
         }
+        other => row.push((if name.is_empty() { "value".to_owned() } else { name }, cell(other))),
+    }
+}
+
+fn cell(tree: Tree) -> String {
+    match tree {
         Tree::Null => String::new(),
         Tree::Text(text) => text,
         other => other.to_json(),
-    };
-    row.push((if name.is_empty() { "value".to_owned() } else { name }, value));
+    }
 }
 
 fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
@@ -76,7 +92,7 @@ mod tests {
     use super::*;
 
     fn csv(json: &str) -> String {
-        format_csv(serde_json::from_str(json).unwrap())
+        format_csv(serde_json::from_str::<Tree>(json).unwrap().into_page().items)
     }
 
     #[test]
@@ -90,5 +106,17 @@ mod tests {
         assert_eq!(csv(r#"{"items":[{"id":1}],"next":null}"#), "id\n1\n");
         assert_eq!(csv(r#"{"removed":"x"}"#), "removed\nx\n");
         assert_eq!(csv("[]"), "");
+    }
+
+    #[test]
+    fn items_that_come_one_by_one_have_the_same_columns() {
+        let item = |json: &str| format_csv_item(serde_json::from_str(json).unwrap());
+        let queued = item(r#"{"id":1,"kind":"task.queued","data":{}}"#);
+        let done = item(r#"{"id":2,"kind":"turn.done","data":{"turn":1,"error":null}}"#);
+        assert_eq!(queued, ("id,kind,data\n".to_owned(), "1,task.queued,{}\n".to_owned()));
+        assert_eq!(done.0, queued.0);
+        assert_eq!(done.1, "2,turn.done,\"{\"\"turn\"\":1,\"\"error\"\":null}\"\n");
+        assert_eq!(item(r#"{"id":3,"kind":null,"data":null}"#), (queued.0, "3,,\n".to_owned()));
+        assert_eq!(item("7"), ("value\n".to_owned(), "7\n".to_owned()));
     }
 }

@@ -20,15 +20,15 @@ use serde::Serialize;
 use serde_json::json;
 
 pub(super) use self::{
-    cells::{short_id, time_cell, time_cell_or_dash},
+    cells::{short_id, short_text, text_cell, time_cell, time_cell_or_dash},
     fields::{format_fields, format_wrapped, format_wrapped_fields},
     screen::Screen,
     style::{Colours, Style},
-    table::{format_table, format_wrapped_table},
+    table::{Table, format_table, format_wrapped_table},
 };
 use self::{
     style::{Tint, paint, style, tint},
-    tree::Tree,
+    tree::{Page, Tree},
 };
 use super::Failure;
 use crate::causes::causes;
@@ -78,9 +78,12 @@ impl Output {
         let shown = match self.format {
             Format::Table => text(),
             Format::Json => serde_json::to_string_pretty(value).unwrap_or_default(),
-            Format::Jsonl => lines(Tree::of(value)),
             Format::Yaml => yaml::format_yaml(&Tree::of(value)),
-            Format::Csv => csv::format_csv(Tree::of(value)),
+            Format::Jsonl | Format::Csv => {
+                let Page { items, beside } = Tree::of(value).into_page();
+                self.print_beside(&beside);
+                if self.format == Format::Csv { csv::format_csv(items) } else { lines(&items) }
+            }
         };
         // An empty list has no line.
         if !(shown.is_empty() && matches!(self.format, Format::Jsonl | Format::Csv)) {
@@ -150,12 +153,11 @@ impl Output {
                 self.print_text(&format!("---\n{}", yaml::format_yaml(&Tree::of(value))));
             }
             Format::Csv => {
-                let csv = csv::format_csv(Tree::List(vec![Tree::of(value)]));
-                let (head, row) = csv.split_once('\n').unwrap_or_default();
+                let (head, row) = csv::format_csv_item(Tree::of(value));
                 let mut last = CSV_HEAD.lock().unwrap_or_else(PoisonError::into_inner);
-                // Items of another kind have other columns.
-                let is_same = std::mem::replace(&mut *last, head.to_owned()) == head;
-                self.print_text(if is_same { row } else { &csv });
+                // Items of another type have other columns.
+                let is_same = std::mem::replace(&mut *last, head.clone()) == head;
+                self.print_text(&if is_same { row } else { head + &row });
             }
         }
     }
@@ -167,6 +169,18 @@ impl Output {
             true if std::io::stdout().is_terminal() => screen::keep(&escape_control(text)),
             true => {}
             false => _ = writeln!(std::io::stderr(), "{}", escape_control(text)),
+        }
+    }
+
+    /// Prints the fields beside the items of a list to stderr, as one JSON object, so that the lines of stdout are items only.
+    fn print_beside(self, beside: &Tree) {
+        if !beside.is_empty() && !self.is_kept {
+            let mut err = std::io::stderr();
+            let json = beside.to_json();
+            // A file gets the text unchanged.
+            let shown =
+                if err.is_terminal() { escape_control(&json) } else { Cow::Borrowed(&*json) };
+            let _ = writeln!(err, "{shown}");
         }
     }
 
@@ -206,8 +220,8 @@ impl Output {
 }
 
 /// Returns one line of JSON per item.
-fn lines(tree: Tree) -> String {
-    tree.into_items().iter().map(|item| format!("{}\n", item.to_json())).collect()
+fn lines(items: &[Tree]) -> String {
+    items.iter().map(|item| format!("{}\n", item.to_json())).collect()
 }
 
 fn failure_as_json(failure: &Failure) -> String {

@@ -1,4 +1,4 @@
-//! Tables. On a terminal they fit its width: the widest texts are cut.
+//! Tables. On a terminal they fit its width: the widest texts are cut, then the least important columns are left out.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -9,16 +9,27 @@ use super::{
 };
 
 const GAP: usize = 2;
-/// Width that cells keep: an id in its short form, and most states.
-const MIN_WIDTH: usize = 12;
-/// Preferred minimum width, at which texts are still recognised.
+/// Width at which texts are still recognised. Columns are left out before texts become narrower.
 const READABLE_WIDTH: usize = 20;
+/// Widths that cells keep after that: an id in its short form, and most states.
+const NARROW_WIDTHS: [usize; 2] = [12, 8];
+const COMMAND: &str = "COMMAND";
 /// Columns whose texts are copied.
-const NEVER_CUT: [&str; 2] = ["ID", "COMMAND"];
+const NEVER_CUT: [&str; 2] = ["ID", COMMAND];
 /// Columns whose cells have the colour of the state.
 const STATES: [&str; 3] = ["STATE", "STATUS", "OUTCOME"];
 /// End of the heads over exact times.
 const UTC: &str = " (UTC)";
+/// Blanks before a command on a line of its own.
+const INDENT: &str = "  ";
+
+/// The columns of a table.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cli) struct Table<'a, const N: usize> {
+    head: &'a [&'a str; N],
+    least: &'a [&'a str],
+    hidden: Option<&'a str>,
+}
 
 /// The properties of a style that matter to a table.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,6 +38,15 @@ struct Look {
     columns: Option<usize>,
     has_relative_times: bool,
     is_coloured: bool,
+}
+
+/// The place of each column.
+#[derive(Debug, Default)]
+struct Layout {
+    /// Columns side by side, with their widths.
+    columns: Vec<(usize, usize)>,
+    /// Column whose cells stand below their rows.
+    below: Option<usize>,
 }
 
 impl From<Style> for Look {
@@ -39,12 +59,32 @@ impl From<Style> for Look {
     }
 }
 
-/// Formats a table.
+impl<'a, const N: usize> Table<'a, N> {
+    pub(in crate::cli) fn new(head: &'a [&'a str; N]) -> Self {
+        Self { head, least: &[], hidden: None }
+    }
+
+    /// Sets the columns that a narrow terminal can do without, the least important one first.
+    pub(in crate::cli) fn leaves_out(self, least: &'a [&'a str]) -> Self {
+        Self { least, ..self }
+    }
+
+    /// Hides a column, because all rows have the same value there.
+    pub(in crate::cli) fn hides(self, column: &'a str) -> Self {
+        Self { hidden: Some(column), ..self }
+    }
+
+    pub(in crate::cli) fn format(self, rows: impl Iterator<Item = [String; N]>) -> String {
+        self.draw(&rows.collect::<Vec<_>>(), style().into())
+    }
+}
+
+/// Formats a table whose columns are equally important.
 pub(in crate::cli) fn format_table<const N: usize>(
     head: &[&str; N],
     rows: impl Iterator<Item = [String; N]>,
 ) -> String {
-    draw(head, &rows.collect::<Vec<_>>(), style().into())
+    Table::new(head).format(rows)
 }
 
 /// Formats a table whose last column is wrapped, so that its lines fit a terminal.
@@ -64,64 +104,115 @@ pub(in crate::cli) fn format_wrapped_table<const N: usize>(
     rows.iter().map(line).collect()
 }
 
-fn draw<const N: usize>(head: &[&str; N], rows: &[[String; N]], look: Look) -> String {
-    let heads = head.map(|name| match look.has_relative_times {
-        true => name.strip_suffix(UTC).unwrap_or(name).to_owned(),
-        false => name.to_owned(),
-    });
-    let rows: Vec<[String; N]> =
-        rows.iter().map(|row| row.each_ref().map(|cell| in_one_line(cell))).collect();
-    let lines = || std::iter::once(&heads).chain(&rows);
-    let natural: Vec<usize> =
-        (0..N).map(|column| lines().map(|row| row[column].width()).max().unwrap_or(0)).collect();
-    let widths = match look.columns {
-        Some(columns) => fit(&natural, head, columns),
-        None => natural,
-    };
-    let mut text = String::new();
-    for (i, row) in lines().enumerate() {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let cell = cut(cell, widths[column]);
-            let n_blanks = widths[column] - cell.width() + GAP;
-            line.push_str(&match (look.is_coloured, i) {
-                (true, 0) => tint(&cell, Tint::Head),
-                (true, _) if STATES.contains(&head[column]) => match tint_of_state(&cell) {
-                    Some(colour) => tint(&cell, colour),
-                    None => cell,
-                },
-                _ => cell,
-            });
-            line.push_str(&" ".repeat(n_blanks));
+impl<const N: usize> Table<'_, N> {
+    fn draw(self, rows: &[[String; N]], look: Look) -> String {
+        let heads = self.head.map(|name| match look.has_relative_times {
+            true => name.strip_suffix(UTC).unwrap_or(name).to_owned(),
+            false => name.to_owned(),
+        });
+        let rows: Vec<[String; N]> =
+            rows.iter().map(|row| row.each_ref().map(|cell| in_one_line(cell))).collect();
+        let lines = || std::iter::once(&heads).chain(&rows);
+        let natural =
+            std::array::from_fn(|column| lines().map(|row| row[column].width()).max().unwrap_or(0));
+        let layout = self.lay_out(&natural, look.columns);
+        let mut text = String::new();
+        for (i, row) in lines().enumerate() {
+            let mut line = String::new();
+            for (column, width) in &layout.columns {
+                let cell = cut(&row[*column], *width);
+                let n_blanks = width.saturating_sub(cell.width()) + GAP;
+                line.push_str(&match (look.is_coloured, i) {
+                    (true, 0) => tint(&cell, Tint::Head),
+                    (true, _) if STATES.contains(&self.head[*column]) => match tint_of_state(&cell)
+                    {
+                        Some(colour) => tint(&cell, colour),
+                        None => cell,
+                    },
+                    _ => cell,
+                });
+                line.push_str(&" ".repeat(n_blanks));
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+            if let Some(command) = layout.below.map(|column| &row[column]).filter(|_| i > 0) {
+                text.push_str(&format!("{INDENT}{command}\n"));
+            }
         }
-        text.push_str(line.trim_end());
-        text.push('\n');
+        text
     }
-    text
+
+    /// Places the columns within the width of a terminal, if there is one.
+    fn lay_out(self, natural: &[usize; N], columns: Option<usize>) -> Layout {
+        let mut shown: Vec<usize> =
+            (0..N).filter(|column| Some(self.head[*column]) != self.hidden).collect();
+        let Some(columns) = columns else {
+            let whole = shown.iter().map(|column| (*column, natural[*column])).collect();
+            return Layout { columns: whole, below: None };
+        };
+        let fit = |shown: &[usize], floor| self.narrow(shown, natural, floor, columns);
+        if let Some(columns) = fit(&shown, READABLE_WIDTH) {
+            return Layout { columns, below: None };
+        }
+        // A command is copied as a whole, so it needs a line of its own.
+        let below = shown.iter().copied().find(|column| self.head[*column] == COMMAND);
+        shown.retain(|column| Some(*column) != below);
+        let mut least = self.least.iter();
+        loop {
+            if let Some(columns) = fit(&shown, READABLE_WIDTH) {
+                return Layout { columns, below };
+            }
+            let Some(name) = least.next() else { break };
+            shown.retain(|column| self.head[*column] != *name);
+        }
+        for floor in NARROW_WIDTHS {
+            if let Some(columns) = fit(&shown, floor) {
+                return Layout { columns, below };
+            }
+        }
+        let [.., floor] = NARROW_WIDTHS;
+        while shown.len() > 1 {
+            shown.pop();
+            if let Some(columns) = fit(&shown, floor) {
+                return Layout { columns, below };
+            }
+        }
+        let whole = || shown.iter().map(|column| (*column, natural[*column])).collect();
+        Layout { columns: fit(&shown, 1).unwrap_or_else(whole), below }
+    }
+
+    /// Narrows the widest columns down to `floor` until they fit. `None`: they do not.
+    fn narrow(
+        self,
+        shown: &[usize],
+        natural: &[usize; N],
+        floor: usize,
+        columns: usize,
+    ) -> Option<Vec<(usize, usize)>> {
+        let is_whole = |column: usize| NEVER_CUT.contains(&self.head[column]);
+        // No text needs more than the terminal has.
+        let width = |column: usize| match is_whole(column) {
+            true => natural[column],
+            false => natural[column].min(columns),
+        };
+        let mut placed: Vec<(usize, usize)> =
+            shown.iter().map(|column| (*column, width(*column))).collect();
+        let gaps = GAP * shown.len().saturating_sub(1);
+        while placed.iter().map(|(_, width)| width).sum::<usize>() + gaps > columns {
+            let widest = placed
+                .iter_mut()
+                .filter(|(column, width)| !is_whole(*column) && *width > floor)
+                .max_by_key(|(_, width)| *width)?;
+            widest.1 -= 1;
+        }
+        Some(placed)
+    }
 }
 
 /// Replaces characters of a cell that would break the layout.
 fn in_one_line(cell: &str) -> String {
     let plain = escape_control(cell);
     plain.replace(['\n', '\t'], " ").replace(is_mark, "\u{fffd}")
-}
-
-/// Narrows the widest columns until the table fits. A table of many columns may stay wider: cells keep a minimum width.
-fn fit(natural: &[usize], head: &[&str], columns: usize) -> Vec<usize> {
-    let mut widths = natural.to_vec();
-    let gaps = GAP * natural.len().saturating_sub(1);
-    for floor in [READABLE_WIDTH, MIN_WIDTH] {
-        while widths.iter().sum::<usize>() + gaps > columns {
-            let can_shrink =
-                |column: &usize| !NEVER_CUT.contains(&head[*column]) && widths[*column] > floor;
-            let Some(widest) = (0..widths.len()).filter(can_shrink).max_by_key(|i| widths[*i])
-            else {
-                break;
-            };
-            widths[widest] -= 1;
-        }
-    }
-    widths
 }
 
 /// Cuts a text to a width. `…` shows that more follows.
@@ -159,7 +250,7 @@ mod tests {
     #[test]
     fn columns_are_aligned_below_wide_characters() {
         let rows = [row(["春のコレクション", "done", "x"]), row(["👩‍🚀 crew", "failed", "y"])];
-        let text = draw(&["NAME", "STATE", "BY"], &rows, Look::default());
+        let text = Table::new(&["NAME", "STATE", "BY"]).draw(&rows, Look::default());
         assert_eq!(
             text,
             "NAME              STATE   BY\n春のコレクション  done    x\n👩‍🚀 crew           failed  y\n"
@@ -171,10 +262,10 @@ mod tests {
         let prompt = "Write the third part of the series ".repeat(3);
         let rows = [row(["0c1d2e3f4a5b", "3 min ago", &prompt])];
         let head = ["ID", "CREATED (UTC)", "PROMPT"];
-        let text = draw(&head, &rows, at(60));
+        let text = Table::new(&head).draw(&rows, at(60));
         assert!(text.starts_with("ID            CREATED    PROMPT\n"), "{text}");
         assert!(text.lines().all(|line| line.width() <= 60) && text.ends_with("…\n"), "{text}");
-        let all = draw(&head, &rows, Look::default());
+        let all = Table::new(&head).draw(&rows, Look::default());
         assert!(all.contains(prompt.trim_end()) && all.contains("CREATED (UTC)"), "{all}");
     }
 
@@ -182,14 +273,55 @@ mod tests {
     fn ids_and_commands_are_never_cut() {
         let command = "dalsegno task retry 0c1d2e3f4a5b --reason because";
         let rows = [row(["0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b", "x", command])];
-        let text = draw(&["ID", "STATE", "COMMAND"], &rows, at(40));
+        let text = Table::new(&["ID", "STATE", "COMMAND"]).draw(&rows, at(40));
         assert!(text.contains(command) && text.contains("0193a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"));
+    }
+
+    #[test]
+    fn a_command_that_does_not_fit_stands_below_its_row() {
+        let command = "dalsegno task retry 0c1d2e3f4a5b --reason because";
+        let rows = [row(["Write part one of the series", "it failed", command])];
+        let table = Table::new(&["NAME", "BECAUSE", "COMMAND"]);
+        let text = table.draw(&rows, at(60));
+        assert_eq!(
+            text,
+            format!(
+                "NAME                          BECAUSE\nWrite part one of the series  it failed\n  {command}\n"
+            )
+        );
+        assert_eq!(table.draw(&rows, at(120)).lines().count(), 2);
+    }
+
+    #[test]
+    fn a_narrow_terminal_leaves_out_the_least_important_columns_first() {
+        let long = "a text of more than twenty characters";
+        let rows = [row([long, long, long])];
+        let head = ["ONE", "TWO", "THREE"];
+        let table = Table::new(&head).leaves_out(&["TWO", "ONE"]);
+        let heads = |columns| {
+            let text = table.draw(&rows, at(columns));
+            assert!(text.lines().all(|line| line.width() <= columns), "{text}");
+            assert_eq!(text.lines().nth(1).unwrap().width(), columns, "the width is used: {text}");
+            text.lines().next().unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(heads(64), head);
+        assert_eq!(heads(63), ["ONE", "THREE"]);
+        assert_eq!(heads(42), ["ONE", "THREE"]);
+        assert_eq!(heads(37), ["THREE"]);
+        let unranked = Table::new(&head);
+        assert!(unranked.draw(&rows, at(28)).starts_with("ONE       TWO       THREE\n"));
+        assert!(unranked.draw(&rows, at(20)).starts_with("ONE       TWO\n"));
+        let hidden = table.hides("TWO");
+        for look in [at(200), Look::default()] {
+            assert!(hidden.draw(&rows, look).starts_with("ONE "), "{look:?}");
+            assert!(!hidden.draw(&rows, look).contains("TWO"), "{look:?}");
+        }
     }
 
     #[test]
     fn a_cell_cannot_break_its_line_or_choose_a_colour() {
         let rows = [row(["a\nb", "c\u{1b}[31m", "d\u{fdd1}"])];
-        let text = draw(&["A", "B", "C"], &rows, Look::default());
+        let text = Table::new(&["A", "B", "C"]).draw(&rows, Look::default());
         assert_eq!(text.lines().count(), 2);
         assert!(!text.contains(['\u{1b}', '\u{fdd1}']), "{text:?}");
     }
@@ -198,12 +330,23 @@ mod tests {
     fn states_have_colours_only_if_colours_are_on() {
         let rows = [row(["x", "failed", "failed"])];
         let head = ["ID", "STATE", "PROMPT"];
-        let coloured = draw(&head, &rows, Look { is_coloured: true, ..Look::default() });
+        let coloured = Table::new(&head).draw(&rows, Look { is_coloured: true, ..Look::default() });
         assert_eq!(coloured.matches(&tint("failed", Tint::Bad)).count(), 1, "{coloured:?}");
-        assert!(!draw(&head, &rows, Look::default()).contains(is_mark));
+        assert!(!Table::new(&head).draw(&rows, Look::default()).contains(is_mark));
     }
 
     proptest! {
+        #[test]
+        fn a_table_fits_each_terminal(
+            cells in prop::collection::vec("[a-z春 ]{0,60}", 4),
+            columns in 12_usize..120,
+        ) {
+            let rows = [[cells[0].clone(), cells[1].clone(), cells[2].clone(), cells[3].clone()]];
+            let text = Table::new(&["A", "B", "C", "D"]).leaves_out(&["C"]).draw(&rows, at(columns));
+            let widest = text.lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
+            prop_assert!(widest <= columns, "{}", text);
+        }
+
         #[test]
         fn a_cut_text_is_never_wider(text in "[a-z春👩🏽\u{200d}🚀e\u{301} ]{0,40}", width in 1_usize..30) {
             prop_assert!(cut(&text, width).width() <= width.max(1));

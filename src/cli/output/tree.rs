@@ -19,27 +19,44 @@ pub(super) enum Tree {
     Fields(Vec<(String, Tree)>),
 }
 
+/// A list as formats of one line per item need it.
+#[derive(Debug, PartialEq)]
+pub(super) struct Page {
+    pub(super) items: Vec<Tree>,
+    /// The other fields that hold something, such as `next`.
+    pub(super) beside: Tree,
+}
+
 impl Tree {
     pub(super) fn of(value: &impl Serialize) -> Self {
         let json = serde_json::to_string(value).unwrap_or_default();
         serde_json::from_str(&json).unwrap_or(Self::Null)
     }
 
-    /// Returns the items of a list, also of one in a page with a cursor; other data is one item.
-    pub(super) fn into_items(self) -> Vec<Self> {
+    /// Returns the items of a list, also of one with fields beside its items; other data is one item.
+    pub(super) fn into_page(self) -> Page {
+        let is_items =
+            |(name, value): &(String, Self)| name == "items" && matches!(value, Self::List(_));
         match self {
-            Self::List(items) => items,
-            Self::Fields(fields) => {
-                let is_page = |(name, value): &(String, Self)| {
-                    name == "items" && matches!(value, Self::List(_))
-                };
-                match fields.iter().position(is_page) {
-                    Some(place) => fields.into_iter().nth(place).map(|(_, items)| items),
-                    None => return vec![Self::Fields(fields)],
-                }
-                .map_or_else(Vec::new, Self::into_items)
+            Self::List(items) => Page { items, beside: Self::Null },
+            Self::Fields(fields) if fields.iter().any(is_items) => {
+                let (items, beside): (Vec<_>, Vec<_>) = fields.into_iter().partition(is_items);
+                let items =
+                    items.into_iter().flat_map(|(_, items)| items.into_page().items).collect();
+                let beside = beside.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+                Page { items, beside: Self::Fields(beside) }
             }
-            other => vec![other],
+            other => Page { items: vec![other], beside: Self::Null },
+        }
+    }
+
+    /// Returns true for null and for a list or an object without content.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::List(items) => items.is_empty(),
+            Self::Fields(fields) => fields.is_empty(),
+            Self::Bool(_) | Self::Number(_) | Self::Text(_) => false,
         }
     }
 
@@ -135,5 +152,16 @@ mod tests {
         for json in [r#"{"z":1,"a":[true,null,"x\"\n"],"m":{"y":1.5,"b":-7}}"#, "[]", "\"\""] {
             assert_eq!(serde_json::from_str::<Tree>(json).unwrap().to_json(), json);
         }
+    }
+
+    #[test]
+    fn fields_beside_items_are_kept_if_they_hold_something() {
+        let page = |json: &str| serde_json::from_str::<Tree>(json).unwrap().into_page();
+        let listed = page(r#"{"created":2,"items":[1,2],"next":"a","problems":[],"at":null}"#);
+        assert_eq!(listed.items.len(), 2);
+        assert_eq!(listed.beside.to_json(), r#"{"created":2,"next":"a"}"#);
+        assert!(page(r#"{"items":[],"next":null}"#).beside.is_empty());
+        let one = page(r#"{"items":1}"#);
+        assert_eq!((one.items.len(), one.beside.is_empty()), (1, true));
     }
 }

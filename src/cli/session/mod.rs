@@ -16,6 +16,7 @@ use super::{
     Context, Exit, Failure,
     agent_filter::note_unknown_agent,
     args::{Id, InCampaign, Paging},
+    campaign_names::CampaignNames,
     estimate::format_estimate,
     output::Output,
     server::{Server, with_server},
@@ -251,7 +252,10 @@ async fn list(list: &List, context: &Context, server: &Server) -> Result<(), Fai
         limit,
     };
     let sessions = server.list(Noun::Session, &list.paging, page).await?;
-    context.output.print_data(&sessions, || format_sessions(&sessions, &context.catalogue()));
+    let names = CampaignNames::of_list(campaign_id, &sessions, context.output, server).await;
+    context
+        .output
+        .print_data(&sessions, || format_sessions(&sessions, names.as_ref(), &context.catalogue()));
     if sessions.is_empty() {
         note_unknown_agent(list.agent.as_deref(), context, server).await;
     }

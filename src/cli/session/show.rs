@@ -5,7 +5,8 @@ use uuid::Uuid;
 
 use crate::{
     cli::{
-        output::{format_fields, format_table, short_id, time_cell},
+        campaign_names::{CAMPAIGN, CampaignNames},
+        output::{Table, format_fields, format_table, short_id, time_cell},
         task::format_turns,
         words::time,
     },
@@ -23,12 +24,18 @@ use crate::{
     },
 };
 
-pub(in crate::cli) fn format_sessions(sessions: &[Session], catalogue: &Catalogue) -> String {
+/// Formats sessions, with their campaigns if `campaigns` has the names.
+pub(in crate::cli) fn format_sessions(
+    sessions: &[Session],
+    campaigns: Option<&CampaignNames>,
+    catalogue: &Catalogue,
+) -> String {
     let row = |session: &Session| {
         [
             short_id(session.id),
             serialised_name(session.state),
             catalogue.format_name(&session.agent, &session.instance),
+            campaigns.map(|names| names.cell(session.campaign_id)).unwrap_or_default(),
             session.provider.clone(),
             session.model.clone(),
             session.turns.to_string(),
@@ -37,9 +44,21 @@ pub(in crate::cli) fn format_sessions(sessions: &[Session], catalogue: &Catalogu
             time_cell(session.used_at),
         ]
     };
-    let head =
-        ["ID", "STATE", "AGENT", "PROVIDER", "MODEL", "TURNS", "CONTEXT", "COST", "USED (UTC)"];
-    format_table(&head, sessions.iter().map(row))
+    let head = [
+        "ID",
+        "STATE",
+        "AGENT",
+        CAMPAIGN,
+        "PROVIDER",
+        "MODEL",
+        "TURNS",
+        "CONTEXT",
+        "COST",
+        "USED (UTC)",
+    ];
+    let table = Table::new(&head).leaves_out(&["PROVIDER", "COST", "CONTEXT", "TURNS"]);
+    let table = if campaigns.is_some() { table } else { table.hides(CAMPAIGN) };
+    table.format(sessions.iter().map(row))
 }
 
 pub(super) fn format_explanation(explanation: &SessionExplanation) -> String {

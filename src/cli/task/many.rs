@@ -3,12 +3,13 @@
 use anyhow::anyhow;
 use clap::Args;
 
-use super::{filter::FilterFlags, show};
+use super::{filter::FilterFlags, list};
 use crate::{
     cli::{
         Context, Exit, Failure,
         agent_filter::note_unknown_agent,
         bulk::{format_action, wait_for_action},
+        campaign_names::CampaignNames,
         progress::WaitFlag,
         server::Server,
         words::{Moment, parse_moment},
@@ -93,7 +94,10 @@ pub(super) async fn run(
         let filter = filter.clone();
         let preview = server.call(PreviewBulkAction { action, filter }).await?;
         if target.dry_run || preview.matched == 0 {
-            output.print_data(&preview, || format_preview(&preview, &context.catalogue()));
+            let names = CampaignNames::of_list(campaign_id, &preview.tasks, output, server).await;
+            output.print_data(&preview, || {
+                format_preview(&preview, names.as_ref(), &context.catalogue())
+            });
             if preview.matched == 0 {
                 note_unknown_agent(target.filter.agent(), context, server).await;
             }
@@ -119,7 +123,11 @@ pub(super) async fn run(
     Ok(Exit::Ok)
 }
 
-fn format_preview(preview: &Preview, catalogue: &Catalogue) -> String {
+fn format_preview(
+    preview: &Preview,
+    campaigns: Option<&CampaignNames>,
+    catalogue: &Catalogue,
+) -> String {
     let Preview { matched, tasks } = preview;
     if tasks.is_empty() {
         return "no tasks match; nothing was done".to_owned();
@@ -127,7 +135,7 @@ fn format_preview(preview: &Preview, catalogue: &Catalogue) -> String {
     let mut text = format!(
         "{}; nothing was done\n\n{}",
         count(*matched, "task matches", "tasks match"),
-        show::format_tasks(tasks, catalogue)
+        list::format_tasks(tasks, campaigns, catalogue)
     );
     let n_more = matched.saturating_sub(i64::try_from(tasks.len()).unwrap_or(i64::MAX));
     if n_more > 0 {

@@ -7,6 +7,7 @@ mod children;
 mod event_printer;
 mod files;
 mod filter;
+mod list;
 mod many;
 mod show;
 
@@ -22,6 +23,7 @@ use super::{
     Context, Exit, Failure,
     agent_filter::note_unknown_agent,
     args::{Id, Paging},
+    campaign_names::CampaignNames,
     follow::with_task_hint,
     server::{Server, with_server},
     words::{LimitFlags, format_cancellation, parse_period},
@@ -127,7 +129,10 @@ async fn run_on_server(
             let campaign_id = list.filter.campaign_id(context, server).await?;
             let page = |cursor, limit| list.filter.page(campaign_id, cursor, limit);
             let tasks = server.list(Noun::Task, &list.paging, page).await?;
-            output.print_data(&tasks, || show::format_tasks(&tasks, &context.catalogue()));
+            let names = CampaignNames::of_list(campaign_id, &tasks, output, server).await;
+            output.print_data(&tasks, || {
+                list::format_tasks(&tasks, names.as_ref(), &context.catalogue())
+            });
             if tasks.is_empty() {
                 note_unknown_agent(list.filter.agent(), context, server).await;
             }

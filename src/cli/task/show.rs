@@ -5,36 +5,17 @@ use serde_json::Value;
 use super::files::format_files;
 use crate::{
     cli::{
-        output::{format_fields, format_table, short_id, time_cell, time_cell_or_dash},
+        output::{Table, format_fields, text_cell, time_cell, time_cell_or_dash},
         words::{first_line, label_fields, time, time_or_dash},
     },
     domain::{
         agents::Catalogue,
         amount::format_money,
         batches,
-        tasks::{Detail, ListedTask, State, Task, TaskWaits, WaitedFor},
+        tasks::{Detail, State, Task, TaskWaits, WaitedFor},
         turns::{self, Turn},
     },
 };
-
-pub(super) fn format_tasks(tasks: &[ListedTask], catalogue: &Catalogue) -> String {
-    let row = |listed: &ListedTask| {
-        let task = &listed.task;
-        [
-            short_id(task.id),
-            task.state.as_str().to_owned(),
-            catalogue.format_name(&task.agent, &task.instance),
-            time_cell(task.created_at),
-            time_cell_or_dash(task.ended_at),
-            listed.tags.join(" "),
-            first_line(&task.prompt, 50),
-        ]
-    };
-    format_table(
-        &["ID", "STATE", "AGENT", "CREATED (UTC)", "ENDED (UTC)", "TAGS", "PROMPT"],
-        tasks.iter().map(row),
-    )
-}
 
 /// Formats a task. `because` explains why it waits.
 pub(super) fn format_task(detail: &Detail, because: Option<&str>, catalogue: &Catalogue) -> String {
@@ -151,7 +132,7 @@ pub(in crate::cli) fn format_turns(turns: &[Turn]) -> String {
             tokens_in.to_string(),
             turn.output_tokens.to_string(),
             format_money(turn.cost_micros),
-            first_line(&why.by_ref().collect::<Vec<_>>().join("; "), 80),
+            text_cell(&why.by_ref().collect::<Vec<_>>().join("; ")),
         ]
     };
     let head = [
@@ -165,7 +146,7 @@ pub(in crate::cli) fn format_turns(turns: &[Turn]) -> String {
         "COST",
         "",
     ];
-    format_table(&head, turns.iter().map(row))
+    Table::new(&head).leaves_out(&["ATTEMPT", "ENDED (UTC)"]).format(turns.iter().map(row))
 }
 
 pub(in crate::cli) fn spent(task: &Task) -> String {

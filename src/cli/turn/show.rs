@@ -6,9 +6,11 @@ use uuid::Uuid;
 use super::list::{duration, format_duration};
 use crate::{
     cli::{
-        output::{format_wrapped, format_wrapped_fields, format_wrapped_table, short_id},
+        output::{
+            format_wrapped, format_wrapped_fields, format_wrapped_table, short_id, short_text,
+        },
         session::serialised_name,
-        words::{first_line, time, time_or_dash},
+        words::{time, time_or_dash},
     },
     domain::{
         agents::Catalogue,
@@ -212,7 +214,7 @@ fn format_parts(parts: &[&Part]) -> String {
 fn source(part: &Part) -> String {
     let id = part.id.as_ref().map(|id| match id.parse::<Uuid>() {
         Ok(id) => short_id(id),
-        Err(_) => first_line(id, SOURCE_MAX_CHARS),
+        Err(_) => short_text(id, SOURCE_MAX_CHARS),
     });
     let span = part.span.map(|span| match span.count {
         Some(n) => format!("{} ({n})", span.as_range()),

@@ -1,17 +1,19 @@
-//! `dalsegno webhook listen`: the messages about ends of tasks, sent to an address that only this host reaches.
+//! `dalsegno webhook listen`: messages about ends of tasks and budgets, sent to an address that only this host reaches.
 //!
-//! The command follows the feed and asks for the message of each ended task. Its body is that of a delivery, byte for byte.
+//! The command follows the feed. It asks for the message of each ended task, and makes that of a budget from its event. The bodies are those
+//! of deliveries, byte for byte.
 
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use anyhow::anyhow;
 use chrono::TimeDelta;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use reqwest::{Client, Url, header::CONTENT_TYPE};
 use serde::Serialize;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
+use super::{kind::KindName, sent_messages::SentMessages, warning::warning_body};
 use crate::{
     causes::causes,
     cli::{
@@ -24,19 +26,25 @@ use crate::{
     },
     clock::{Clock as _, SystemClock},
     domain::{
-        feed::Event,
+        feed::{self, Event},
         ids,
-        webhooks::{Message, Secret},
+        webhooks::{Kind, Message, Secret},
     },
-    operations::{BEGIN, FollowFeed, ShowWebhookMessage, WebhookMessage},
+    operations::{BEGIN, FollowFeed, ShowWebhookMessage},
     outbound,
 };
 
 /// Time limit of a request, as deliveries have it by default.
 const TIMEOUT: Duration = Duration::from_secs(15);
 /// Events that may be the end of a task. A task ends with its last turn, or outside of turns.
-const EVENTS: &str =
-    "turn.done,turn.failed,turn.interrupted,task.failed,task.cancelled,budget.refused";
+const ENDS: [feed::Kind; 6] = [
+    feed::Kind::TurnDone,
+    feed::Kind::TurnFailed,
+    feed::Kind::TurnInterrupted,
+    feed::Kind::TaskFailed,
+    feed::Kind::TaskCancelled,
+    feed::Kind::BudgetRefused,
+];
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Listen {
@@ -45,7 +53,7 @@ pub(in crate::cli) struct Listen {
     url: Url,
     /// Message to send; may be repeated. Default: all ends of tasks.
     #[arg(long, value_enum)]
-    kind: Vec<EndKind>,
+    kind: Vec<KindName>,
     #[command(flatten)]
     campaign: InCampaign,
     /// Signing secret: `whsec_` and base64. Default: a new one, which is printed.
@@ -62,14 +70,12 @@ pub(in crate::cli) struct Listen {
     timeout: Option<TimeDelta>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum EndKind {
-    #[value(name = "task.done")]
-    Done,
-    #[value(name = "task.failed")]
-    Failed,
-    #[value(name = "task.cancelled")]
-    Cancelled,
+/// A message before it is signed.
+struct NewMessage {
+    kind: String,
+    /// `None`: a warning of a budget that belongs to no task.
+    task_id: Option<Uuid>,
+    body: String,
 }
 
 /// The result of one message.
@@ -77,7 +83,8 @@ enum EndKind {
 struct ForwardResult {
     id: Uuid,
     kind: String,
-    task_id: Uuid,
+    /// Null: the message is about no task.
+    task_id: Option<Uuid>,
     /// Null: there was no answer.
     status: Option<u16>,
     error: Option<String>,
@@ -89,16 +96,6 @@ struct Receiver {
     client: Client,
     url: Url,
     secret: Secret,
-}
-
-impl EndKind {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Done => "task.done",
-            Self::Failed => "task.failed",
-            Self::Cancelled => "task.cancelled",
-        }
-    }
 }
 
 pub(super) async fn run(
@@ -121,7 +118,11 @@ async fn forward(
     server: &Server,
 ) -> Result<Exit, Failure> {
     let campaign_id = listen.campaign.id_if_given(context, server).await?;
-    let kinds = Some(EVENTS.to_owned());
+    let wanted: Vec<Kind> = match listen.kind.as_slice() {
+        [] => Kind::ENDS.to_vec(),
+        named => named.iter().copied().map(Kind::from).collect(),
+    };
+    let kinds = Some(events_of(&wanted));
     let stream =
         FollowFeed { after: listen.after, campaign_id, kinds, session_id: None, agent: None };
     let mut follower = server.follow(stream).await?;
@@ -132,23 +133,30 @@ async fn forward(
     };
     context.output.print_note(&format!("sending to {url}, signed with {secret}"));
     let mut n_left = listen.limit.unwrap_or(u64::MAX);
-    // The last message about each task: an event of an earlier turn may be read after the end.
-    let mut sent_bodies = HashMap::new();
+    // An event of an earlier turn may be read after the end.
+    let mut sent_messages = SentMessages::default();
     while n_left > 0 {
         let Some(event) = follower.next().await? else { break };
         if event.name == BEGIN {
             continue;
         }
         let event: Event = data_of(&event)?;
-        let Some(message) = ended_task(&event, server).await? else { continue };
-        let is_wanted = |kind: &EndKind| kind.as_str() == message.kind;
-        if !listen.kind.is_empty() && !listen.kind.iter().any(is_wanted) {
-            continue;
-        }
-        if sent_bodies.insert(message.task_id, message.body.clone()).as_ref() == Some(&message.body)
-        {
-            continue;
-        }
+        let message = match event.kind == Kind::BudgetWarning.as_str() {
+            true => NewMessage {
+                kind: event.kind.clone(),
+                task_id: event.task_id,
+                body: warning_body(&event),
+            },
+            false => {
+                let Some(message) = ended_task(&event, server).await? else { continue };
+                let is_wanted = wanted.iter().any(|kind| kind.as_str() == message.kind);
+                let id = message.task_id.unwrap_or_default();
+                if !is_wanted || !sent_messages.is_new(id, &message.body) {
+                    continue;
+                }
+                message
+            }
+        };
         let sent = receiver.send(message).await?;
         context.output.print_item(&sent, || format_sent(&sent));
         n_left -= 1;
@@ -156,11 +164,22 @@ async fn forward(
     Ok(Exit::Ok)
 }
 
+/// Lists the events that may lead to these messages.
+fn events_of(wanted: &[Kind]) -> String {
+    let ends = ENDS.iter().filter(|_| wanted.iter().any(|kind| Kind::ENDS.contains(kind)));
+    let warnings = wanted.contains(&Kind::BudgetWarning).then_some(&feed::Kind::BudgetWarning);
+    ends.chain(warnings).map(|kind| kind.as_str()).collect::<Vec<_>>().join(",")
+}
+
 /// Returns the message about the task of an event. `None`: the task goes on, for example with a correction, or is gone.
-async fn ended_task(event: &Event, server: &Server) -> Result<Option<WebhookMessage>, Failure> {
+async fn ended_task(event: &Event, server: &Server) -> Result<Option<NewMessage>, Failure> {
     let Some(id) = event.task_id else { return Ok(None) };
     match server.call(ShowWebhookMessage { id }).await {
-        Ok(message) => Ok(Some(message)),
+        Ok(message) => Ok(Some(NewMessage {
+            kind: message.kind,
+            task_id: Some(message.task_id),
+            body: message.body,
+        })),
         Err(failure) if matches!(failure.exit, Exit::Conflict | Exit::NotFound) => Ok(None),
         Err(failure) => Err(failure),
     }
@@ -185,8 +204,8 @@ impl Receiver {
         })
     }
 
-    async fn send(&self, message: WebhookMessage) -> Result<ForwardResult, Failure> {
-        let WebhookMessage { task_id, kind, body } = message;
+    async fn send(&self, message: NewMessage) -> Result<ForwardResult, Failure> {
+        let NewMessage { task_id, kind, body } = message;
         let id = ids::new_at(SystemClock.now());
         let Message { headers, body } = self.sign(id, body)?;
         let mut request =
@@ -211,5 +230,6 @@ fn format_sent(sent: &ForwardResult) -> String {
         (Some(status), _) => format!("answered {status}"),
         (None, error) => format!("not delivered: {}", error.as_deref().unwrap_or("no answer")),
     };
-    format!("{now}  {kind}  task {}  {result}, after {duration_ms} ms", short_id(*task_id))
+    let task = task_id.map(|id| format!("task {}  ", short_id(id))).unwrap_or_default();
+    format!("{now}  {kind}  {task}{result}, after {duration_ms} ms")
 }

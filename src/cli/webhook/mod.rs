@@ -1,16 +1,20 @@
 //! `dalsegno webhook`: webhooks, which report ended tasks to other systems.
 
+mod kind;
 mod listen;
+mod sent_messages;
+mod warning;
 
 use chrono::TimeDelta;
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 use uuid::Uuid;
 
+use self::kind::KindName;
 use super::{
     Context, Exit, Failure,
     args::{Id, InCampaign, Paging},
-    output::{Output, format_fields, format_table, short_id, time_cell, time_cell_or_dash},
+    output::{Output, Table, format_fields, short_id, time_cell, time_cell_or_dash},
     server::{Server, with_server},
     words::{Moment, parse_moment, parse_period, secs, time, time_or_dash},
 };
@@ -49,7 +53,7 @@ pub(super) enum WebhookCommand {
     Enable(Id),
     /// Disables a webhook. Deliveries are held until it is enabled.
     Disable(Disable),
-    /// Sends the messages about ends of tasks from now on to a local address, signed like deliveries, until Ctrl-C.
+    /// Sends messages from now on to a local address, signed like deliveries, until Ctrl-C.
     ///
     /// For the development of a receiver: it needs no public address, and no webhook. Nothing is stored or sent again.
     Listen(listen::Listen),
@@ -64,18 +68,6 @@ pub(super) struct Add {
     kind: Vec<KindName>,
     #[command(flatten)]
     campaign: InCampaign,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum KindName {
-    #[value(name = "task.done")]
-    Done,
-    #[value(name = "task.failed")]
-    Failed,
-    #[value(name = "task.cancelled")]
-    Cancelled,
-    #[value(name = "budget.warning")]
-    BudgetWarning,
 }
 
 #[derive(Debug, Args)]
@@ -255,7 +247,8 @@ fn format_webhooks(webhooks: &[Webhook]) -> String {
         ]
     };
     let head = ["ID", "URL", "KINDS", "CAMPAIGN", "TWO SECRETS UNTIL (UTC)", "STATE"];
-    format_table(&head, webhooks.iter().map(row))
+    let least = ["TWO SECRETS UNTIL (UTC)", "CAMPAIGN"];
+    Table::new(&head).leaves_out(&least).format(webhooks.iter().map(row))
 }
 
 fn format_webhook(webhook: &Webhook) -> String {
@@ -291,16 +284,6 @@ fn format_deliveries(deliveries: &[Delivery]) -> String {
         ]
     };
     let head = ["ID", "KIND", "TASK", "STATE", "ATTEMPTS", "OF (UTC)", "NEXT (UTC)", "LAST ERROR"];
-    format_table(&head, deliveries.iter().map(row))
-}
-
-impl From<KindName> for Kind {
-    fn from(name: KindName) -> Self {
-        match name {
-            KindName::Done => Self::Done,
-            KindName::Failed => Self::Failed,
-            KindName::Cancelled => Self::Cancelled,
-            KindName::BudgetWarning => Self::BudgetWarning,
-        }
-    }
+    let least = ["NEXT (UTC)", "ATTEMPTS"];
+    Table::new(&head).leaves_out(&least).format(deliveries.iter().map(row))
 }

@@ -446,7 +446,8 @@ pub(super) async fn keep_reason(
 }
 
 /// Puts a failed or cancelled task on the queue again, at the end of its lane. It gets fresh attempts, and keeps its request's priority
-/// and earliest start. A task that has waited for others waits again for those that have not ended.
+/// and earliest start; the time that its answer may take begins again. A task that has waited for others waits again for those that have not
+/// ended.
 pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Result<Task, Error> {
     let task = get(&mut *conn, id).await?;
     if !matches!(task.state, State::Failed | State::Cancelled) {
@@ -483,11 +484,13 @@ pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Res
     let hit = sqlx::query!(
         "update dalsegno.tasks
             set state = 'queued', started_at = null, ended_at = null, result = null, error = null, result_fault = null, cancelled_because = null, n_waits = 0, stop_asked_at = null, job_id = $2,
+                run_at = case when within_secs is null then run_at else greatest(run_at, $4) end,
                 first_job_id = coalesce(first_job_id, job_id)
           where id = $1 and job_id = $3 and state in ('failed', 'cancelled')",
         id,
         job_id,
         task.job_id,
+        now,
     )
     .execute(&mut *conn)
     .await

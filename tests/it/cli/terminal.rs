@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Longer than a row of a terminal, and with characters of two columns.
-const PROMPT: &str = "春のコレクションについて、港と灯台の話を三部に分けて書いてください。";
+const PROMPT: &str = "春のコレクションについて、港と灯台の話を三部に分けて書いてください。一部は冬の港、二部は灯台守、三部は帰ってくる船について、静かな調子で書くこと。";
 
 impl Fixture {
     /// Returns the output of a command on a terminal of this width.
@@ -103,6 +103,63 @@ async fn a_table_fits_its_terminal_and_is_whole_elsewhere() {
 }
 
 #[tokio::test]
+async fn lists_of_several_campaigns_name_them_and_fit_eighty_columns() {
+    let fixture = Fixture::new().await;
+    let long = "A series about the harbour in winter, in twelve parts";
+    fixture.json(&["campaign", "create", long, "--brief", "Short."]).await;
+    let _service = fixture.serve().await;
+    for campaign in ["Harbour", long] {
+        let tags = ["--tag", "urgent", "--tag", "winter", "--wait", PROMPT];
+        let add = ["task", "add", "--campaign", campaign, "--agent", "copywriter"];
+        let added = fixture.run(&[&add[..], &tags].concat()).await;
+        assert_eq!(added.code, 0, "{added:?}");
+    }
+    for list in [["task", "ls"], ["session", "ls"]] {
+        let shown = fixture.on_a_terminal(80, &[&list[..], &["--color", "never"]].concat()).await;
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines.len() == 3 && lines.iter().all(|line| width(line) <= 80), "{shown}");
+        assert!(lines[0].contains(" CAMPAIGN ") && shown.contains(" Harbour "), "{shown}");
+        assert!(shown.contains(" A series about"), "{shown}");
+        let wide = fixture.on_a_terminal(80, &[&list[..], &["--wide"]].concat()).await;
+        assert!(wide.contains(long), "{wide}");
+        let one =
+            fixture.on_a_terminal(80, &[&list[..], &["--campaign", "Harbour"]].concat()).await;
+        assert!(!one.contains("CAMPAIGN") && one.lines().count() == 2, "{one}");
+    }
+    let tasks = fixture.on_a_terminal(80, &["task", "ls", "--color", "never"]).await;
+    let head = tasks.lines().next().unwrap();
+    assert!(head.ends_with("PROMPT") && !head.contains("TAGS"), "{tasks}");
+    let models = fixture.on_a_terminal(80, &["session", "ls", "--color", "never"]).await;
+    let head = models.lines().next().unwrap();
+    assert!(head.contains("MODEL") && !head.contains("PROVIDER"), "{models}");
+    let preview = ["task", "cancel", "--agent", "copywriter", "--state", "done", "--dry-run"];
+    let preview = fixture.run(&preview).await;
+    assert!(preview.code == 0, "{preview:?}");
+}
+
+#[tokio::test]
+async fn the_overview_fits_eighty_columns_and_its_commands_stay_whole() {
+    let fixture = Fixture::new().await;
+    let task = fixture.add(PROMPT, &[]).await;
+    let id = text(&task["id"]);
+    let fail = "update dalsegno.tasks set state = 'failed', ended_at = now(), error = $2 where id = $1::uuid";
+    let error =
+        "the provider refuses the call for a reason that needs more than one row of a terminal";
+    sqlx::query(fail).bind(id).bind(error).execute(&fixture.world.pool).await.unwrap();
+    let campaign = fixture.campaign();
+    let paused = fixture.run(&["campaign", "pause", &campaign, "--reason", error]).await;
+    assert_eq!(paused.code, 0, "{paused:?}");
+    let shown = fixture.on_a_terminal(80, &["overview", "--color", "never"]).await;
+    assert!(shown.lines().all(|line| width(line) <= 80), "{shown}");
+    for command in [format!("task retry {id}"), format!("campaign resume {campaign}")] {
+        let line = format!("  dalsegno {command}");
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+    let wide = fixture.on_a_terminal(80, &["overview", "--wide"]).await;
+    assert!(wide.contains("COMMAND") && wide.contains(error) && !wide.contains('…'), "{wide}");
+}
+
+#[tokio::test]
 async fn states_and_errors_have_colours_on_a_terminal_that_wants_them() {
     let fixture = Fixture::new().await;
     fixture.add("Part one.", &[]).await;
@@ -156,9 +213,23 @@ async fn every_format_has_the_same_data() {
     assert_eq!((refused.code, &error["code"]), (3, &json!("not_found")));
     let wrong = fixture.run(&["task", "show", "-o", "json"]).await;
     assert!(wrong.code == 2 && wrong.stderr.starts_with('{'), "{wrong:?}");
-    let events = ["feed", "--after", "0", "--limit", "2", "-o", "csv"];
+
+    assert_eq!(fixture.run(&["task", "cancel", id, "--reason", "late"]).await.code, 0);
+    let events = ["feed", "--after", "0", "--limit", "3", "-o", "csv"];
     let events = fixture.run(&events).await.stdout;
-    assert_eq!(events.lines().filter(|line| line.starts_with("id,")).count(), 1, "{events}");
+    let lines: Vec<&str> = events.lines().collect();
+    let columns = "id,created_at,campaign_id,task_id,session_id,agent,instance,kind,data";
+    assert_eq!((lines[0], lines.len()), (columns, 4), "{events}");
+    assert!(lines[3].ends_with(r#","{""reason"":""late""}""#), "{events}");
+    // Fields beside the items are on stderr, so that each line of stdout is an item.
+    let agents = fixture.run(&["agent", "ls", "-o", "jsonl"]).await;
+    let items = agents.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    assert!(items.into_iter().all(|item| item["name"].is_string()), "{agents:?}");
+    let beside: Value = serde_json::from_str(&agents.stderr).unwrap();
+    assert_eq!(beside["default_provider"], "sim", "{agents:?}");
+    assert!(beside.get("items").is_none() && beside.get("problems").is_none(), "{beside}");
+    let tasks = fixture.run(&["task", "ls", "-o", "csv"]).await;
+    assert_eq!(tasks.stderr, "", "nothing stands beside the tasks");
 }
 
 async fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> String {

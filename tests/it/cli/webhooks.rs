@@ -1,5 +1,7 @@
 //! `dalsegno webhook`.
 
+use serde_json::Value;
+
 use super::{Fixture, text};
 use crate::webhooks::receiver::Receiver;
 
@@ -113,4 +115,42 @@ async fn a_local_receiver_gets_the_signed_message_of_a_delivery() {
     assert!(output["status"].is_null() && output["kind"] == "task.cancelled", "{output}");
     let wrong = fixture.run(&["webhook", "listen", &url, "--secret", "s3cret"]).await;
     assert!(wrong.code == 2 && wrong.stderr.contains("`whsec_`"), "{wrong:?}");
+}
+
+#[tokio::test]
+async fn a_local_receiver_gets_the_warning_of_a_budget_as_a_delivery_has_it() {
+    let fixture = Fixture::new().await;
+    let receiver = Receiver::start().await;
+    let campaign = fixture.campaign();
+    let add = ["webhook", "add", "https://example.com/hooks", "--kind", "budget.warning"];
+    fixture.json(&add).await;
+    let budget = ["campaign", "budget", &campaign, "--tokens", "900", "--warn-tokens", "5"];
+    fixture.json(&budget).await;
+    let task = fixture.add("Part one.", &[]).await;
+    // The end of a task is not wanted below.
+    let cancelled = fixture.run(&["task", "cancel", text(&task["id"])]).await;
+    assert_eq!(cancelled.code, 0, "{cancelled:?}");
+    let spend =
+        "update dalsegno.campaign_budgets set spent_tokens = 7 where campaign_id = $1::uuid";
+    sqlx::query(spend).bind(&campaign).execute(&fixture.world.pool).await.unwrap();
+    let warn = "select dalsegno.warn_of_budget('campaign', $1, $1::uuid, null, now())";
+    sqlx::query(warn).bind(&campaign).execute(&fixture.world.pool).await.unwrap();
+    let url = receiver.url();
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let listen = ["webhook", "listen", &url, "--after", "0", "--secret", secret];
+    let warnings = ["--kind", "budget.warning", "--limit", "1", "-o", "json"];
+    let sent = fixture.run(&[&listen[..], &warnings].concat()).await;
+    assert_eq!(sent.code, 0, "{sent:?}");
+    let sent: Value = serde_json::from_str(&sent.stdout).unwrap();
+    assert_eq!((&sent["kind"], &sent["task_id"]), (&"budget.warning".into(), &Value::Null));
+    let received = receiver.has_received(1).await;
+    assert!(received.len() == 1 && received[0].is_signed_with(secret), "{received:?}");
+    let body = "select body from dalsegno.webhook_deliveries where kind = 'budget.warning'";
+    let body: String = sqlx::query_scalar(body).fetch_one(&fixture.world.pool).await.unwrap();
+    assert_eq!(received[0].body, body);
+
+    // As for webhooks, the default is the ends of tasks.
+    let ends = fixture.run(&[&listen[..], &["--timeout", "1s"]].concat()).await;
+    assert_eq!((ends.code, ends.stdout.lines().count()), (0, 1), "{ends:?}");
+    assert!(ends.stdout.contains("task.cancelled"), "{ends:?}");
 }

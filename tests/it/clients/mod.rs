@@ -2,9 +2,11 @@
 //! webhooks.
 
 mod examples;
+mod faults;
 pub mod mcp;
 pub mod packages;
 mod rust;
+mod rust_retries;
 
 use dalsegno::domain::{amount::Limit, campaigns};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! The Rust client.
 
 use dalsegno::domain::{agents::SessionMode, tasks};
-use dalsegno_client::{Client, EnqueueError, Error, Mode, NewTask, State, enqueue};
+use dalsegno_client::{Attachment, Client, EnqueueError, Error, Mode, NewTask, State, enqueue};
 use uuid::Uuid;
 
 use super::ExternalSystem;
@@ -80,6 +80,38 @@ async fn an_enqueue_key_adds_tasks_and_waits_for_them() {
     assert_eq!(client.wait(task.id).await.unwrap().state, State::Done);
     let refused = client.cancel(task.id, "x").await.unwrap_err();
     assert!(matches!(refused, Error::Refused { status: 403, .. }), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_task_gets_attachments_over_http_and_none_in_sql() {
+    let external = ExternalSystem::new().await;
+    let client = Client::new(&external.url()).unwrap();
+    let notes = Attachment::Content { name: "notes.md", content: "The tide, \u{e9}bb.".as_bytes() };
+    let new = NewTask { attachments: &[notes], ..NewTask::of("copywriter", "Describe it.") };
+    let first = client.add_task(external.campaign_id, &new).await.unwrap();
+    let file = Attachment::File { task: first.id, file: "notes.md" };
+    let again = NewTask { attachments: &[file], ..new };
+    let second = client.add_task(external.campaign_id, &again).await.unwrap();
+    for task in [first, second] {
+        let sql = "select a.name, c.content from dalsegno.task_attachments as a
+                     join dalsegno.file_contents as c on c.sha256 = a.sha256 where a.task_id = $1";
+        let stored: (String, Vec<u8>) =
+            sqlx::query_as(sql).bind(task.id).fetch_one(&external.pool).await.unwrap();
+        assert_eq!(stored, ("notes.md".to_owned(), "The tide, \u{e9}bb.".as_bytes().to_vec()));
+    }
+    let wrong = Attachment::Content { name: "chart.png", content: b"not an image" };
+    let wrong = NewTask { attachments: &[wrong], ..new };
+    let refused = client.add_task(external.campaign_id, &wrong).await.unwrap_err();
+    assert!(
+        matches!(&refused, Error::Refused { code, .. } if code == "bad_attachment"),
+        "{refused:?}"
+    );
+
+    let mut tx = external.pool.begin().await.unwrap();
+    let refused = enqueue(&mut tx, external.campaign_id, &new).await.unwrap_err();
+    assert!(matches!(refused, EnqueueError::Attachments), "{refused:?}");
+    let plain = NewTask { attachments: &[], ..new };
+    assert!(enqueue(&mut tx, external.campaign_id, &plain).await.unwrap().created);
 }
 
 #[tokio::test]

@@ -9,11 +9,12 @@ from typing import Any
 
 from .decode import decode
 from .errors import ApiError
+from .event_data import EventData
 from .models import FeedEvent, Task
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event:
+class Event(EventData):
     id: str
     """Pass it as `last_event_id` to continue after this event, also from another process."""
     kind: str
@@ -27,7 +28,7 @@ class Event:
 
     @property
     def data(self) -> dict[str, Any]:
-        """Fields of the event, such as the number of the turn."""
+        """Fields of the event, such as the number of the turn. `data_of` returns them with the type for a kind."""
         data = self.feed.data if self.feed else None
         return data if isinstance(data, dict) else {}
 

@@ -568,6 +568,29 @@ async fn a_provider_without_batches_and_a_short_time_get_ordinary_calls() {
 }
 
 #[tokio::test]
+async fn a_retried_task_has_its_time_again() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let task = fixture.add_within("main", "Write part one.", DAY_SECS).await;
+    fixture.cancel(&task).await;
+    let now = fixture.advance(TimeDelta::days(2));
+    let mut transaction = fixture.pool.begin().await.unwrap();
+    tasks::retry(&mut transaction, task.id, now).await.unwrap();
+    transaction.commit().await.unwrap();
+    let worker = fixture.start_worker().await;
+    sent(&server, 1).await;
+    fixture.waits_for_batch(&task).await;
+    let answer_by = "select answer_by from dalsegno.batches";
+    let answer_by: DateTime<Utc> =
+        sqlx::query_scalar(answer_by).fetch_one(&fixture.pool).await.unwrap();
+    assert_eq!(answer_by, now + TimeDelta::days(1));
+    server.state.batches.end(0, answers("Part one."));
+    let task = fixture.ended_with_looks(&task).await;
+    worker.stop().await;
+    assert_eq!(task.result.as_deref(), Some("Part one."));
+}
+
+#[tokio::test]
 async fn a_model_that_leaves_the_agents_file_ends_the_wait() {
     let server = server().await;
     let fixture = fixture(&server).await;
