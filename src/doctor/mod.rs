@@ -15,6 +15,7 @@ mod model_requirements;
 mod ollama;
 mod prices;
 mod queue;
+mod rate_limits;
 mod rights;
 mod webhooks;
 
@@ -68,6 +69,7 @@ async fn examine_loaded(
     findings.extend(claude::examine(config).await);
     findings.extend(ollama::examine(config).await);
     findings.extend(endpoints::examine(config).await);
+    findings.extend(rate_limits::examine(config));
     findings.push(prices::examine(config));
     findings.push(rights::key(config));
     findings.extend(Box::pin(database::examine(config, clock, stop)).await);

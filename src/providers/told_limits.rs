@@ -41,6 +41,24 @@ impl ToldLimits {
     }
 }
 
+impl ToldLimits {
+    /// Formats the limits behind the message of a refusal: ` (its limits: 60 requests per minute, 0 left)`. Empty without limits.
+    pub(super) fn describe(&self) -> String {
+        let limits = [
+            (self.requests, "requests"),
+            (self.input_tokens, "input tokens"),
+            (self.output_tokens, "output tokens"),
+        ];
+        let limits = limits.into_iter().filter_map(|(limit, unit)| {
+            let ToldLimit { per_minute, remaining } = limit?;
+            let left = remaining.map(|left| format!(", {left} left")).unwrap_or_default();
+            Some(format!("{per_minute} {unit} per minute{left}"))
+        });
+        let limits = limits.collect::<Vec<_>>().join("; ");
+        if limits.is_empty() { limits } else { format!(" (its limits: {limits})") }
+    }
+}
+
 fn limit(headers: &HeaderMap, name: impl Fn(&str) -> String) -> Option<ToldLimit> {
     let text = |part| headers.get(name(part))?.to_str().ok().map(str::trim);
     let number = |part| text(part)?.parse::<u64>().ok();
@@ -105,6 +123,9 @@ mod tests {
         let requests = ToldLimit { per_minute: 500, remaining: Some(499) };
         let tokens = ToldLimit { per_minute: 30_000, remaining: Some(0) };
         assert_eq!((told.requests, told.input_tokens), (Some(requests), Some(tokens)));
+        let described = " (its limits: 500 requests per minute, 499 left; 30000 input tokens per minute, 0 left)";
+        assert_eq!(told.describe(), described);
+        assert_eq!(ToldLimits::default().describe(), "");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::{
     app::{SOON, eventually, get},
     cluster::scratch_folder,
     embedded::support::send,
+    providers::claude::cli::Cli,
     service::{dalsegno, servers_below},
 };
 
@@ -142,6 +143,63 @@ fn the_board_tells_who_called_whom(report: &Value) {
     let agents = report["agents"].as_array().unwrap();
     let tasks: Vec<u64> = agents.iter().map(|agent| agent["tasks"].as_u64().unwrap()).collect();
     assert_eq!(tasks, [5, 4, 4, 4, 1]);
+}
+
+#[tokio::test]
+async fn the_demo_on_all_providers_moves_between_them_and_keeps_every_fact() {
+    let Some(cli) = Cli::real() else { return };
+    let folder = scratch_folder();
+    let mut command = demo(folder.path(), &["--providers", "--json"]);
+    command.env("DALSEGNO_CLAUDE__PROGRAM", cli.program());
+    let played = timeout(MAX_RUN, command.output()).await.unwrap().unwrap();
+    let stderr = String::from_utf8(played.stderr).unwrap();
+    let report: Value =
+        serde_json::from_slice(&played.stdout).unwrap_or_else(|_| panic!("{stderr}"));
+    let checks = report["checks"].as_array().unwrap();
+    let broken: Vec<&Value> = checks.iter().filter(|check| check["holds"] != true).collect();
+    assert!(checks.len() >= 7 && broken.is_empty(), "{broken:?}\n{report:#}\n{stderr}");
+    assert_eq!((played.status.code(), &report["ok"]), (Some(0), &true.into()), "{stderr}");
+    assert_eq!(report["left_out"], Value::Null);
+    let models = report["models"].as_array().unwrap();
+    let providers: Vec<&str> = models.iter().map(|it| it["provider"].as_str().unwrap()).collect();
+    assert_eq!(providers, ["claude", "ollama", "local", "anthropic", "sim"]);
+    for model in &models[..4] {
+        // Six answers, and a failure in each round after the first one but its own last one.
+        assert_eq!((&model["answered"], &model["failed"]), (&6.into(), &4.into()), "{model}");
+    }
+    let answers = report["answers"].as_array().unwrap();
+    assert_eq!(answers.len(), 30);
+    let last: Vec<&Value> = answers.iter().filter(|answer| answer["round"] == 6).collect();
+    for answer in last {
+        assert_eq!((&answer["facts_known"], &answer["answered_by"]), (&5.into(), &answer["due"]));
+    }
+    assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
+    assert_eq!(leftover_files(folder.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_demo_on_all_providers_without_the_cli_says_how_to_add_it_in_80_columns() {
+    let folder = scratch_folder();
+    let mut command = demo(folder.path(), &["--providers"]);
+    command.env("DALSEGNO_CLAUDE__PROGRAM", "/no/such/claude");
+    let played = timeout(MAX_RUN, command.output()).await.unwrap().unwrap();
+    let (stdout, stderr) =
+        (String::from_utf8(played.stdout).unwrap(), String::from_utf8(played.stderr).unwrap());
+    assert_eq!(played.status.code(), Some(0), "{stdout}{stderr}");
+    for words in [
+        "The Claude Code CLI took no part: /no/such/claude does not exist",
+        "npm install -g @anthropic-ai/claude-code",
+        "✓ each answer has every fact that its agent was told (56 of 56)",
+        "✓ each failure moved one turn, and used one attempt (12 failures)",
+        "All checks passed",
+    ] {
+        let flat = stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(flat.contains(words), "{words}: {stdout}");
+    }
+    for line in stdout.lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+    assert_eq!(leftover_files(folder.path()), Vec::<String>::new());
 }
 
 #[tokio::test]

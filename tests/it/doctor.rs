@@ -372,6 +372,67 @@ async fn models_without_a_price_are_named_with_their_agents() {
 }
 
 #[tokio::test]
+async fn rate_limits_with_a_wrong_name_are_named_with_the_reason_and_the_next_step() {
+    let setup = DoctorSetup::new().await;
+    let found = async |setup: &DoctorSetup| {
+        let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+        let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
+        found.into_iter().find(|finding| finding.check == "rate limits")
+    };
+    assert!(found(&setup).await.is_none(), "there are no rules");
+    let rule = |names: &str| format!("[{{ {names}, requests_per_minute = 60 }}]");
+    let setup = setup.with("providers.local.credential_variable", "LOCAL_KEY");
+    let wrong = [
+        ("provider = \"opnai\"", "entry 0 names the provider `opnai`, which is unknown"),
+        ("model = \"gpt-9\"", "entry 0 names the model `gpt-9`, which no agent uses"),
+        (
+            "provider = \"local\", model = \"claude-sonnet-5\"",
+            "entry 0 names the model `claude-sonnet-5` of local, which no agent uses",
+        ),
+        ("credential = \"NO_KEY\"", "entry 0 names the credential `NO_KEY`, which is unknown"),
+    ];
+    let examine = async |names: &str| {
+        let rules = [("rate_limits.rules".to_owned(), rule(names))];
+        let flags = Flags { file: None, set: [&setup.settings[..], &rules].concat() };
+        let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+        let found = doctor::examine(&setup.environment(), &flags, &clock, &stop).await;
+        found.into_iter().find(|finding| finding.check == "rate limits").unwrap()
+    };
+    for (names, words) in wrong {
+        let finding = examine(names).await;
+        assert_eq!((finding.status, finding.what.as_ref()), (Status::Warn, words));
+        assert!(
+            finding.fix.contains("the providers are claude, local, ollama, sim"),
+            "{finding:?}"
+        );
+    }
+    let right = [
+        "provider = \"claude\", model = \"claude-sonnet-5\"",
+        "credential = \"LOCAL_KEY\"",
+        "campaign = \"*\"",
+    ];
+    for names in right {
+        assert_eq!(examine(names).await.status, Status::Ok, "{names}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_of_a_chain_that_its_server_does_not_have_is_named() {
+    let server = ScriptedServer::playing(&OpenAi, []).await;
+    let setup = DoctorSetup::new().await;
+    let file = "---\nname: writer\ndescription: d\nmodel: [local/qwen3:8b, local/qwen9]\n---\nYou write.\n";
+    std::fs::write(setup.folder.path().join("agents/writer.md"), file).unwrap();
+    let setup = setup.with("providers.local.base_url", &format!("{}/v1", server.base_url()));
+    let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+    let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
+    let model = found.iter().filter(|finding| finding.check == "endpoint model");
+    let wrong: Vec<_> = model.filter(|finding| finding.status == Status::Warn).collect();
+    let [wrong] = wrong[..] else { panic!("{found:?}") };
+    assert_eq!(wrong.what, "local does not list qwen9 (for writer)");
+    assert!(wrong.fix.contains("correct `model` in the files"), "{wrong:?}");
+}
+
+#[tokio::test]
 async fn a_test_call_is_made_on_each_credential_only_on_request() {
     let Some(cli) = Cli::real() else { return };
     let api = Api::start().await;

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Page size, larger than any list of the demo.
-const ALL: i64 = 1000;
+pub(super) const ALL: i64 = 1000;
 
 pub(super) struct Evidence {
     /// In the order in which they were added.
@@ -175,7 +175,10 @@ async fn conversations(
 }
 
 /// Counts unfinished turns and dead letters of the campaign: the database may hold others. A prepared summary without a later turn is not unfinished work.
-async fn jobs_left(conn: &mut PgConnection, campaign_id: Uuid) -> Result<usize, Failure> {
+pub(super) async fn jobs_left(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+) -> Result<usize, Failure> {
     let group_key = Some(campaign_id.to_string());
     let turns = JobFilter {
         group_key: group_key.clone(),

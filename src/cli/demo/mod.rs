@@ -8,6 +8,7 @@
 //! strike   workers, server, folder: on every way out, a signal included; after a kill, by the next demo
 //! ```
 //!
+//! With `--providers`, another campaign runs on all providers (`providers/`).
 //! With `--open`, the console shows the campaign while it is played slowly, and the database stays.
 //!
 //! All output comes from the run: lines from the feed, figures and checks from the tables.
@@ -18,6 +19,7 @@ mod demo_tasks;
 mod display;
 mod evidence;
 mod folder;
+mod providers;
 mod report;
 mod script;
 mod sequence;
@@ -57,6 +59,10 @@ pub(super) struct DemoFlags {
     /// campaign to it.
     #[arg(long, conflicts_with = "open")]
     keep: bool,
+    /// Plays another campaign: its agents run on all providers over scripted servers on this machine, and move between them while servers fail.
+    /// The Claude Code CLI takes part if it is installed; no login is used.
+    #[arg(long, conflicts_with_all = ["open", "keep"])]
+    providers: bool,
 }
 
 /// The end of a demo.
@@ -79,6 +85,9 @@ struct Demo<'a> {
 
 pub(super) async fn run(flags: DemoFlags, context: &Context) -> Result<Exit, Failure> {
     let user = context.load()?;
+    if flags.providers {
+        return providers::run(context, user).await;
+    }
     let ending = match flags {
         DemoFlags { open: true, .. } => DemoEnd::Open,
         DemoFlags { keep: true, .. } => DemoEnd::Kept,
@@ -89,20 +98,23 @@ pub(super) async fn run(flags: DemoFlags, context: &Context) -> Result<Exit, Fai
         DemoEnd::Kept | DemoEnd::Open => Folder::keep(&user.service.data_dir)?,
     };
     let settings = Settings::in_folder(&folder, user, ending)?;
-    let log = telemetry::Config {
-        // The display shows the events; the log adds warnings only.
-        filter: "warn,sqlx=error,dalsegno::jobs::services=error,dalsegno::domain::feed=error"
-            .to_owned(),
-        ..settings.config.log.clone()
-    };
-    let telemetry = telemetry::init(&log)?;
-    let demo = Demo { context, telemetry, shutdown: Shutdown::new() };
+    let demo = Demo::of(context, &settings)?;
     let shown = Box::pin(demo.show(folder, settings));
     // The demo has nothing to drain: it stops at the first signal.
     run_under_signals(&demo.shutdown, Duration::MAX, shown).await
 }
 
-impl Demo<'_> {
+impl<'a> Demo<'a> {
+    /// Sets up the log. The display shows the events; the log adds warnings only.
+    fn of(context: &'a Context, settings: &Settings) -> Result<Self, Failure> {
+        let log = telemetry::Config {
+            filter: "warn,sqlx=error,dalsegno::jobs::services=error,dalsegno::domain::feed=error"
+                .to_owned(),
+            ..settings.config.log.clone()
+        };
+        Ok(Self { context, telemetry: telemetry::init(&log)?, shutdown: Shutdown::new() })
+    }
+
     async fn show(&self, folder: Folder, settings: Settings) -> Result<Exit, Failure> {
         let Self { context, shutdown, .. } = self;
         let stop = &shutdown.soft;

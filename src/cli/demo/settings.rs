@@ -58,24 +58,37 @@ impl Settings {
         user: Config,
         ending: DemoEnd,
     ) -> Result<Self, Failure> {
-        let (is_kept, is_open) = (folder.is_kept(), ending == DemoEnd::Open);
-        let folder = folder.path();
-        let path = |name: &str| folder.join(name).display().to_string();
+        let is_open = ending == DemoEnd::Open;
+        let path = folder.path();
         let readable = READABLE.iter().filter(|_| is_open);
         let is_replaced =
             |(key, _): &&(&str, &str)| is_open && READABLE.iter().any(|(slow, _)| slow == key);
         let settings = SETTINGS.iter().filter(|setting| !is_replaced(setting)).chain(readable);
-        let mut flags: Vec<(String, String)> =
-            settings.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        flags.push(("service.data_dir".to_owned(), folder.display().to_string()));
-        script::write_agents(&folder.join("agents"))
+        let flags = settings.map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        script::write_agents(&path.join("agents"))
             .context("cannot write the agent files of the demo")
             .map_err(Failure::failed)?;
-        // Only the default folders may be missing.
-        script::write_skills(&folder.join("skills"))
-            .and_then(|()| std::fs::create_dir_all(folder.join("nodes")))
+        script::write_skills(&path.join("skills"))
             .context("cannot write the skills of the demo")
             .map_err(Failure::failed)?;
+        Self::with_flags(folder, user, ending, flags)
+    }
+
+    /// Adds the folders of the demo to its flags. The caller has written the agents' files and the folder of skills.
+    pub(super) fn with_flags(
+        folder: &Folder,
+        user: Config,
+        ending: DemoEnd,
+        mut flags: Vec<(String, String)>,
+    ) -> Result<Self, Failure> {
+        let (is_kept, is_open) = (folder.is_kept(), ending == DemoEnd::Open);
+        let folder = folder.path();
+        let path = |name: &str| folder.join(name).display().to_string();
+        // Only the default folders may be missing.
+        std::fs::create_dir_all(folder.join("nodes"))
+            .context("cannot create the folder of nodes of the demo")
+            .map_err(Failure::failed)?;
+        flags.push(("service.data_dir".to_owned(), folder.display().to_string()));
         flags.push(("agents.folder".to_owned(), path("agents")));
         flags.push(("agents.skills_folder".to_owned(), path("skills")));
         flags.push(("agents.nodes_folder".to_owned(), path("nodes")));

@@ -168,12 +168,16 @@ fn end(report: &Report, ending: DemoEnd, folder: &Path) -> String {
     )
 }
 
-/// Wraps lines between words.
 fn paragraph(text: &str) -> String {
+    paragraph_of(LINE_MAX_CHARS, text)
+}
+
+/// Wraps lines between words.
+pub(super) fn paragraph_of(line_max_chars: usize, text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let is_full =
-            |line: &String| line.chars().count() + 1 + word.chars().count() > LINE_MAX_CHARS;
+            |line: &String| line.chars().count() + 1 + word.chars().count() > line_max_chars;
         if lines.last().is_none_or(is_full) {
             lines.push(String::new());
         }

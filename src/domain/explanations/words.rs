@@ -59,8 +59,16 @@ impl TaskFacts {
             (Some(turn), Some(session)) => format!(" by turn {turn} of session {session}"),
             _ => String::new(),
         };
+        let is_unbatched = self
+            .last_turn
+            .as_ref()
+            .is_some_and(|turn| turn.flags.iter().any(|flag| flag == turns::NOT_BATCHED));
+        let unbatched = match is_unbatched {
+            true => " Its call was an ordinary one and no batch, because it has files.",
+            false => "",
+        };
         (
-            format!("It was answered{place}."),
+            format!("It was answered{place}.{unbatched}"),
             format!("There is nothing to do. `dalsegno task show {id}` prints the answer."),
         )
     }
@@ -486,6 +494,18 @@ mod tests {
         assert_eq!(
             waiting.explain().because,
             "It is next in the queue. Of its models, `anthropic/x` is not used before noon: boom."
+        );
+    }
+
+    #[test]
+    fn a_call_that_was_no_batch_because_of_its_files_is_told() {
+        let mut facts = facts(State::Done, "unknown");
+        let flags = vec![turns::NOT_BATCHED.to_owned()];
+        facts.last_turn = Some(Turn { flags, ..turn(turns::State::Done, "") });
+        let because = facts.explain().because;
+        assert!(
+            because.ends_with("an ordinary one and no batch, because it has files."),
+            "{because}"
         );
     }
 

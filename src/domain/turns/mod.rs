@@ -64,6 +64,9 @@ pub struct Turn {
     pub chain: Option<Json<ChainChoice>>,
 }
 
+/// Flag of a turn whose call was an ordinary one, because it has files: a batch is stored without them.
+pub const NOT_BATCHED: &str = "not_batched: the call has files";
+
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]

@@ -18,7 +18,7 @@ use super::{
     reply::{Reply, WholeMessage},
 };
 use crate::providers::{
-    self, CallTexts, Outcome, ProviderFuture, Request, SentRequest,
+    self, CallTexts, Outcome, ProviderFuture, Request, SentRequest, ToldLimits,
     batches::{BatchAnswer, BatchSearch, BatchState, Batches, FoundBatch, SendError},
     deadline::CallDeadline,
     endpoint::{Call, Error, Plan, error_of_refusal},
@@ -71,6 +71,12 @@ struct Page {
 struct ResultLine {
     custom_id: String,
     result: ResultOfCall,
+}
+
+/// The id of the call in a line of results, whatever else the line has.
+#[derive(Debug, Deserialize)]
+struct ResultId {
+    custom_id: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -183,13 +189,32 @@ impl Anthropic {
         }
     }
 
-    async fn result_of(
+    /// Reads the results of a batch with one request, which have one line.
+    async fn result_of<T: serde::de::DeserializeOwned>(
         &self,
         batch_id: &str,
         deadline: &CallDeadline<'_>,
-    ) -> Result<ResultLine, Error> {
-        // One request, so one line.
+    ) -> Result<T, Error> {
         self.get(&format!("{BATCHES}/{batch_id}/results"), deadline).await
+    }
+
+    /// Returns the id of the call of a batch that may be one of another program. `None`: its result cannot be read or is gone.
+    async fn call_of(
+        &self,
+        batch_id: &str,
+        deadline: &CallDeadline<'_>,
+    ) -> Result<Option<String>, Error> {
+        match self.result_of::<ResultId>(batch_id, deadline).await {
+            Ok(line) => Ok(Some(line.custom_id)),
+            Err(error) if is_missing(&error) || matches!(error, Error::Malformed { .. }) => {
+                tracing::debug!(
+                    batch.id = batch_id,
+                    "skipped a batch whose result cannot be read: {error}"
+                );
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     async fn answer_of(
@@ -261,7 +286,7 @@ impl Anthropic {
                     BatchState::Gone => {}
                     BatchState::InProgress | BatchState::Cancelling => is_unsure = true,
                     BatchState::Ended => {
-                        if self.result_of(&batch.id, &deadline).await?.custom_id == call_id {
+                        if self.call_of(&batch.id, &deadline).await?.as_ref() == Some(&call_id) {
                             return Ok(FoundBatch::Found(batch.id));
                         }
                     }
@@ -291,7 +316,12 @@ fn refusal(error: &Value) -> Refusal {
         Some("overloaded_error") => 529,
         _ => 500,
     };
-    Refusal { status, retry_after: None, body: error.to_string().into_bytes() }
+    Refusal {
+        status,
+        retry_after: None,
+        told: ToldLimits::default(),
+        body: error.to_string().into_bytes(),
+    }
 }
 
 /// Returns true if the server does not have the batch.

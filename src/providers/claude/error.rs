@@ -95,6 +95,10 @@ pub enum Error {
     #[error("the API is overloaded: {message}")]
     Overloaded { message: String },
     #[error(
+        "cannot connect to the API; check that claude.base_url is correct, and the network: {message}"
+    )]
+    Connect { message: String },
+    #[error(
         "the API does not offer the model to this credential; correct the agent's model: {message}"
     )]
     ModelMissing { message: String },
@@ -150,6 +154,7 @@ impl Error {
             Self::Billing { .. } => "claude.billing",
             Self::RateLimited { .. } => "claude.rate_limited",
             Self::Overloaded { .. } => "claude.overloaded",
+            Self::Connect { .. } => "claude.connect",
             Self::ModelMissing { .. } => "claude.model_missing",
             Self::NoRoom { .. } => "claude.no_room",
             Self::Declined { .. } => "claude.declined",
@@ -166,8 +171,8 @@ impl Error {
                 Class::Snooze { after: *after, scope: Scope::Credential }
             }
             Self::NoSpace { .. } => Class::Snooze { after: SPACE_PAUSE, scope: Scope::Host },
-            // The API does not say for how long.
-            Self::Overloaded { .. } => {
+            // Nobody says for how long.
+            Self::Overloaded { .. } | Self::Connect { .. } => {
                 Class::Snooze { after: Duration::ZERO, scope: Scope::Host }
             }
             Self::TranscriptLost | Self::SessionLost { .. } => {

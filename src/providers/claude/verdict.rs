@@ -131,6 +131,10 @@ impl Case<'_> {
             (_, Some(503 | 529)) => Error::Overloaded { message },
             // Measured: for status 529 the CLI gives the text and no status.
             (_, None) if message.contains("529 Overloaded") => Error::Overloaded { message },
+            // Measured for an address at which nothing listens.
+            (_, None) if message.contains("Unable to connect to API (ConnectionRefused)") => {
+                Error::Connect { message }
+            }
             ("model_not_found", _) | (_, Some(404)) => Error::ModelMissing { message },
             ("max_output_tokens", _) => Error::NoRoom { message },
             // The whole request is too large: a successor session sends less.

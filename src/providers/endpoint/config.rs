@@ -179,7 +179,7 @@ impl Config {
     }
 
     /// Returns the variable or the file with the key.
-    pub(in crate::providers) fn credential_name(&self) -> Option<&str> {
+    pub fn credential_name(&self) -> Option<&str> {
         let file = self.credential_file.to_str().filter(|file| !file.is_empty());
         Some(self.credential_variable.as_str()).filter(|name| !name.is_empty()).or(file)
     }

@@ -3,7 +3,7 @@
 use std::{fmt, io, path::PathBuf, time::Duration};
 
 use crate::providers::{
-    self, Class, Rebuild, Scope, Usage, http::Activity, line_splitter::TooMuch,
+    self, Class, Rebuild, Scope, ToldLimits, Usage, http::Activity, line_splitter::TooMuch,
 };
 
 /// Error of a call. Messages name the endpoint or the model and the remedy; they never contain any of the conversation or of the key.
@@ -52,8 +52,8 @@ pub enum Error {
     #[error("the answer of {server} was not complete after {} s; raise {} if it needs longer", after.as_secs_f32(), server.key("total_timeout_secs"))]
     TooLong { server: Server, after: Duration },
     /// `after` is the pause that the server asks for; zero if it does not say.
-    #[error("{server} takes no calls now: {message}")]
-    Busy { server: Server, after: Duration, message: String },
+    #[error("{server} takes no calls now: {message}{}", told.describe())]
+    Busy { server: Server, after: Duration, message: String, told: Box<ToldLimits> },
     #[error("{server} refuses the key (status {status}): {message}; correct the key in {} or credential_file", server.key("credential_variable"))]
     KeyRefused { server: Server, status: u16, message: String },
     #[error(
@@ -183,6 +183,8 @@ impl Error {
             Self::BreakerOpen { after, .. } | Self::Busy { after, .. } => {
                 Class::Snooze { after: *after, scope: Scope::Host }
             }
+            // Nothing was sent: the server may be away for long, and comes back.
+            Self::Connect { .. } => Class::Snooze { after: Duration::ZERO, scope: Scope::Host },
             Self::Overflow { .. } => Class::Rebuild { reason: Rebuild::Overflow },
             Self::Truncated { .. } => Class::Rebuild { reason: Rebuild::Truncated },
             Self::HistoryRefused { .. } => Class::Rebuild { reason: Rebuild::Poisoned },
@@ -202,8 +204,7 @@ impl Error {
             | Self::Redirected { .. }
             | Self::NothingToSend
             | Self::Unwritable(_) => Class::Fail,
-            Self::Connect { .. }
-            | Self::Broken { .. }
+            Self::Broken { .. }
             | Self::Silent { .. }
             | Self::TooLong { .. }
             | Self::Failed { .. }
@@ -253,7 +254,7 @@ impl Error {
 impl From<Error> for providers::Error {
     fn from(error: Error) -> Self {
         let (code, class, usage) = (error.code(), error.class(), error.usage());
-        let is_before_call = matches!(error, Error::BreakerOpen { .. });
+        let is_before_call = matches!(error, Error::BreakerOpen { .. } | Error::Connect { .. });
         let error = Self::new(code, class, error).with_usage(usage);
         if is_before_call { error.before_call() } else { error }
     }

@@ -93,7 +93,7 @@ pub(in crate::providers) fn error_of_refusal(
         300..=399 => Error::Redirected { server, status },
         402 => Error::NoCredit { server, message },
         413 => Error::Overflow { server, window_tokens: call.window_tokens, message },
-        429 | 503 | 529 => Error::Busy { server, after, message },
+        429 | 503 | 529 => Error::Busy { server, after, message, told: Box::new(refusal.told) },
         401 | 407 => Error::KeyRefused { server, status, message },
         // A filter in front of the model uses the same status.
         403 if message.to_lowercase().contains("flagged") => {
@@ -122,12 +122,16 @@ pub(in crate::providers) fn error_of_event(server: Server, error: &Value, call: 
     }
     let says_busy = has_any(&message, &BUSY);
     match status {
-        Some(429 | 503 | 529) => Error::Busy { server, after: Duration::ZERO, message },
+        Some(429 | 503 | 529) => busy(server, message),
         Some(402) => Error::NoCredit { server, message },
         Some(status @ (401 | 403)) => Error::KeyRefused { server, status, message },
-        _ if says_busy => Error::Busy { server, after: Duration::ZERO, message },
+        _ if says_busy => busy(server, message),
         _ => Error::FailedInStream { server, message },
     }
+}
+
+fn busy(server: Server, message: String) -> Error {
+    Error::Busy { server, after: Duration::ZERO, message, told: Box::default() }
 }
 
 /// Recognises the words of the server, with any status.
@@ -191,7 +195,12 @@ mod tests {
 
     fn code(status: u16, body: &str) -> &'static str {
         let server = Server { name: "local".to_owned(), host: "h".to_owned() };
-        let refusal = Refusal { status, retry_after: None, body: body.as_bytes().to_vec() };
+        let refusal = Refusal {
+            status,
+            retry_after: None,
+            told: Default::default(),
+            body: body.as_bytes().to_vec(),
+        };
         error_of_refusal(server, &refusal, Call { model: "m", window_tokens: 4096 }).code()
     }
 

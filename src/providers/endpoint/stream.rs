@@ -66,7 +66,12 @@ impl Endpoint {
         let idle = timeouts.idle.unwrap_or(config.idle_timeout());
         // The HTTP head may come long before the body: one step lasts until the first byte of the answer itself.
         let mut step = Step::begin(Activity::WaitingForAnswer, first_byte);
-        let mut response = self.post(path, body, plan.call(), step, deadline).await?;
+        let sent = self.post(path, body, plan.call(), step, deadline).await;
+        // A refusal tells limits, too.
+        if let Err(Error::Busy { told, .. }) = &sent {
+            events.send_limits(**told);
+        }
+        let mut response = sent?;
         events.send_limits(ToldLimits::of(response.headers()));
         let mut lines = Lines::within(limits::of_answer(plan.request.reserve_tokens));
         let mut stream = ReplyStream::<R> { reply: R::default(), body: None };

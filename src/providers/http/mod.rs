@@ -23,7 +23,7 @@ pub(super) use self::{
     failure::Failure,
     refusal::{Refusal, error_text, excerpt},
 };
-use super::deadline::CallDeadline;
+use super::{ToldLimits, deadline::CallDeadline};
 use crate::outbound;
 
 #[derive(Debug)]
@@ -118,6 +118,7 @@ impl Client {
             return Ok(response);
         }
         let retry_after = outbound::retry_after(response.headers());
+        let told = ToldLimits::of(response.headers());
         let status = response.status().as_u16();
         let body = self.body(&mut response, MAX_REFUSAL_BYTES, deadline).await;
         // The status alone is enough if the explanation does not arrive. A cancellation stays one.
@@ -125,7 +126,7 @@ impl Client {
             Err(Failure::Cancelled) => return Err(Failure::Cancelled),
             body => body.unwrap_or_default(),
         };
-        Err(Failure::Refused(Refusal { status, retry_after, body }))
+        Err(Failure::Refused(Refusal { status, retry_after, told, body }))
     }
 
     /// Returns the next bytes of an answer; `None` at its end.

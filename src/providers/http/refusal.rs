@@ -4,11 +4,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::providers::ToldLimits;
+
 /// An HTTP answer that refuses a request.
 #[derive(Debug)]
 pub(in crate::providers) struct Refusal {
     pub(in crate::providers) status: u16,
     pub(in crate::providers) retry_after: Option<Duration>,
+    pub(in crate::providers) told: ToldLimits,
     pub(in crate::providers) body: Vec<u8>,
 }
 

@@ -133,6 +133,8 @@ impl Error {
             Self::BreakerOpen { after, .. } | Self::Busy { after, .. } => {
                 Class::Snooze { after: *after, scope: Scope::Host }
             }
+            // Nothing was sent: the server may be away for long, and comes back.
+            Self::Connect { .. } => Class::Snooze { after: Duration::ZERO, scope: Scope::Host },
             Self::Overflow { .. } => Class::Rebuild { reason: Rebuild::Overflow },
             Self::Truncated { .. } => Class::Rebuild { reason: Rebuild::Truncated },
             Self::Refused { .. } => Class::Reject,
@@ -146,8 +148,7 @@ impl Error {
             | Self::Redirected { .. }
             | Self::NothingToSend
             | Self::Unwritable(_) => Class::Fail,
-            Self::Connect { .. }
-            | Self::Broken { .. }
+            Self::Broken { .. }
             | Self::Silent { .. }
             | Self::TooLong { .. }
             | Self::NoMeaning { .. }
@@ -200,7 +201,7 @@ impl Error {
 impl From<Error> for providers::Error {
     fn from(error: Error) -> Self {
         let (code, class, usage) = (error.code(), error.class(), error.usage());
-        let is_before_call = matches!(error, Error::BreakerOpen { .. });
+        let is_before_call = matches!(error, Error::BreakerOpen { .. } | Error::Connect { .. });
         let error = Self::new(code, class, error).with_usage(usage);
         if is_before_call { error.before_call() } else { error }
     }

@@ -66,7 +66,12 @@ mod tests {
     use super::*;
 
     fn code(status: u16, body: &str) -> &'static str {
-        let refusal = Refusal { status, retry_after: None, body: body.as_bytes().to_vec() };
+        let refusal = Refusal {
+            status,
+            retry_after: None,
+            told: Default::default(),
+            body: body.as_bytes().to_vec(),
+        };
         error_of_refusal("h", &refusal, Call { model: "m", num_ctx: 4096 }).code()
     }
 

@@ -48,10 +48,30 @@ const IMPERATIVES: [&str; 8] =
 pub(super) fn write(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> String {
     let said = faults.iter().find_map(|fault| match fault {
         Fault::Say(text) | Fault::Json(text) => Some(text.clone()),
+        Fault::Quote(prefix) => Some(quote(request, prefix)),
         _ => None,
     });
     let matching = || request.options.format.as_ref().map(|schema| sample::of(schema).to_string());
     said.or_else(matching).unwrap_or_else(|| write_about(request, prompt_tokens, faults))
+}
+
+fn quote(request: &Request, prefix: &str) -> String {
+    let texts = request.messages.iter().map(|message| message.text.as_str());
+    let words = words_with_prefix(texts, prefix);
+    format!("{LABEL}\n\nThe conversation has {}: {}.", words.len(), words.join(", "))
+}
+
+/// Returns the words of texts that begin with a prefix and go on after it, each once, in order. A word consists of letters, digits and
+/// hyphens.
+pub fn words_with_prefix<'a>(texts: impl Iterator<Item = &'a str>, prefix: &str) -> Vec<&'a str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let mut words = Vec::new();
+    for word in texts.flat_map(|text| text.split(|c: char| !is_part(c))) {
+        if word.len() > prefix.len() && word.starts_with(prefix) && !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words
 }
 
 fn write_about(request: &Request, prompt_tokens: u32, faults: &[Fault]) -> String {

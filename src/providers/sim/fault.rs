@@ -7,12 +7,13 @@
 //! length           breaks off in the middle      counts 40  reports 40 % of the prompt's tokens
 //! slow 250         250 ms more                   words 300  an answer of about that many words
 //! say TEXT         answers exactly TEXT
+//! quote PREFIX     answers with the words of the conversation that begin with PREFIX
 //! json VALUE       answers this JSON, also as `json VALUE once`
 //! file NAME TEXT   writes this file for the readers of the task; NAME may be a JSON string
 //! call NAME JSON   asks for this tool with these arguments, and is asked again with its result
 //! also NAME JSON   asks for this one together with the call before it
 //! ```
-//! Each but `say`, `file`, `call` and `also` may end with `once`, `3 times` (the first three calls) or `every 4` (each fourth). Otherwise it always holds.
+//! Each but `say`, `quote`, `file`, `call` and `also` may end with `once`, `3 times` (the first three calls) or `every 4` (each fourth). Otherwise it always holds.
 //! Several calls are made one after the other. `call` may end with `3 times`, which makes three calls. A request that offers no tools is
 //! answered at once.
 
@@ -42,6 +43,7 @@ pub(super) enum Fault {
     },
     Words(u32),
     Say(String),
+    Quote(String),
     /// Like `Say`, for answers that differ from call to call.
     Json(String),
     File(File),
@@ -128,6 +130,10 @@ impl FromStr for Direction {
             return Ok(Self { fault, often: FaultCount::Always });
         }
         let wrong = |reason| Error { directive: text.to_owned(), reason };
+        if let Some(prefix) = text.strip_prefix("quote ") {
+            let fault = Fault::Quote(prefix.trim().to_owned());
+            return Ok(Self { fault, often: FaultCount::Always });
+        }
         if let Some(answer) = text.strip_prefix("json ") {
             return json_answer(answer).map_err(wrong);
         }
@@ -263,6 +269,8 @@ mod tests {
         assert!(json.holds_at(2) && !json.holds_at(3));
         let say: Direction = "say it once".parse().unwrap();
         assert_eq!(say.fault, Fault::Say("it once".to_owned()));
+        let quote: Direction = "quote PIER- ".parse().unwrap();
+        assert_eq!(quote.fault, Fault::Quote("PIER-".to_owned()));
     }
 
     #[test]

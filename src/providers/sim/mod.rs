@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use self::{
+    answer::words_with_prefix,
     config::{Config, FactsMode, SummaryMode},
     error::Error,
     tokens::{count as count_tokens, count_prompt as count_prompt_tokens},

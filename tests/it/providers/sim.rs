@@ -237,3 +237,13 @@ async fn the_simulation_delegates_as_directed_and_takes_its_own_line() {
     assert!(bea.contains("\n\nPart 2: the pier\n\n"), "{bea}");
     assert!(bea.split_whitespace().count() > 180, "{bea}");
 }
+
+#[tokio::test]
+async fn the_directive_quote_answers_with_the_words_of_the_whole_conversation() {
+    let mut request = request("The barge is at PIER-2. Where is what? [[sim: quote PIER-]]");
+    let earlier = message(Role::User, "The ferry is at PIER-1, and the tug at PIER-1.");
+    request.messages.insert(0, earlier.into());
+    let answer = ask(&sim(), request).await.unwrap().message.text;
+    assert!(answer.contains("no model was called"), "{answer}");
+    assert!(answer.ends_with("The conversation has 2: PIER-1, PIER-2."), "{answer}");
+}

@@ -5,6 +5,7 @@ use super::{lines, sources};
 /// Files outside of `src/providers/` that may name a provider, and why.
 const PROVIDER_NAMES: &[(&str, &str)] = &[
     ("src/cli/agent/mod.rs", "repeats why the CLI refuses a permission mode as root"),
+    ("src/cli/demo/providers/", "the demo on all providers has a scripted server for each"),
     ("src/cli/demo/settings.rs", "the demo runs on the simulation"),
     ("src/cli/doctor.rs", "starts the guard of the CLI's processes"),
     ("src/cli/mod.rs", "intercepts the guard of the CLI's processes"),

@@ -10,10 +10,15 @@ use dalsegno::{
     queue::admin,
 };
 
+use tokio::net::TcpSocket;
+
 use super::Fixture;
 use crate::{
     app::eventually,
-    providers::fake_ollama::{FakeOllama, Play},
+    providers::{
+        conformance::{dialects::OpenAi, server::ScriptedServer},
+        fake_ollama::{FakeOllama, Play},
+    },
 };
 
 const MINUTES: i64 = 60;
@@ -236,4 +241,52 @@ async fn a_conversation_with_a_chain_skips_a_model_that_other_turns_found_busy()
     assert!(choice.skipped[0].because.contains("(3 in a row)"), "{choice:?}");
     assert_eq!(fake.chats().len(), 3, "no call is made for the second conversation");
     worker.stop().await;
+}
+
+/// A fixture whose writer has a provider at an address where nothing listens. The port stays taken.
+async fn absent_server(provider: &str, settings: &[(&str, &str)]) -> (Fixture, TcpSocket) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}", socket.local_addr().unwrap());
+    let usual = [
+        ("ollama.base_url", url.as_str()),
+        ("ollama.breaker_failures", "100"),
+        ("providers.local.base_url", &url),
+        ("providers.local.breaker_failures", "100"),
+    ];
+    let fixture = Fixture::new(&[&usual, settings].concat()).await;
+    let front = format!("---\nname: writer\ndescription: Writes\nprovider: {provider}\n");
+    fixture.write_agent("writer", &format!("{front}model: qwen3:8b\n---\nYou write.\n"));
+    (fixture, socket)
+}
+
+#[tokio::test]
+async fn a_server_that_is_absent_for_an_hour_uses_up_no_attempt_and_the_task_says_why_it_waits() {
+    for provider in ["ollama", "local"] {
+        let (fixture, socket) = absent_server(provider, &[]).await;
+        let worker = fixture.start_worker().await;
+        let task = fixture.add("Write.").await;
+        let mut elapsed = TimeDelta::zero();
+        while elapsed <= TimeDelta::minutes(MINUTES) {
+            assert!(fixture.wait_for_retry(&mut elapsed).await, "{provider}: the task has ended");
+        }
+        let n_turns = fixture.n_turns().await;
+        assert!(n_turns > 5, "{provider}: {n_turns}");
+        assert!(fixture.turns(&task).await.iter().all(|turn| turn.attempt == 1));
+        let (of_task, _) = fixture.explained(&task).await;
+        for words in ["cannot connect to", "base_url", "the task waits since", "fails at"] {
+            assert!(of_task.contains(words), "{words}: {of_task}");
+        }
+        assert_eq!(fixture.count("select count(*) from dalsegno.usage").await, 0);
+        let listener = socket.listen(16).unwrap();
+        let (ollama, local) = match provider {
+            "ollama" => (Some(FakeOllama::start_on(listener)), None),
+            _ => (None, Some(ScriptedServer::on(listener, &OpenAi, []))),
+        };
+        let task = fixture.ended_after_waits(&task).await;
+        assert_eq!((task.state, task.result.as_deref()), (State::Done, Some("A good answer.")));
+        assert!(fixture.turns(&task).await.iter().all(|turn| turn.attempt == 1));
+        worker.stop().await;
+        drop((ollama, local));
+    }
 }

@@ -370,6 +370,41 @@ async fn a_wait_that_a_provider_asks_for_stops_the_other_calls_under_its_limits(
 }
 
 #[tokio::test]
+async fn limits_that_a_refusal_tells_are_in_the_explanation_and_hold_for_the_next_calls() {
+    let headers = "retry-after: 1\r\nx-ratelimit-limit-requests: 90\r\nx-ratelimit-remaining-requests: 0\r\nx-ratelimit-limit-tokens: 40000\r\n";
+    let busy =
+        Play::Status(429, headers.to_owned(), r#"{"error":{"message":"slow down"}}"#.to_owned());
+    let server = ScriptedServer::playing(&OpenAi, [busy]).await;
+    let url = format!("{}/v1", server.base_url());
+    let settings = [
+        ("providers.local.base_url", url.as_str()),
+        ("rate_limits.rules", "[{ provider = \"local\" }]"),
+    ];
+    let fixture = Fixture::new(&settings).await;
+    let agent = "---\nname: writer\ndescription: Writes\nprovider: local\nmodel: qwen3:8b\n---\nYou write.\n";
+    fixture.write_agent("writer", agent);
+    let worker = fixture.start_worker().await;
+    let task = fixture.add("Write part one.").await;
+    let because = eventually("the call is refused", async || {
+        let because = fixture.explained_wait(&task).await.because;
+        because.contains("slow down").then_some(because)
+    })
+    .await;
+    let limits =
+        "slow down (its limits: 90 requests per minute, 0 left; 40000 input tokens per minute)";
+    assert!(because.contains(limits), "{because}");
+    let known = eventually("the limits are known", async || {
+        let limits = rate_limits::list(&fixture.pool, fixture.clock.now()).await.unwrap();
+        (limits.len() >= 2).then_some(limits)
+    })
+    .await;
+    let mut known: Vec<_> = known.iter().map(|limit| limit.amount_words()).collect();
+    known.sort_unstable();
+    assert_eq!(known, ["40,000 input tokens per minute", "90 requests per minute"]);
+    worker.stop_only().await;
+}
+
+#[tokio::test]
 #[ignore = "runs for five minutes, and its figure means something on a quiet machine only"]
 async fn four_worker_processes_keep_600_requests_per_minute_over_five_minutes() {
     let rules = "[{ provider = \"sim\", requests_per_minute = 600 }]";

@@ -46,6 +46,8 @@ pub struct OpenTurn {
     pub permit: Permit,
     /// Our id of the batch that the call is sent as; its row is removed with the end of the turn.
     pub batch_call: Option<BatchCall>,
+    /// True if the call could have been a batch, but has files.
+    pub has_unbatched_files: bool,
     /// Span of the previous turn, if traces are on.
     pub before: Option<Context>,
 }

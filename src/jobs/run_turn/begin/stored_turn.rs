@@ -2,6 +2,10 @@
 //!
 //! A later run of the job, maybe of another worker, ends the turn as if it had made the call itself. So nothing that has changed since is a
 //! part of the turn: the texts, posts and estimates are those of its call.
+//!
+//! Batches run for a day, so an upgrade meets turns of the version before it, and in a rolling one an older worker meets those of the new
+//! version. Each stored turn has the [version](VERSION) of its form. Raise it with a change that `serde` does not read by itself, and
+//! convert the older form in [`StoredTurn::read`].
 
 use std::sync::Arc;
 
@@ -23,6 +27,28 @@ use crate::{
     providers::{Options, Purpose, Request, Timeouts},
     transcript::{Message, ToolSpec},
 };
+
+/// Version of the form in which turns are stored.
+pub const VERSION: u32 = 1;
+
+/// The reason why a stored turn cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum UnreadableTurn {
+    #[error(
+        "a worker of a newer version has stored its turn (form {version}, this one knows {VERSION}): that one goes on with it"
+    )]
+    Newer { version: u32 },
+    #[error("its stored turn cannot be read")]
+    Broken(#[from] serde_json::Error),
+}
+
+/// The version of a stored turn.
+#[derive(Deserialize)]
+struct StoredVersion {
+    /// Turns from before there were versions have none.
+    #[serde(default)]
+    version: u32,
+}
 
 /// An open turn of a provider that is sent the whole conversation, before its first call.
 #[derive(Serialize, Deserialize)]
@@ -70,6 +96,7 @@ impl OpenTurn {
     /// Encodes the turn with its first request, as JSON. The rate limits of the turn are left out: they are about ordinary calls.
     pub fn to_stored(&self, request: &Request) -> serde_json::Result<String> {
         let stored = StoredView {
+            version: VERSION,
             begun: &self.begun,
             session: &self.session,
             manifest: &self.context.manifest,
@@ -92,8 +119,12 @@ impl OpenTurn {
 }
 
 impl StoredTurn {
-    pub fn read(json: &str) -> serde_json::Result<Self> {
-        serde_json::from_str(json)
+    pub fn read(json: &str) -> Result<Self, UnreadableTurn> {
+        match serde_json::from_str::<StoredVersion>(json)?.version {
+            // The form without a version is that of version 1.
+            0 | VERSION => Ok(serde_json::from_str(json)?),
+            version => Err(UnreadableTurn::Newer { version }),
+        }
     }
 
     /// Returns the request of its first call.
@@ -149,6 +180,7 @@ impl StoredTurn {
             permit: Permit::default(),
             before: None,
             batch_call: None,
+            has_unbatched_files: false,
         }
     }
 }
@@ -156,6 +188,7 @@ impl StoredTurn {
 /// The same fields as [`StoredTurn`], borrowed.
 #[derive(Serialize)]
 struct StoredView<'a> {
+    version: u32,
     begun: &'a StartedTurn,
     session: &'a SessionRow,
     manifest: &'a Manifest,

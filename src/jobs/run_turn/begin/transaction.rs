@@ -163,6 +163,7 @@ async fn open(
         permit,
         before,
         batch_call: None,
+        has_unbatched_files: false,
     };
     Ok(BeginResult::Opened(Box::new(opened), Box::new(request)))
 }

@@ -22,7 +22,7 @@ use crate::{
         tasks::{self, RunTurn},
         text,
         turn_phases::{self, AnsweredTurn, Failure, ProviderState, Record, TurnEnd},
-        turns::HistoryCheck,
+        turns::{self, HistoryCheck},
     },
     jobs::run_turn::{
         commit::{
@@ -406,7 +406,9 @@ impl Turn<'_> {
             _ => tasks::End::Done { result: &result, result_json: self.structured.value() },
         };
         let mismatch = (*fate != Fate::Done).then(|| MISMATCH.to_owned());
-        let flags: Vec<String> = learnt.flags.iter().cloned().chain(mismatch).collect();
+        let unbatched = self.opened.has_unbatched_files.then(|| turns::NOT_BATCHED.to_owned());
+        let flags: Vec<String> =
+            learnt.flags.iter().cloned().chain(mismatch).chain(unbatched).collect();
         let done = AnsweredTurn {
             task,
             context_tokens: i64::try_from(learnt.context_tokens).ok(),

@@ -96,6 +96,21 @@ async fn api_failures_are_classified() {
 }
 
 #[tokio::test]
+async fn an_api_that_is_absent_delays_the_turn() {
+    let Some((host, _api)) = host().await else { return };
+    // Bound and not listening: connections are refused, and the port stays taken.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let base_url = format!("http://{}", socket.local_addr().unwrap());
+    let config = dalsegno::providers::claude::Config { base_url, ..host.config.clone() };
+    let host = Host { config, ..host };
+    let error = host.ask(StoredConversation::new().request("One.", false)).await.unwrap_err();
+    let put_off = Class::Snooze { after: Duration::ZERO, scope: Scope::Host };
+    assert_eq!((error.code, error.class), ("claude.connect", put_off), "{error}");
+    assert!(error.to_string().contains("claude.base_url"), "{error}");
+}
+
+#[tokio::test]
 async fn an_answer_longer_than_the_output_limit_arrives_whole() {
     let Some((host, api)) = host().await else { return };
     let mut stored = StoredConversation::new();

@@ -40,6 +40,8 @@ pub enum BatchReply {
     Lost,
 }
 
+/// Result of a batch whose line has another form.
+pub const UNREADABLE: &str = "unreadable";
 const PATH: &str = "/v1/messages/batches";
 
 impl BatchList {
@@ -91,6 +93,9 @@ impl BatchList {
                 None => missing(),
             },
             ("GET", ["", id, "results"]) => match find(&mut batches, id) {
+                Some(at) if batches[at].result == Some(Value::String(UNREADABLE.to_owned())) => {
+                    BatchReply::Json(200, json!([UNREADABLE]))
+                }
                 Some(at) => {
                     let FakeBatch { call_id, result, .. } = &batches[at];
                     let line = json!({ "custom_id": call_id, "result": result });

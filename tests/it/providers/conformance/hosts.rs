@@ -13,7 +13,7 @@ use super::{
 };
 use crate::providers::{
     certificate::UntrustedServer,
-    requests::{RETRY, ask, fail, request},
+    requests::{ask, fail, request},
     transport::Step,
 };
 
@@ -40,7 +40,9 @@ async fn an_unreachable_host_gets_no_calls_until_a_probe_succeeds(dialect: &'sta
     let code = |name: &str| format!("{}.{name}", dialect.codes());
     for _ in 0..5 {
         let error = fail(&*provider, request("Write.")).await;
-        assert_eq!((error.code, error.class), (&*code("connect"), RETRY), "{error}");
+        let put_off = Class::Snooze { after: Duration::ZERO, scope: Scope::Host };
+        assert_eq!((error.code, error.class), (&*code("connect"), put_off), "{error}");
+        assert!(error.is_unasked, "nothing was sent");
     }
     let error = fail(&*provider, request("Write.")).await;
     assert_eq!(error.code, code("breaker_open"));

@@ -9,6 +9,7 @@ use dalsegno::{
         agents::Library,
         campaigns::LimitChange,
         cleanups, explanations,
+        task_files::attachments::NewAttachment,
         tasks::{self, State, Task},
         turns,
     },
@@ -23,12 +24,14 @@ use super::{Fixture, WRITER, calling, fixture_with};
 use crate::{
     app::{eventually, noon},
     providers::conformance::{
-        batches::{FakeBatch, errored, succeeded},
+        batches::{FakeBatch, UNREADABLE, errored, succeeded},
         dialects::Anthropic,
         server::{Play, ScriptedServer},
     },
 };
 
+/// The head of an image of 1,000 by 1,500 pixels.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x03\xe8\0\0\x05\xdc";
 const DAY_SECS: i32 = 86_400;
 const SEND: &str = "POST /v1/messages/batches";
 const CANCELLATIONS: &str = "select count(*) from dalsegno.jobs where kind = 'cancel_batch'";
@@ -61,6 +64,16 @@ async fn fixture(server: &ScriptedServer) -> Fixture {
 
 impl Fixture {
     async fn add_within(&self, instance: &str, prompt: &str, within_secs: i32) -> Task {
+        self.add_within_with(instance, prompt, within_secs, &[]).await
+    }
+
+    async fn add_within_with(
+        &self,
+        instance: &str,
+        prompt: &str,
+        within_secs: i32,
+        attachments: &[NewAttachment],
+    ) -> Task {
         let config = self.config();
         let catalogue = Library::open(&config.agents).unwrap().current();
         let new = tasks::New {
@@ -80,7 +93,7 @@ impl Fixture {
             labels: Default::default(),
             parameters: None,
             result_schema: None,
-            attachments: &[],
+            attachments,
             within_secs: Some(within_secs),
         };
         let mut transaction = self.pool.begin().await.unwrap();
@@ -610,4 +623,109 @@ async fn a_model_that_leaves_the_agents_file_ends_the_wait() {
     let task = fixture.ended_with_looks(&task).await;
     worker.stop().await;
     assert_eq!(task.result.as_deref(), Some("Part one, again."));
+}
+
+#[tokio::test]
+async fn results_of_other_programs_that_cannot_be_read_do_not_end_the_search() {
+    let server = server().await;
+    let (provider, cancel, sent_at) = (server.provider(), CancellationToken::new(), noon());
+    let call_id = Uuid::from_u128(2).to_string();
+    let results = [
+        (call_id.as_str(), json!({ "type": "of_a_later_version" })),
+        ("odd", json!({ "type": "of_a_later_version" })),
+        ("unreadable", json!(UNREADABLE)),
+    ];
+    // The newest ones are looked at first.
+    for (at, (call_id, result)) in results.into_iter().enumerate() {
+        let sent = json!({ "requests": [{ "custom_id": call_id, "params": {} }] }).to_string();
+        assert!(server.state.batches.answer(SEND, sent.as_bytes()).is_some());
+        server.state.batches.end(at, result);
+    }
+    let until = sent_at + TimeDelta::minutes(2);
+    let search = BatchSearch { call_id: Uuid::from_u128(2), sent_at, until, known: &[] };
+    let found = provider.batches().unwrap().find(search, &cancel).await.unwrap();
+    assert_eq!(found, FoundBatch::Found("msgbatch_1".to_owned()));
+}
+
+impl Fixture {
+    /// Replaces the version of the stored turn.
+    async fn set_version(&self, from: &str, to: &str) {
+        let sql = "update dalsegno.batches set open_turn = replace(open_turn, $1, $2) where starts_with(open_turn, $1)";
+        let changed = sqlx::query(sql).bind(from).bind(to).execute(&self.pool).await.unwrap();
+        assert_eq!(changed.rows_affected(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_of_an_older_version_is_answered_and_one_of_a_newer_version_is_left_to_its_workers()
+{
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let worker = fixture.start_worker().await;
+    let older = fixture.add_within("old", "Write part one.", DAY_SECS).await;
+    fixture.waits_for_batch(&older).await;
+    let [current, newer] = ["{\"version\":1,", "{\"version\":999,"];
+    fixture.set_version(current, "{").await;
+    server.state.batches.end(0, answers("Part one."));
+    let older = fixture.ended_with_looks(&older).await;
+    assert_eq!(older.result.as_deref(), Some("Part one."));
+
+    let task = fixture.add_within("new", "Write part two.", DAY_SECS).await;
+    fixture.waits_for_batch(&task).await;
+    fixture.set_version(current, newer).await;
+    server.state.batches.end(1, answers("Part two."));
+    fixture.look().await;
+    fixture.waits_after_looks(&task, 2).await;
+    let because = fixture.because(&task).await;
+    assert!(because.contains("a worker of a newer version has stored its turn"), "{because}");
+    assert_eq!((fixture.n_batches().await, fixture.count(CANCELLATIONS).await), (1, 0));
+    fixture.set_version(newer, current).await;
+    let task = fixture.ended_with_looks(&task).await;
+    worker.stop().await;
+    assert_eq!(task.result.as_deref(), Some("Part two."));
+    assert_eq!((server.state.batches.all().len(), server.calls().len()), (2, 0));
+}
+
+#[tokio::test]
+async fn a_run_that_loses_its_lease_while_it_gives_a_batch_up_changes_nothing() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.add_within("main", "Write part one.", DAY_SECS).await;
+    fixture.waits_for_batch(&task).await;
+    // The batch is given up, because the agent's file names another model.
+    fixture.write_agent("writer", &WRITER.replace("claude-of-the-test", "claude-other"));
+    server.state.batches.end(0, answers("Part one."));
+    let mut lock = fixture.pool.begin().await.unwrap();
+    let held = "select from dalsegno.batches for update";
+    sqlx::query(held).execute(&mut *lock).await.unwrap();
+    fixture.look().await;
+    eventually("the end of the batch waits", async || {
+        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        (fixture.count(waits).await == 1).then_some(())
+    })
+    .await;
+    let taken = "update dalsegno.jobs set lease = lease + 1 where state = 'running'";
+    assert_eq!(sqlx::query(taken).execute(&fixture.pool).await.unwrap().rows_affected(), 1);
+    lock.rollback().await.unwrap();
+    worker.stop_only().await;
+    assert_eq!((fixture.n_batches().await, fixture.count(CANCELLATIONS).await), (1, 0));
+    let turns = fixture.turns(&task).await;
+    assert_eq!((turns.len(), turns[0].state), (1, turns::State::Running));
+    assert_eq!(fixture.task(&task).await.state, State::Queued);
+}
+
+#[tokio::test]
+async fn a_call_with_files_is_an_ordinary_one_and_its_explanation_says_so() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let worker = fixture.start_worker().await;
+    let image = NewAttachment::upload("chart.png", PNG.to_vec());
+    let task = fixture.add_within_with("main", "Describe it.", DAY_SECS, &[image]).await;
+    let task = fixture.done(&task).await;
+    worker.stop().await;
+    assert_eq!((server.state.batches.all().len(), server.calls().len()), (0, 1));
+    let because = fixture.because(&task).await;
+    let words = "Its call was an ordinary one and no batch, because it has files.";
+    assert!(because.contains(words), "{because}");
 }

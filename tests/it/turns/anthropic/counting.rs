@@ -6,6 +6,7 @@ use crate::providers::conformance::{
     server::ScriptedServer,
 };
 
+const CALL: &str = "POST /v1/messages";
 const COMPACTIONS: &str = "select count(*) from dalsegno.compactions";
 
 /// Returns the number of prompts that the server was asked to count.
@@ -46,6 +47,16 @@ async fn a_call_that_is_too_long_by_its_count_is_compacted() {
     let fixture = opaque_prompt(&server, &PART.repeat(620)).await;
     assert_eq!(n_counted(&server), 1);
     assert_eq!(fixture.count(COMPACTIONS).await, 1);
+    // The count comes before the summary, and the turn itself is sent once: with the summary in place of the first prompt.
+    let requests: Vec<String> = server.requests();
+    let calls = requests.iter().filter(|request| request.starts_with("POST"));
+    let calls: Vec<&str> = calls.map(String::as_str).collect();
+    assert_eq!(calls, [CALL, COUNT, CALL, CALL]);
+    let turns = turns(&server);
+    assert_eq!(turns.len(), 2, "the server has refused no call as too long");
+    let second = turns[1].to_string();
+    assert!(second.contains("Earlier conversation, summarised"), "{second}");
+    contexts::assert_exact(&fixture.pool).await;
 }
 
 #[tokio::test]

@@ -18,7 +18,10 @@ use crate::{
     },
     jobs::{
         Services,
-        run_turn::{begin::stored_turn::StoredTurn, error::Error},
+        run_turn::{
+            begin::stored_turn::{StoredTurn, UnreadableTurn},
+            error::Error,
+        },
     },
     providers::{
         self, BatchAnswer, BatchSearch, BatchState, Batches, Class, FoundBatch, SendError,
@@ -58,12 +61,27 @@ pub async fn look(run: &Run, services: &Services, task: &Task) -> Result<Look, E
     let is_running = turn.is_some_and(|turn| turn.state == turns::State::Running);
     let provider = services.providers.find(&batch.provider);
     let api = provider.and_then(providers::Provider::batches);
+    let is_late = services.clock.now() - batch.answer_by > GIVES_UP_AFTER;
     let stored = batches::open_turn(run.pool(), batch.call_id).await?;
     let stored = stored.as_deref().map(StoredTurn::read).transpose();
-    let (Some(api), Ok(Some(turn)), true) = (api, stored, is_running) else {
-        let reason = "its provider has no batch API any more, or a worker of another version has stored its turn";
-        tracing::warn!(task.id = %task.id, "gave up the batch of a turn: {reason}");
-        return give_up(run, services, task, &batch).await.map(Look::Ends);
+    if let Err(error @ UnreadableTurn::Newer { .. }) = &stored
+        && is_running
+        && !is_late
+    {
+        let record = LookRecord { problem: Some(error.to_string()), ..LookRecord::default() };
+        return wait::put_off(run, services, task, &batch, record).await.map(Look::Ends);
+    }
+    let (api, turn) = match (api, stored, is_running) {
+        (Some(api), Ok(Some(turn)), true) => (api, turn),
+        (api, stored, _) => {
+            let reason = match (api, stored) {
+                (None, _) => "its provider has no batch API any more".to_owned(),
+                (_, Err(error)) => causes(&error),
+                (_, Ok(_)) => "its turn has ended".to_owned(),
+            };
+            tracing::warn!(task.id = %task.id, "gave up the batch of a turn: {reason}");
+            return give_up(run, services, task, &batch).await.map(Look::Ends);
+        }
     };
     let result = BatchLook { run, services, api, turn: &turn }.at(batch).await?;
     let (batch, record) = match result {
@@ -74,7 +92,6 @@ pub async fn look(run: &Run, services: &Services, task: &Task) -> Result<Look, E
         }
         LookResult::Open(batch, record) => (batch, record),
     };
-    let is_late = services.clock.now() - batch.answer_by > GIVES_UP_AFTER;
     // A batch that was cancelled with this look may end by the next one.
     if is_late && record.cancelled_at.is_none() && !run.cancel().is_cancelled() {
         let problem = record.problem.as_deref();

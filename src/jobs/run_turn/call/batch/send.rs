@@ -52,6 +52,7 @@ pub async fn send(
     };
     // A correction is short, and the task has waited already. Files are not stored with the turn.
     let has_files = request.messages.iter().any(|message| !message.media.is_empty());
+    opened.has_unbatched_files = has_files;
     if assignment.prompt.is_correction || has_files {
         return Ok(SendResult::Ordinary);
     }
