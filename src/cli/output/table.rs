@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(heads(37), ["THREE"]);
         let unranked = Table::new(&head);
         assert!(unranked.draw(&rows, at(28)).starts_with("ONE       TWO       THREE\n"));
-        assert!(unranked.draw(&rows, at(20)).starts_with("ONE       TWO\n"));
+        assert!(unranked.draw(&rows, at(20)).starts_with("ONE        TWO\n"));
         let hidden = table.hides("TWO");
         for look in [at(200), Look::default()] {
             assert!(hidden.draw(&rows, look).starts_with("ONE "), "{look:?}");

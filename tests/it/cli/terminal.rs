@@ -222,14 +222,18 @@ async fn every_format_has_the_same_data() {
     assert_eq!((lines[0], lines.len()), (columns, 4), "{events}");
     assert!(lines[3].ends_with(r#","{""reason"":""late""}""#), "{events}");
     // Fields beside the items are on stderr, so that each line of stdout is an item.
-    let agents = fixture.run(&["agent", "ls", "-o", "jsonl"]).await;
-    let items = agents.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    assert!(items.into_iter().all(|item| item["name"].is_string()), "{agents:?}");
-    let beside: Value = serde_json::from_str(&agents.stderr).unwrap();
-    assert_eq!(beside["default_provider"], "sim", "{agents:?}");
+    let folder = fixture.path().join("config/agents");
+    std::fs::create_dir_all(&folder).unwrap();
+    let narrow =
+        "---\nname: copywriter\ndescription: Writes.\nwindow_tokens: 1024\n---\nYou write.\n";
+    std::fs::write(folder.join("copywriter.md"), narrow).unwrap();
+    let files = fixture.run(&["agent", "files", "-o", "jsonl"]).await;
+    let mut items = files.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    assert!(items.all(|item| item["path"].is_string()), "{files:?}");
+    let beside = files.stderr.lines().find(|line| line.starts_with("{\"")).unwrap();
+    let beside: Value = serde_json::from_str(beside).unwrap();
+    assert_eq!(beside["warnings"][0]["key"], "window_tokens", "{files:?}");
     assert!(beside.get("items").is_none() && beside.get("problems").is_none(), "{beside}");
-    let tasks = fixture.run(&["task", "ls", "-o", "csv"]).await;
-    assert_eq!(tasks.stderr, "", "nothing stands beside the tasks");
 }
 
 async fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
