@@ -13,7 +13,7 @@ use crate::operations::ListCampaigns;
 /// Head of the column.
 pub(super) const CAMPAIGN: &str = "CAMPAIGN";
 /// Most campaigns whose names are read, the newest first.
-const MAX_READ: i64 = 1000;
+const MAX_READ: i64 = 200;
 
 /// The names of the newest campaigns.
 #[derive(Debug, Default)]

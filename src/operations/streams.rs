@@ -24,8 +24,8 @@ const END_MARK: &str = ".end";
 
 /// Streams the events of a task as server-sent events; the last one is `end`, with the task as its data.
 ///
-/// The data of `end` also has `rest`: the part of the result that came after the last `turn.progress`. It is the whole result if no event had
-/// a part of it.
+/// The data of `end` also has `rest`: the part of the result that no `turn.progress` had. It is the whole result if their texts are not its
+/// begin: a turn was repeated, has used tools, or a text was cut.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FollowTask {

@@ -130,14 +130,15 @@ export class Client extends Operations {
         if (response.status === 204 || !response.body) return;
         const reader = new EventReader();
         for await (const piece of this.pieces(request, response.body)) {
-          // Also a ping shows that the service is there.
-          retries = 0;
           silence.restart();
           for (const event of reader.read(piece)) {
+            retries = 0;
             request = { ...request, options: { ...request.options, lastEventId: event.id } };
             yield event;
             if (event.kind === 'end') return;
           }
+          // Also a ping shows that the service is there; a refusal within the stream does not.
+          retries = 0;
         }
         throw new TransportError('the stream ended before its last event', true);
       } catch (error) {

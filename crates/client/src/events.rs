@@ -73,19 +73,21 @@ impl Events {
         loop {
             while let Some(end) = self.rest.windows(2).position(|pair| pair == b"\n\n") {
                 let block: Vec<u8> = self.rest.drain(..end + 2).collect();
-                let Some((event, data)) = parse(&String::from_utf8_lossy(&block)) else { continue };
-                return match event.kind.as_str() {
-                    ERROR => Err(refused_by_event(action, &data)),
-                    _ => Ok(Some(event)),
-                };
+                let parsed = parse(&String::from_utf8_lossy(&block));
+                if let Some((event, data)) = &parsed
+                    && event.kind == ERROR
+                {
+                    return Err(refused_by_event(action, data));
+                }
+                // Also a ping shows that the service is there.
+                self.retries = 0;
+                if let Some((event, _)) = parsed {
+                    return Ok(Some(event));
+                }
             }
             let chunk = response.chunk().await;
             match chunk.map_err(|source| Error::Http { action, source })? {
-                Some(chunk) => {
-                    // Also a sign of life shows that the service is there.
-                    self.retries = 0;
-                    self.rest.extend_from_slice(&chunk);
-                }
+                Some(chunk) => self.rest.extend_from_slice(&chunk),
                 None => return Err(Error::BrokenStream),
             }
         }

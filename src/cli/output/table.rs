@@ -222,7 +222,8 @@ fn cut(text: &str, width: usize) -> String {
     }
     // Widths of prefixes, because emoji of several characters are as wide as one.
     let fits = |end: &usize| text[..*end].width() < width;
-    let ends = text.char_indices().map(|(start, c)| start + c.len_utf8());
+    // Few characters are looked at: a text may have any number of them without a width.
+    let ends = text.char_indices().map(|(start, c)| start + c.len_utf8()).take(8 * width);
     let end = ends.take_while(fits).last().unwrap_or(0);
     // A joiner at the end would join the ellipsis.
     format!("{}…", text[..end].trim_end_matches('\u{200d}').trim_end())

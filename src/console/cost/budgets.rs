@@ -19,12 +19,12 @@ use crate::{
         amount::{Limit, OnLimit, format_money},
         budgets::{OwnedBudget, OwnerKind},
     },
-    operations::{ChangeBudget, ListBudgets, SetBudget},
+    operations::{ChangeBudget, ListBudgets, MAX_LIMIT, SetBudget},
 };
 
 const HERE: &str = "/cost/budgets";
 /// Budgets of a page. Each has two forms, so more would make the first load larger than 150 KB.
-const PER_PAGE: i64 = 15;
+const PER_PAGE: usize = 15;
 const HARD_FLAGS: [&str; 2] = ["--money", "--tokens"];
 const SOFT_FLAGS: [&str; 2] = ["--warn-money", "--warn-tokens"];
 
@@ -35,11 +35,15 @@ pub(in crate::console) struct BudgetQuery {
 }
 
 pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Page) -> PageResult {
-    let cursor = Some(query.cursor).filter(|cursor| !cursor.is_empty());
-    let list = ListBudgets { owner: None, key: None, cursor, limit: Some(PER_PAGE) };
+    // All are read, because the order and the sentence are about all of them.
+    let list = ListBudgets { owner: None, key: None, cursor: None, limit: Some(MAX_LIMIT) };
     let mut listing = page.caller.run(list).await?;
     // Those for which tasks wait first, then the nearest to its limit.
     listing.items.sort_by(|a, b| urgency(b).total_cmp(&urgency(a)));
+    let n_before = query.cursor.parse::<usize>().unwrap_or(0);
+    let shown = listing.items.iter().enumerate().skip(n_before).take(PER_PAGE);
+    let n_left = listing.items.len().saturating_sub(n_before.saturating_add(PER_PAGE));
+    let next = (n_left > 0).then(|| (n_before + PER_PAGE).to_string());
     let waiting: i64 = listing.items.iter().map(|budget| budget.waiting_tasks).sum();
     let n_reached = listing.items.iter().filter(|budget| is_reached(budget)).count();
     let n_awaited = listing.items.iter().filter(|budget| budget.waiting_tasks > 0).count();
@@ -59,11 +63,11 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
                     n => { b { (counted(n, "budget has", "budgets have")) } " reached the limit." }
                 }
             }
-            (section("Budgets", &html! { (listing.items.len()) @if listing.next.is_some() { " of more" } }, &html! {
-                ul."rows budgets" { @for (place, budget) in listing.items.iter().enumerate() { (row(&page, place, budget)) } }
+            (section("Budgets", &html! { (listing.items.len()) @if listing.next.is_some() { " of more: " code { "dalsegno budget ls" } " lists all" } }, &html! {
+                ul."rows budgets" { @for (place, budget) in shown { (row(&page, place, budget)) } }
             }))
         }
-        (next_page(HERE, &[], listing.next.as_deref()))
+        (next_page(HERE, &[], next.as_deref()))
         p."small soft after" { "A budget is reserved before each call and charged after it. Reruns and evals are paid from the budgets for reruns of their campaigns, which are not in this list. At the hard limit tasks wait or fail; at the soft limit a warning is written. Limits are changed here, or with " code { "dalsegno budget set" } "." }
     };
     let path = html! { a href="/cost" { "Cost" } span { "/" } span { "Budgets" } };

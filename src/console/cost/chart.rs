@@ -136,7 +136,8 @@ impl Chart<'_> {
         }
     }
 
-    /// Draws the parts of a day from the bottom up, each a link to its calls. The values without a colour of their own are one part.
+    /// Draws the parts of a day from the bottom up, each a link to its calls. The values without a colour of their own are one part,
+    /// without a link: no filter has just their calls.
     fn bar(&self, day: NaiveDate, x: f64, slot: f64, y: &dyn Fn(f64) -> f64) -> Markup {
         let date = day.to_string();
         let mut parts = Vec::new();
@@ -144,19 +145,19 @@ impl Chart<'_> {
         for (place, (value, _)) in self.stack.values.iter().take(N_OWN).enumerate() {
             let own = self.stack.at(day, value);
             let link = self.query.calls_link(self.dimension, value.as_deref(), Some(&date));
-            parts.push((self.stack.class(place), name(self.report, value), link, own, begin));
+            parts.push((self.stack.class(place), name(self.report, value), Some(link), own, begin));
             begin += own;
         }
         let rest = self.stack.of_day(day) - begin;
-        let link = self.query.calls_link(Dimension::Day, Some(&date), None);
-        parts.push((REST, "others".to_owned(), link, rest, begin));
+        parts.push((REST, "others".to_owned(), None, rest, begin));
         html! {
             @for (class, words, link, own, begin) in parts.into_iter().filter(|(.., own, _)| *own > 0) {
                 @let (top, bottom) = (y((begin + own) as f64), y(begin as f64));
-                a href=(link) tabindex="-1" {
+                @let drawn = html! {
                     title { (day.format("%-d %B")) @if self.dimension != Dimension::Day { ", " (words) } ": " (self.measure.shown(self.view, own)) }
                     rect class=(class) x=(percent(x + slot * 0.12)) width=(percent(slot * 0.76)) y=(px(top)) height=(px((bottom - top).max(0.5))) {}
-                }
+                };
+                @match link { Some(link) => a href=(link) tabindex="-1" { (drawn) }, None => g { (drawn) } }
             }
         }
     }

@@ -237,32 +237,19 @@ pub struct ToolRun {
     pub is_error: bool,
 }
 
-/// The last text of a turn that an event had.
-#[derive(Debug)]
-pub struct ShownText {
-    /// Bytes of the answer up to its end.
-    pub end: i64,
-    pub text: String,
-}
-
-/// Reads the last text of a turn that an event had, as long as the feed has it.
-pub async fn last_text_of_turn(
+/// Returns the texts of all events of a task, as far as the feed has them.
+pub async fn text_of_task(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
-    turn: i32,
-) -> Result<Option<ShownText>, StatementError> {
-    sqlx::query_as!(
-        ShownText,
-        r#"select coalesce((data ->> 'bytes')::bigint, 0) as "end!", data ->> 'text' as "text!"
-             from dalsegno.feed
-            where task_id = $1 and kind = 'turn.progress' and data ->> 'turn' = $2::integer::text and data ->> 'text' <> ''
-            order by id desc limit 1"#,
+) -> Result<String, StatementError> {
+    sqlx::query_scalar!(
+        r#"select coalesce(string_agg(data ->> 'text', '' order by id), '') as "text!"
+             from dalsegno.feed where task_id = $1 and kind = 'turn.progress'"#,
         task_id,
-        turn,
     )
-    .fetch_optional(executor)
+    .fetch_one(executor)
     .await
-    .map_err(StatementError::to("read the last text of a turn"))
+    .map_err(StatementError::to("read the texts of the events of a task"))
 }
 
 /// Most tool runs that are listed of a turn.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{Error, Task, get, has_ended};
-use crate::domain::feed::{self, Event, Horizon, ShownText};
+use crate::domain::feed::{self, Event, Horizon};
 
 /// Pause between two polls. Short enough for people, and long enough for a thousand followers.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -30,7 +30,7 @@ pub enum TaskUpdate {
 pub struct EndedTask {
     #[serde(flatten)]
     pub task: Task,
-    /// With the texts of the events of its last turn, this is the result. The whole result, if they had another text.
+    /// The whole result, if the texts of the events are not its begin.
     pub rest: String,
 }
 
@@ -127,50 +127,16 @@ impl Follow {
         Ok(())
     }
 
-    /// Returns the part of the result that no event had.
+    /// Returns the part of the result that no event had. A text was cut, or a turn was repeated, if the events are not its begin.
     async fn rest(&self, task: &Task) -> Result<String, Error> {
-        let (Some(result), Some(turn)) = (&task.result, task.turn) else {
-            return Ok(task.result.clone().unwrap_or_default());
-        };
-        let shown = feed::last_text_of_turn(&self.pool, task.id, turn).await?;
-        Ok(shown.map_or(result.as_str(), |shown| after(&shown, result)).to_owned())
+        let result = task.result.as_deref().unwrap_or_default();
+        let shown = feed::text_of_task(&self.pool, task.id).await?;
+        Ok(result.strip_prefix(&shown).unwrap_or(result).to_owned())
     }
 
     async fn move_horizon(&mut self) -> Result<i64, Error> {
         let sight = feed::read_ahead(&self.pool, &self.horizon, PAGE).await?;
         self.horizon.advance(&sight);
         Ok(self.horizon.settled())
-    }
-}
-
-/// Returns the part of the result after a shown text. The whole result, if the text is not a part of it: that of a call with tools, or cut.
-fn after<'a>(shown: &ShownText, result: &'a str) -> &'a str {
-    let end = usize::try_from(shown.end).unwrap_or(usize::MAX);
-    match result.split_at_checked(end) {
-        Some((before, rest)) if before.ends_with(&shown.text) => rest,
-        _ => result,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rest<'a>(end: i64, text: &str, result: &'a str) -> &'a str {
-        after(&ShownText { end, text: text.to_owned() }, result)
-    }
-
-    #[test]
-    fn the_rest_of_a_result_begins_after_the_last_shown_text() {
-        assert_eq!(rest(7, "two", "One two three."), " three.");
-        assert_eq!(rest(14, " three.", "One two three."), "");
-        assert_eq!(rest(3, "\u{e9}d", "\u{e9}d\u{e9}"), "\u{e9}");
-    }
-
-    #[test]
-    fn a_result_with_another_text_is_its_own_rest() {
-        assert_eq!(rest(7, "six", "One two three."), "One two three.");
-        assert_eq!(rest(90, "two", "One two three."), "One two three.", "longer than the result");
-        assert_eq!(rest(1, "", "\u{e9}d"), "\u{e9}d", "within a character");
     }
 }

@@ -15,6 +15,8 @@ use super::{
 
 const ADD: &str = "/tasks";
 const BUSY: &str = r#"{"status":503,"code":"database_busy","detail":"the conversation is locked","retryable":true}"#;
+const REFUSED_EVENT: &str = "event: error\ndata: {\"status\":503,\"code\":\"database_busy\",\"detail\":\"locked\",\"retryable\":true}\n\n";
+const EVENTS: &str = "Content-Type: text/event-stream\r\n";
 const PLAIN: &str = "Content-Type: text/plain\r\n";
 
 /// The waits of a client, which it does not wait for.
@@ -144,6 +146,17 @@ async fn a_rate_limit_of_the_service_names_the_wait() {
         }
     }
     assert!(waits.all()[0] >= secs(1), "{:?}", waits.all());
+}
+
+#[tokio::test]
+async fn a_stream_that_is_refused_again_and_again_ends_with_the_refusal() {
+    let external = ExternalSystem::new().await;
+    let faults = vec![Fault::IsRefused(200, EVENTS, REFUSED_EVENT); 9];
+    let (proxy, client, waits) = external.faulty("/events", faults).await;
+    let mut stream = client.events(Uuid::nil(), None).await.unwrap();
+    let refused = stream.next().await.unwrap_err();
+    assert!(matches!(refused, Error::Refused { status: 503, .. }), "{refused:?}");
+    assert_eq!((proxy.n_requests(), waits.all().len()), (5, 4));
 }
 
 #[tokio::test]

@@ -72,39 +72,42 @@ async fn a_stream_sends_all_events_and_then_the_end() {
     assert_eq!(fixture.stream(&task, Some(&before_end)).await.next().await.unwrap().event, "end");
 }
 
-#[tokio::test]
-async fn the_end_has_the_part_of_the_result_that_no_event_had() {
+/// Returns the data of the event `end` of a task whose turn has written these texts before its answer.
+async fn end_after(texts: &[&str]) -> Value {
     let fixture = Fixture::new().await;
     let task = fixture.world.add("Part one.").await;
-    let (_, begun) =
-        fixture.world.begin(&task, fixture.world.lease(), TurnSettings::default()).await;
-    let progress = |turn: i32, bytes: i64, text: &str| feed::New {
+    let lease = fixture.world.lease();
+    let (_, begun) = fixture.world.begin(&task, lease, TurnSettings::default()).await;
+    let progress = |text: &&str| feed::New {
         campaign_id: Some(task.campaign_id),
         task_id: Some(task.id),
         session_id: Some(begun.session_id),
         kind: Kind::TurnProgress,
-        data: json!({ "turn": turn, "bytes": bytes, "text": text }),
+        data: json!({ "turn": begun.turn, "text": text }),
     };
-    let events = [
-        progress(begun.turn + 1, 2, "Of"),
-        progress(begun.turn, 4, "The "),
-        progress(begun.turn, 12, "harbour "),
-        // The model began to think again.
-        progress(begun.turn, 12, ""),
-    ];
+    let events: Vec<_> = texts.iter().map(progress).collect();
     feed::append(&fixture.world.pool, &events, noon()).await.unwrap();
     fixture.world.commit(&begun, "The harbour at dawn.", TurnSettings::default()).await.unwrap();
     let mut stream = fixture.stream(&task, None).await;
-    let end = loop {
+    loop {
         let event = stream.next().await.unwrap();
         if event.event == "end" {
-            break serde_json::from_str::<Value>(&event.data).unwrap();
+            return serde_json::from_str(&event.data).unwrap();
         }
-    };
+    }
+}
+
+#[tokio::test]
+async fn the_end_has_the_part_of_the_result_that_no_event_had() {
+    let end = end_after(&["The ", "harbour ", ""]).await;
     assert_eq!(
         (&end["rest"], &end["result"]),
         (&json!("at dawn."), &json!("The harbour at dawn."))
     );
+    // A text of another attempt, or before a tool; a part that was cut.
+    for texts in [["Of the sea.", "The ", "harbour "], ["The ", "at ", "dawn"]] {
+        assert_eq!(end_after(&texts).await["rest"], "The harbour at dawn.", "{texts:?}");
+    }
 }
 
 #[tokio::test]

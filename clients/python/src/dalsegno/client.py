@@ -138,13 +138,14 @@ class Client(Operations):
                         return
                     reader = EventReader()
                     for piece in response.iter_bytes():
-                        # Also a ping shows that the service is there.
-                        retries = 0
                         for event in reader.read(piece):
+                            retries = 0
                             request.last_event_id = event.id
                             yield event
                             if event.kind == "end":
                                 return
+                        # Also a ping shows that the service is there; a refusal within the stream does not.
+                        retries = 0
                 raise broken_stream()
             except Error as error:
                 wait = self._retry.wait(error, request, retries)
