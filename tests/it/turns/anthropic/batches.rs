@@ -645,6 +645,31 @@ async fn results_of_other_programs_that_cannot_be_read_do_not_end_the_search() {
     let search = BatchSearch { call_id: Uuid::from_u128(2), sent_at, until, known: &[] };
     let found = provider.batches().unwrap().find(search, &cancel).await.unwrap();
     assert_eq!(found, FoundBatch::Found("msgbatch_1".to_owned()));
+    let search = BatchSearch { call_id: Uuid::from_u128(3), sent_at, until, known: &[] };
+    let found = provider.batches().unwrap().find(search, &cancel).await.unwrap();
+    assert_eq!(found, FoundBatch::Unsure, "the unreadable one may be the one");
+}
+
+#[tokio::test]
+async fn a_lost_batch_whose_result_cannot_be_read_is_not_sent_again() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let worker = fixture.start_worker().await;
+    server.state.batches.lose_next_reply();
+    let task = fixture.add_within("main", "Write part one.", DAY_SECS).await;
+    fixture.waits_for_batch(&task).await;
+    server.state.batches.end(0, json!(UNREADABLE));
+    fixture.advance(TimeDelta::hours(1));
+    for n_looks in 2..=3 {
+        fixture.look().await;
+        fixture.waits_after_looks(&task, n_looks).await;
+        assert_eq!(server.state.batches.all().len(), 1, "it may be the one");
+    }
+    server.state.batches.end(0, answers("Part one."));
+    let task = fixture.ended_with_looks(&task).await;
+    worker.stop().await;
+    assert_eq!(task.result.as_deref(), Some("Part one."));
+    assert_eq!((server.state.batches.all().len(), fixture.ledger().await.len()), (1, 1));
 }
 
 impl Fixture {
