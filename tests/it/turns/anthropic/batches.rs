@@ -604,6 +604,31 @@ async fn a_retried_task_has_its_time_again() {
 }
 
 #[tokio::test]
+async fn a_task_that_runs_before_its_earliest_start_keeps_its_time() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let start = fixture.clock.now() + TimeDelta::days(3_650);
+    let task = fixture.add_at(start, Default::default()).await;
+    let within = "update dalsegno.tasks set within_secs = $1";
+    sqlx::query(within).bind(DAY_SECS).execute(&fixture.pool).await.unwrap();
+    let now = fixture.advance(TimeDelta::days(2));
+    let mut transaction = fixture.pool.begin().await.unwrap();
+    tasks::retry_job(&mut transaction, task.job_id, now).await.unwrap();
+    transaction.commit().await.unwrap();
+    let worker = fixture.start_worker().await;
+    sent(&server, 1).await;
+    fixture.waits_for_batch(&task).await;
+    let answer_by = "select answer_by from dalsegno.batches";
+    let answer_by: DateTime<Utc> =
+        sqlx::query_scalar(answer_by).fetch_one(&fixture.pool).await.unwrap();
+    assert_eq!(answer_by, now + TimeDelta::days(1));
+    server.state.batches.end(0, answers("Part one."));
+    let task = fixture.ended_with_looks(&task).await;
+    worker.stop().await;
+    assert_eq!(task.result.as_deref(), Some("Part one."));
+}
+
+#[tokio::test]
 async fn a_model_that_leaves_the_agents_file_ends_the_wait() {
     let server = server().await;
     let fixture = fixture(&server).await;
