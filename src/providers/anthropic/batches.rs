@@ -207,7 +207,10 @@ impl Anthropic {
         match self.result_of::<ResultId>(batch_id, deadline).await {
             Ok(line) => Ok(Some(line.custom_id)),
             Err(error) if is_missing(&error) => {
-                tracing::debug!(batch.id = batch_id, "skipped a batch whose result is gone: {error}");
+                tracing::debug!(
+                    batch.id = batch_id,
+                    "skipped a batch whose result is gone: {error}"
+                );
                 Ok(None)
             }
             Err(error) => Err(error),
