@@ -737,6 +737,35 @@ async fn a_turn_of_an_older_version_is_answered_and_one_of_a_newer_version_is_le
 }
 
 #[tokio::test]
+async fn a_late_batch_of_a_newer_version_is_cancelled_and_its_turn_is_left_to_its_workers() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.add_within("main", "Write part one.", 3_600).await;
+    fixture.waits_for_batch(&task).await;
+    let [current, newer] = ["{\"version\":1,", "{\"version\":999,"];
+    fixture.set_version(current, newer).await;
+    fixture.look().await;
+    fixture.waits_after_looks(&task, 2).await;
+    assert!(!server.state.batches.all()[0].is_cancelled, "it is not late");
+    fixture.advance(TimeDelta::hours(1));
+    fixture.look().await;
+    fixture.waits_after_looks(&task, 3).await;
+    assert!(server.state.batches.all()[0].is_cancelled);
+    let because = fixture.because(&task).await;
+    for words in ["the batch was cancelled", "a worker of a newer version has stored its turn"] {
+        assert!(because.contains(words), "{words}: {because}");
+    }
+    server.state.batches.end(0, json!({ "type": "canceled" }));
+    fixture.set_version(newer, current).await;
+    let task = fixture.ended_with_looks(&task).await;
+    worker.stop().await;
+    assert_eq!(task.result.as_deref(), Some("A good answer."));
+    let attempts: Vec<_> = fixture.turns(&task).await.iter().map(|turn| turn.attempt).collect();
+    assert_eq!(attempts, [1, 1]);
+}
+
+#[tokio::test]
 async fn a_run_that_loses_its_lease_while_it_gives_a_batch_up_changes_nothing() {
     let server = server().await;
     let fixture = fixture(&server).await;
