@@ -80,6 +80,9 @@ pub(super) struct MadeCall {
     was_busy: bool,
 }
 
+/// Time until the next call to a server that this worker cannot reach.
+const UNREACHABLE_PAUSE: Duration = Duration::from_secs(60);
+
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// The call was not made, or was stopped.
@@ -171,7 +174,7 @@ impl SideCall<'_> {
         &self,
         MadeCall { answered, called_at, was_busy, .. }: MadeCall,
     ) -> Result<Result<Outcome, providers::Error>, Error> {
-        let error = match answered {
+        let mut error = match answered {
             Ok(outcome) => {
                 if was_busy {
                     let provider = self.payer.provider;
@@ -184,6 +187,10 @@ impl SideCall<'_> {
         match error.class {
             Class::Snooze { scope: Scope::Host, after } => {
                 self.back_off(error, after, called_at).await.map(Err)
+            }
+            Class::Snooze { scope: scope @ Scope::Worker, after } => {
+                error.class = Class::Snooze { after: after.max(UNREACHABLE_PAUSE), scope };
+                Err(Error::NotAsked(error))
             }
             Class::Snooze { .. } | Class::Cancelled => Err(Error::NotAsked(error)),
             Class::Retry { .. } | Class::Rebuild { .. } | Class::Reject | Class::Fail => {

@@ -72,6 +72,8 @@ impl Origin {
 pub enum Scope {
     /// Every call to this host.
     Host,
+    /// Every call of this worker to this host. Other workers may reach it.
+    Worker,
     /// Every call on this credential.
     Credential,
 }

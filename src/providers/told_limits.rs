@@ -91,7 +91,7 @@ fn read_reset(text: &str, headers: &HeaderMap) -> Option<Duration> {
             "d" => 86_400.0,
             _ => return None,
         };
-        total += Duration::try_from_secs_f64(amount * unit_secs).ok()?;
+        total = total.checked_add(Duration::try_from_secs_f64(amount * unit_secs).ok()?)?;
         rest = &rest[unit_end..];
     }
     Some(total)
@@ -154,7 +154,9 @@ mod tests {
             ]);
             assert_eq!(told, ToldLimits::default(), "{reset}");
         }
-        for odd in ["soon", "s", "-1", "1x", ""] {
+        // The largest duration twice.
+        let overflow = "18446744073709550000s18446744073709550000s";
+        for odd in ["soon", "s", "-1", "1x", "", overflow] {
             let told =
                 told(&[("x-ratelimit-limit-requests", "200"), ("x-ratelimit-reset-requests", odd)]);
             assert!(told.requests.is_some(), "{odd}");

@@ -61,6 +61,14 @@ impl Config {
         Duration::from_secs(self.busy_first_secs.into())
     }
 
+    /// Returns the next wait of a task that waits by itself, and not with all others of its model: as long as it has waited so far, within
+    /// the limits of a wait, and shortened at random by up to a half.
+    pub fn own_wait(&self, since: DateTime<Utc>, now: DateTime<Utc>) -> Duration {
+        let waited = (now - since).to_std().unwrap_or_default();
+        let longest = Duration::from_secs(self.busy_max_wait_secs.into());
+        waited.min(longest).max(self.first_wait()).mul_f64(rand::random_range(0.5..=1.0))
+    }
+
     /// Returns when a task that has waited since `since` fails. `None`: never.
     pub fn deadline(&self, since: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let most = TimeDelta::seconds(self.busy_max_secs.into());
@@ -194,4 +202,25 @@ pub async fn record_answer(
     .await
     .map(drop)
     .map_err(StatementError::to("record that a model answers again"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_waits_of_a_single_task_grow_within_their_limits() {
+        let config = Config { busy_first_secs: 5, busy_max_wait_secs: 300, busy_max_secs: 0 };
+        let since = DateTime::UNIX_EPOCH;
+        let (mut now, mut waits) = (since, Vec::new());
+        for _ in 0..40 {
+            let wait = config.own_wait(since, now);
+            now += TimeDelta::from_std(wait).unwrap();
+            waits.push(wait.as_secs_f64());
+        }
+        assert!((2.5..=5.0).contains(&waits[0]), "{waits:?}");
+        assert!(waits[20..].iter().all(|wait| (150.0..=300.0).contains(wait)), "{waits:?}");
+        // A clock that was set back.
+        assert!(config.own_wait(now, since) <= config.first_wait());
+    }
 }

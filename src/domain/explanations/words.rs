@@ -255,10 +255,13 @@ impl TaskFacts {
         let since = self.busy_since.map(format_moment).unwrap_or_default();
         (
             format!(
-                "It waits for its provider, which is busy, since {since}. {}",
+                "It waits for its provider, which refuses calls or cannot be reached, since {since}. {}",
                 self.job.because
             ),
-            format!("There is nothing to do: the call is tried again by itself. {}", self.job.next),
+            format!(
+                "The call is tried again by itself. If the reason names a setting or a server, correct it there; `dalsegno doctor` checks the servers of Ollama and of endpoints. {}",
+                self.job.next
+            ),
         )
     }
 
@@ -664,9 +667,10 @@ mod tests {
         facts.job.because =
             format!("The last run was postponed: {refused}. It used up no attempt.");
         let told = facts.explain();
-        let first =
-            "It waits for its provider, which is busy, since 1970-01-01 00:00:00 UTC. The last run";
+        let first = "It waits for its provider, which refuses calls or cannot be reached, since 1970-01-01 00:00:00 UTC. The last run";
         assert!(told.because.starts_with(first), "{told:?}");
+        let next = "The call is tried again by itself. If the reason names a setting or a server, correct it there;";
+        assert!(told.next.starts_with(next), "{told:?}");
         assert_eq!(told.because.matches(refused).count(), 1, "{told:?}");
     }
 

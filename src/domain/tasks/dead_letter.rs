@@ -87,14 +87,16 @@ pub async fn retry_job(
     }
 }
 
-/// Removes the earliest start of a task that was told to run before it. A later retry does not wait for it either.
+/// Removes the earliest start of a task that was told to run before it. A later retry does not wait for it either. The time that the answer
+/// may take begins now.
 async fn forget_start(
     executor: impl PgExecutor<'_>,
     task: &Task,
     now: DateTime<Utc>,
 ) -> Result<(), StatementError> {
     sqlx::query!(
-        "update dalsegno.tasks set run_at = null where id = $1 and job_id = $2 and run_at > $3",
+        "update dalsegno.tasks set run_at = case when within_secs is null then null else $3::timestamptz end
+          where id = $1 and job_id = $2 and run_at > $3",
         task.id,
         task.job_id,
         now,

@@ -198,7 +198,7 @@ impl Anthropic {
         self.get(&format!("{BATCHES}/{batch_id}/results"), deadline).await
     }
 
-    /// Returns the id of the call of a batch that may be one of another program. `None`: its result cannot be read or is gone.
+    /// Returns the id of the call of a batch that may be one of another program. `None`: its result is gone.
     async fn call_of(
         &self,
         batch_id: &str,
@@ -206,10 +206,10 @@ impl Anthropic {
     ) -> Result<Option<String>, Error> {
         match self.result_of::<ResultId>(batch_id, deadline).await {
             Ok(line) => Ok(Some(line.custom_id)),
-            Err(error) if is_missing(&error) || matches!(error, Error::Malformed { .. }) => {
+            Err(error) if is_missing(&error) => {
                 tracing::debug!(
                     batch.id = batch_id,
-                    "skipped a batch whose result cannot be read: {error}"
+                    "skipped a batch whose result is gone: {error}"
                 );
                 Ok(None)
             }
@@ -285,11 +285,19 @@ impl Anthropic {
                 match batch.state() {
                     BatchState::Gone => {}
                     BatchState::InProgress | BatchState::Cancelling => is_unsure = true,
-                    BatchState::Ended => {
-                        if self.call_of(&batch.id, &deadline).await?.as_ref() == Some(&call_id) {
-                            return Ok(FoundBatch::Found(batch.id));
+                    BatchState::Ended => match self.call_of(&batch.id, &deadline).await {
+                        Ok(Some(id)) if id == call_id => return Ok(FoundBatch::Found(batch.id)),
+                        Ok(_) => {}
+                        // It may be the one: sending the call again could pay for it twice.
+                        Err(error @ Error::Malformed { .. }) => {
+                            tracing::debug!(
+                                batch.id = batch.id,
+                                "cannot read the result of a batch: {error}"
+                            );
+                            is_unsure = true;
                         }
-                    }
+                        Err(error) => return Err(error),
+                    },
                 }
             }
             if is_last || !page.has_more {

@@ -172,9 +172,8 @@ impl Error {
             }
             Self::NoSpace { .. } => Class::Snooze { after: SPACE_PAUSE, scope: Scope::Host },
             // Nobody says for how long.
-            Self::Overloaded { .. } | Self::Connect { .. } => {
-                Class::Snooze { after: Duration::ZERO, scope: Scope::Host }
-            }
+            Self::Overloaded { .. } => Class::Snooze { after: Duration::ZERO, scope: Scope::Host },
+            Self::Connect { .. } => Class::Snooze { after: Duration::ZERO, scope: Scope::Worker },
             Self::TranscriptLost | Self::SessionLost { .. } => {
                 Class::Rebuild { reason: Rebuild::Lost }
             }

@@ -131,10 +131,7 @@ impl Case<'_> {
             (_, Some(503 | 529)) => Error::Overloaded { message },
             // Measured: for status 529 the CLI gives the text and no status.
             (_, None) if message.contains("529 Overloaded") => Error::Overloaded { message },
-            // Measured for an address at which nothing listens.
-            (_, None) if message.contains("Unable to connect to API (ConnectionRefused)") => {
-                Error::Connect { message }
-            }
+            (_, None) if has_no_connection(&message) => Error::Connect { message },
             ("model_not_found", _) | (_, Some(404)) => Error::ModelMissing { message },
             ("max_output_tokens", _) => Error::NoRoom { message },
             // The whole request is too large: a successor session sends less.
@@ -200,6 +197,25 @@ fn says_usage(stderr: &str) -> bool {
         })
 }
 
+/// Returns true if the CLI could not connect to the API: the request was not sent. A connection that is reset may have carried it.
+fn has_no_connection(message: &str) -> bool {
+    // Measured for an address at which nothing listens: ConnectionRefused. The others are the names of the runtime and of the system.
+    const CODES: [&str; 9] = [
+        "ConnectionRefused",
+        "FailedToOpenSocket",
+        "ECONNREFUSED",
+        "ENOTFOUND",
+        "EAI_AGAIN",
+        "ENETUNREACH",
+        "EHOSTUNREACH",
+        "ENETDOWN",
+        "EADDRNOTAVAIL",
+    ];
+    let named = message.split_once("Unable to connect to API (");
+    let code = named.and_then(|(_, rest)| rest.split_once(')'));
+    code.is_some_and(|(code, _)| CODES.contains(&code))
+}
+
 fn lost(message: &str) -> Option<Error> {
     const LOST: [&str; 2] = ["No conversation found", "No message found with message.uuid"];
     let is_lost = LOST.iter().any(|words| message.contains(words));
@@ -223,5 +239,23 @@ fn short(text: &str) -> String {
     match text.char_indices().nth(MAX_MESSAGE_CHARS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_was_not_sent_is_told_from_one_that_may_have_been() {
+        let says = |code: &str| format!("API Error: Unable to connect to API ({code})");
+        for code in ["ConnectionRefused", "ENOTFOUND", "EAI_AGAIN", "FailedToOpenSocket"] {
+            assert!(has_no_connection(&says(code)), "{code}");
+        }
+        for code in ["ECONNRESET", "EPIPE", "ETIMEDOUT", "CERT_HAS_EXPIRED", ""] {
+            assert!(!has_no_connection(&says(code)), "{code}");
+        }
+        assert!(!has_no_connection("Connection to the API was lost (ENOTFOUND)"));
+        assert!(!has_no_connection("Unable to connect to API (ENOTFOUND"));
     }
 }

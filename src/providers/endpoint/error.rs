@@ -180,11 +180,12 @@ impl Error {
     pub fn class(&self) -> Class {
         match self {
             Self::Cancelled => Class::Cancelled,
-            Self::BreakerOpen { after, .. } | Self::Busy { after, .. } => {
-                Class::Snooze { after: *after, scope: Scope::Host }
+            Self::Busy { after, .. } => Class::Snooze { after: *after, scope: Scope::Host },
+            // Nothing was sent: the server may be away for long, and comes back. Or only this worker does not reach it.
+            Self::BreakerOpen { after, .. } => {
+                Class::Snooze { after: *after, scope: Scope::Worker }
             }
-            // Nothing was sent: the server may be away for long, and comes back.
-            Self::Connect { .. } => Class::Snooze { after: Duration::ZERO, scope: Scope::Host },
+            Self::Connect { .. } => Class::Snooze { after: Duration::ZERO, scope: Scope::Worker },
             Self::Overflow { .. } => Class::Rebuild { reason: Rebuild::Overflow },
             Self::Truncated { .. } => Class::Rebuild { reason: Rebuild::Truncated },
             Self::HistoryRefused { .. } => Class::Rebuild { reason: Rebuild::Poisoned },

@@ -162,7 +162,7 @@ async fn explain_names_the_reason_start_count_and_end_of_a_wait() {
     }
     let (of_task, _) = fixture.explained(&task).await;
     let short = format!(
-        "It waits for its provider, which is busy, since {}. ",
+        "It waits for its provider, which refuses calls or cannot be reached, since {}. ",
         busy_models::format_moment(busy.since)
     );
     assert!(of_task.starts_with(&short), "{of_task}");
@@ -289,4 +289,56 @@ async fn a_server_that_is_absent_for_an_hour_uses_up_no_attempt_and_the_task_say
         worker.stop().await;
         drop((ollama, local));
     }
+}
+
+#[tokio::test]
+async fn a_worker_that_cannot_reach_the_server_does_not_hold_up_the_others() {
+    let fake = FakeOllama::start().await;
+    let (here, (fixture, _socket)) =
+        (format!("http://{}", fake.addr), absent_server("ollama", &[]).await);
+    // The second call finds the breaker open.
+    let worker = fixture.start_worker_with(&[("ollama.breaker_failures", "1")]).await;
+    let mut tasks = Vec::new();
+    for instance in ["one", "two"] {
+        let task = fixture.add_for("writer", instance, "Write.").await;
+        eventually("the call is put off", async || {
+            fixture.turns(&task).await.iter().any(|turn| turn.is_put_off()).then_some(())
+        })
+        .await;
+        tasks.push(task);
+    }
+    let (of_task, _) = fixture.explained(&tasks[1]).await;
+    for words in ["did not answer the last calls", "the task waits since", "fails at"] {
+        assert!(of_task.contains(words), "{words}: {of_task}");
+    }
+    worker.stop().await;
+    assert_eq!(fixture.count("select count(*) from dalsegno.busy_models").await, 0);
+    let worker = fixture.start_worker_with(&[("ollama.base_url", &here)]).await;
+    let other = fixture.done(&fixture.add_for("writer", "three", "Write.").await).await;
+    assert_eq!(other.result.as_deref(), Some("A good answer."));
+    for task in &tasks {
+        assert_eq!(fixture.ended_after_waits(task).await.state, State::Done);
+        assert!(fixture.turns(task).await.iter().all(|turn| turn.attempt == 1));
+    }
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn a_task_whose_server_is_absent_for_a_day_fails() {
+    let (fixture, _socket) =
+        absent_server("ollama", &[("providers.busy_max_wait_secs", "7200")]).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.add("Write.").await;
+    let mut elapsed = TimeDelta::zero();
+    while fixture.wait_for_retry(&mut elapsed).await {
+        assert!(elapsed <= TimeDelta::hours(31), "the task waits forever: {elapsed}");
+    }
+    worker.stop().await;
+    let failed = fixture.task(&task).await;
+    assert_eq!(failed.state, State::Failed);
+    let error = failed.error.unwrap();
+    for words in ["has waited for its provider since 2026-", "cannot connect to"] {
+        assert!(error.contains(words), "{words}: {error}");
+    }
+    assert!(fixture.turns(&task).await.iter().all(|turn| turn.attempt == 1));
 }

@@ -602,10 +602,12 @@ impl Fixture {
 
     /// Moves the clock to the end of the wait for a busy provider. Returns the length of that wait.
     pub async fn end_waits(&self) -> TimeDelta {
-        // The wait of the model is by the clock of the test; the first wait of a job is by that of the database. A task
+        // The waits of models and of tasks are by the clock of the test; the first wait of a job is by that of the database. A task
         // past its deadline does not wait as long as the model.
         let left = "select coalesce((select least(max(b.until), (select min(t.until) from dalsegno.busy_tasks as t where t.until > $1)) - $1
                                        from dalsegno.busy_models as b where b.until > $1 having count(*) > 0),
+                                    (select min(b.until) - $1 from dalsegno.busy_tasks as b join dalsegno.tasks as t on t.id = b.task_id
+                                      where b.until > $1 and t.ended_at is null),
                                     (select min(run_at) - now() from dalsegno.jobs where wait_reason = 'snooze' and run_at > now()),
                                     interval '0')";
         let left = format!("select (extract(epoch from ({left})) * 1000000)::bigint");

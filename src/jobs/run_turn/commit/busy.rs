@@ -42,6 +42,8 @@ pub async fn back_off(
     let (why, after) = match scope {
         // The credential is paused; calls with other credentials may go on.
         Scope::Credential => (why.clone(), *after),
+        // Other workers may reach the server: the task waits alone, and any worker tries it again.
+        Scope::Worker => (why.clone(), (*after).max(config.own_wait(since, now))),
         Scope::Host => {
             let call = RefusedCall {
                 provider: &route.provider_name,

@@ -1,5 +1,5 @@
 //! Turns whose provider refuses calls for now. They wait with a growing backoff, together with all others of the model,
-//! up to `providers.busy_max_secs`.
+//! up to `providers.busy_max_secs`. A turn whose worker cannot reach the server waits alone, because other workers may reach it.
 //!
 //! A wait uses no attempt. Its reason names its start, count, end and cause; `job explain` and `task explain` print it.
 

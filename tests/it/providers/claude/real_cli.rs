@@ -105,7 +105,7 @@ async fn an_api_that_is_absent_delays_the_turn() {
     let config = dalsegno::providers::claude::Config { base_url, ..host.config.clone() };
     let host = Host { config, ..host };
     let error = host.ask(StoredConversation::new().request("One.", false)).await.unwrap_err();
-    let put_off = Class::Snooze { after: Duration::ZERO, scope: Scope::Host };
+    let put_off = Class::Snooze { after: Duration::ZERO, scope: Scope::Worker };
     assert_eq!((error.code, error.class), ("claude.connect", put_off), "{error}");
     assert!(error.to_string().contains("claude.base_url"), "{error}");
 }

@@ -40,13 +40,13 @@ async fn an_unreachable_host_gets_no_calls_until_a_probe_succeeds(dialect: &'sta
     let code = |name: &str| format!("{}.{name}", dialect.codes());
     for _ in 0..5 {
         let error = fail(&*provider, request("Write.")).await;
-        let put_off = Class::Snooze { after: Duration::ZERO, scope: Scope::Host };
+        let put_off = Class::Snooze { after: Duration::ZERO, scope: Scope::Worker };
         assert_eq!((error.code, error.class), (&*code("connect"), put_off), "{error}");
         assert!(error.is_unasked, "nothing was sent");
     }
     let error = fail(&*provider, request("Write.")).await;
     assert_eq!(error.code, code("breaker_open"));
-    let Class::Snooze { after, scope: Scope::Host } = error.class else { panic!("{error:?}") };
+    let Class::Snooze { after, scope: Scope::Worker } = error.class else { panic!("{error:?}") };
     assert!(after <= OPEN_FOR, "{after:?}");
 
     let server = ScriptedServer::on(socket.listen(16).unwrap(), dialect, []);

@@ -604,6 +604,31 @@ async fn a_retried_task_has_its_time_again() {
 }
 
 #[tokio::test]
+async fn a_task_that_runs_before_its_earliest_start_keeps_its_time() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let start = fixture.clock.now() + TimeDelta::days(3_650);
+    let task = fixture.add_at(start, Default::default()).await;
+    let within = "update dalsegno.tasks set within_secs = $1";
+    sqlx::query(within).bind(DAY_SECS).execute(&fixture.pool).await.unwrap();
+    let now = fixture.advance(TimeDelta::days(2));
+    let mut transaction = fixture.pool.begin().await.unwrap();
+    tasks::retry_job(&mut transaction, task.job_id, now).await.unwrap();
+    transaction.commit().await.unwrap();
+    let worker = fixture.start_worker().await;
+    sent(&server, 1).await;
+    fixture.waits_for_batch(&task).await;
+    let answer_by = "select answer_by from dalsegno.batches";
+    let answer_by: DateTime<Utc> =
+        sqlx::query_scalar(answer_by).fetch_one(&fixture.pool).await.unwrap();
+    assert_eq!(answer_by, now + TimeDelta::days(1));
+    server.state.batches.end(0, answers("Part one."));
+    let task = fixture.ended_with_looks(&task).await;
+    worker.stop().await;
+    assert_eq!(task.result.as_deref(), Some("Part one."));
+}
+
+#[tokio::test]
 async fn a_model_that_leaves_the_agents_file_ends_the_wait() {
     let server = server().await;
     let fixture = fixture(&server).await;
@@ -645,6 +670,31 @@ async fn results_of_other_programs_that_cannot_be_read_do_not_end_the_search() {
     let search = BatchSearch { call_id: Uuid::from_u128(2), sent_at, until, known: &[] };
     let found = provider.batches().unwrap().find(search, &cancel).await.unwrap();
     assert_eq!(found, FoundBatch::Found("msgbatch_1".to_owned()));
+    let search = BatchSearch { call_id: Uuid::from_u128(3), sent_at, until, known: &[] };
+    let found = provider.batches().unwrap().find(search, &cancel).await.unwrap();
+    assert_eq!(found, FoundBatch::Unsure, "the unreadable one may be the one");
+}
+
+#[tokio::test]
+async fn a_lost_batch_whose_result_cannot_be_read_is_not_sent_again() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let worker = fixture.start_worker().await;
+    server.state.batches.lose_next_reply();
+    let task = fixture.add_within("main", "Write part one.", DAY_SECS).await;
+    fixture.waits_for_batch(&task).await;
+    server.state.batches.end(0, json!(UNREADABLE));
+    fixture.advance(TimeDelta::hours(1));
+    for n_looks in 2..=3 {
+        fixture.look().await;
+        fixture.waits_after_looks(&task, n_looks).await;
+        assert_eq!(server.state.batches.all().len(), 1, "it may be the one");
+    }
+    server.state.batches.end(0, answers("Part one."));
+    let task = fixture.ended_with_looks(&task).await;
+    worker.stop().await;
+    assert_eq!(task.result.as_deref(), Some("Part one."));
+    assert_eq!((server.state.batches.all().len(), fixture.ledger().await.len()), (1, 1));
 }
 
 impl Fixture {
@@ -684,6 +734,35 @@ async fn a_turn_of_an_older_version_is_answered_and_one_of_a_newer_version_is_le
     worker.stop().await;
     assert_eq!(task.result.as_deref(), Some("Part two."));
     assert_eq!((server.state.batches.all().len(), server.calls().len()), (2, 0));
+}
+
+#[tokio::test]
+async fn a_late_batch_of_a_newer_version_is_cancelled_and_its_turn_is_left_to_its_workers() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.add_within("main", "Write part one.", 3_600).await;
+    fixture.waits_for_batch(&task).await;
+    let [current, newer] = ["{\"version\":1,", "{\"version\":999,"];
+    fixture.set_version(current, newer).await;
+    fixture.look().await;
+    fixture.waits_after_looks(&task, 2).await;
+    assert!(!server.state.batches.all()[0].is_cancelled, "it is not late");
+    fixture.advance(TimeDelta::hours(1));
+    fixture.look().await;
+    fixture.waits_after_looks(&task, 3).await;
+    assert!(server.state.batches.all()[0].is_cancelled);
+    let because = fixture.because(&task).await;
+    for words in ["the batch was cancelled", "a worker of a newer version has stored its turn"] {
+        assert!(because.contains(words), "{words}: {because}");
+    }
+    server.state.batches.end(0, json!({ "type": "canceled" }));
+    fixture.set_version(newer, current).await;
+    let task = fixture.ended_with_looks(&task).await;
+    worker.stop().await;
+    assert_eq!(task.result.as_deref(), Some("A good answer."));
+    let attempts: Vec<_> = fixture.turns(&task).await.iter().map(|turn| turn.attempt).collect();
+    assert_eq!(attempts, [1, 1]);
 }
 
 #[tokio::test]

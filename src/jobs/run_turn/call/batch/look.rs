@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
     send::{self, SentBatch},
@@ -68,7 +68,11 @@ pub async fn look(run: &Run, services: &Services, task: &Task) -> Result<Look, E
         && is_running
         && !is_late
     {
-        let record = LookRecord { problem: Some(error.to_string()), ..LookRecord::default() };
+        let cancelled_at = match api {
+            Some(api) => cancel_late(run, services, api, &batch).await,
+            None => None,
+        };
+        let record = LookRecord { cancelled_at, problem: Some(error.to_string()) };
         return wait::put_off(run, services, task, &batch, record).await.map(Look::Ends);
     }
     let (api, turn) = match (api, stored, is_running) {
@@ -103,6 +107,33 @@ pub async fn look(run: &Run, services: &Services, task: &Task) -> Result<Look, E
         return Ok(Look::Answered(Box::new(answered)));
     }
     wait::put_off(run, services, task, &batch, record).await.map(Look::Ends)
+}
+
+/// Cancels a batch at the end of the wait without its turn, and returns when. `None`: it is not the time, or it failed; the next look tries
+/// again.
+async fn cancel_late(
+    run: &Run,
+    services: &Services,
+    api: &dyn Batches,
+    batch: &Batch,
+) -> Option<DateTime<Utc>> {
+    let now = services.clock.now();
+    let id = batch.batch_id.as_deref()?;
+    if now < batch.answer_by || batch.cancelled_at.is_some() {
+        return None;
+    }
+    let cancelled = match api.look(id, run.cancel()).await {
+        Ok(BatchState::InProgress) => api.cancel(id, run.cancel()).await,
+        Ok(BatchState::Cancelling | BatchState::Ended | BatchState::Gone) => return None,
+        Err(error) => Err(error),
+    };
+    match cancelled {
+        Ok(()) => Some(now),
+        Err(error) => {
+            tracing::info!(code = error.code, error = causes(&error), "cannot cancel a batch");
+            None
+        }
+    }
 }
 
 /// Ends the run and the turn of a batch whose answer the turn cannot use. A job cancels the batch, and the next run begins another turn.
