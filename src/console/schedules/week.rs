@@ -24,7 +24,7 @@ pub(super) fn show(page: &Page, items: &[Schedule]) -> Markup {
     let days = page.view.days(DAYS);
     let table = html! {
         table."folds week" {
-            thead { tr { th { "Schedule" } @for (n, day) in days.iter().take(DAYS as usize).enumerate() { th.soft[n > 0] { @if n == 0 { "Today, " } (page.view.weekday(*day)) } } } }
+            thead { tr { th { "Schedule" } @for (n, day) in days.iter().take(DAYS as usize).enumerate() { th { @if n == 0 { b { "Today, " (page.view.weekday(*day)) } } @else { (page.view.weekday(*day)) } } } } }
             tbody { @for schedule in items { (row(&page.view, schedule, &days)) } }
         }
     };

@@ -62,6 +62,8 @@ async fn results(scenery: &Scenery, words: &str) -> Vec<String> {
 async fn words_of_actions_lead_to_the_place_where_they_are_done() {
     let scenery = Scenery::new().await;
     let campaign = scenery.world.campaign.id;
+    let pause = format!("/campaigns/{campaign}#confirm-pause");
+    let pause = pause.as_str();
     for (words, target) in [
         ("rate limits", "/work#rate-limits"),
         ("limits", "/work#rate-limits"),
@@ -76,7 +78,7 @@ async fn words_of_actions_lead_to_the_place_where_they_are_done() {
         ("cleanup", "/cleanup"),
         ("prompt versions", "/catalogue"),
         ("pause a queue", "/work"),
-        ("pause harbour", &format!("/campaigns/{campaign}#confirm-pause")),
+        ("pause harbour", pause),
         ("pause reviewer", "/catalogue/agent/reviewer#pause-everywhere"),
     ] {
         let found = results(&scenery, words).await;

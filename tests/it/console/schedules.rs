@@ -75,6 +75,6 @@ async fn no_text_of_the_strip_is_above_another_one() {
     }
     // On a phone each time has its day beside it.
     browser.resize(360, 900).await;
-    let label = "return getComputedStyle([...document.querySelectorAll('.week time')].at(-1).closest('td'), '::before').content";
+    let label = "return getComputedStyle([...document.querySelectorAll('.week .moment')].at(-1).closest('td'), '::before').content";
     assert_eq!(browser.run(label).await, "\"Fri 27\"");
 }
