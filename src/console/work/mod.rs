@@ -19,9 +19,10 @@ use super::{
     names::Names,
     page::{Page, PageResult},
     parts::{Action, Confirmation, Tab, counted, duration, empty, section, tabs, url_text, wide},
-    pauses::{author_of, pause_words},
+    pauses::pause_words,
 };
 use crate::{
+    domain::audit::PauseSubject,
     operations::{ListQueues, ListWaits, PauseQueue, Refusal, ResumeQueue, ShowWorkerActivity},
     queue::admin::QueueView,
 };
@@ -43,9 +44,9 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let queue = queues.iter().find(|queue| queue.queue == name);
     let sums = queue.map(|queue| WaitSums::of(queue, &waits));
     let names = Names::load(&page).await?;
-    let paused_by = match queue.is_some_and(|queue| queue.paused_at.is_some()) {
-        true => author_of(&page, "queue.pause", name).await?,
-        false => None,
+    let paused_by = match queue.and_then(|queue| queue.paused_at) {
+        Some(at) => page.caller.pause_author(PauseSubject::Queue, name, at).await?,
+        None => None,
     };
     let body = html! {
         (head(&page, name, queue, sums))
