@@ -86,7 +86,20 @@ async fn read_with_files(
     request.extensions_mut().insert(BodyLimit(limit));
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let content_type = content_type.unwrap_or_default().to_owned();
-    multipart::read_fields(&content_type, &bytes(request, front, MAX_BULK_BYTES).await?)
+    let body = bytes(request, front, MAX_BULK_BYTES).await.map_err(name_file_limits)?;
+    multipart::read_fields(&content_type, &body)
+}
+
+/// Names the settings for files in the refusal of a form that is too long.
+fn name_file_limits(problem: Problem) -> Problem {
+    if problem.status != StatusCode::PAYLOAD_TOO_LARGE {
+        return problem;
+    }
+    let detail = format!(
+        "the form with its files is larger than {MAX_BULK_BYTES} allows: choose fewer or smaller files; a file may have \
+         tasks.max_attachment_bytes, and all files of a task tasks.max_attachments_bytes"
+    );
+    Problem::new(problem.status, problem.code, detail)
 }
 
 /// The token for a form of this browser.

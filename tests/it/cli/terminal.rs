@@ -224,7 +224,8 @@ async fn every_format_has_the_same_data() {
     // Fields beside the items are on stderr, so that each line of stdout is an item.
     let agents = fixture.run(&["agent", "ls", "-o", "jsonl"]).await;
     let items = agents.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    assert!(items.into_iter().all(|item| item["name"].is_string()), "{agents:?}");
+    let items: Vec<Value> = items.collect();
+    assert!(!items.is_empty() && items.iter().all(|item| item["name"].is_string()), "{agents:?}");
     let beside: Value = serde_json::from_str(&agents.stderr).unwrap();
     assert_eq!(beside["default_provider"], "sim", "{agents:?}");
     assert!(beside.get("items").is_none() && beside.get("problems").is_none(), "{beside}");
