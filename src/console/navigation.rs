@@ -131,7 +131,8 @@ mod tests {
 
     #[test]
     fn an_entry_is_current_on_its_pages() {
-        let shown = |path: &str| WORK.iter().map(|entry| entry.show(path, |_| true).0).collect::<String>();
+        let shown =
+            |path: &str| WORK.iter().map(|entry| entry.show(path, |_| true).0).collect::<String>();
         let work = shown("/work/jobs/7");
         assert!(work.contains("href=\"/work\" aria-current=\"true\""), "{work}");
         assert!(work.contains("href=\"/work/jobs\" aria-current=\"page\""), "{work}");

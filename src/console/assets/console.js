@@ -47,8 +47,8 @@ document.addEventListener("htmx:afterSwap", (event) => {
 document.addEventListener("htmx:sendError", (event) => {
   const outcome = document.getElementById("outcome");
   if (!outcome || event.detail.requestConfig.verb === "get") return;
-  const files = [...event.target.querySelectorAll?.("input[type=file]") ?? []];
-  const hasFiles = files.some((input) => input.files.length > 0);
+  const form = event.target.closest("form") ?? event.target;
+  const hasFiles = [...form.querySelectorAll("input[type=file]")].some((input) => input.files.length > 0);
   const section = document.createElement("section");
   section.className = "error";
   const heading = document.createElement("h2");

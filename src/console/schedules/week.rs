@@ -100,8 +100,7 @@ impl Moments {
         let words = duration(first);
         // Two units, of which the second may be zero.
         let gap = words.split(" 0 ").next().unwrap_or_default();
-        gaps.all(|gap| gap == first)
-            .then(|| format!("every {gap}, more than {MAX_MOMENTS} times"))
+        gaps.all(|gap| gap == first).then(|| format!("every {gap}, more than {MAX_MOMENTS} times"))
     }
 }
 
@@ -123,7 +122,10 @@ mod tests {
     #[test]
     fn only_even_moments_that_are_cut_are_put_into_words() {
         let even = moments(&[10, 10, 10], true).density().unwrap();
-        assert!(even.starts_with("every 10 min,") && even.ends_with("more than 200 times"), "{even}");
+        assert!(
+            even.starts_with("every 10 min,") && even.ends_with("more than 200 times"),
+            "{even}"
+        );
         assert_eq!(moments(&[10, 10, 10], false).density(), None);
         assert_eq!(moments(&[10, 10, 20], true).density(), None);
     }
