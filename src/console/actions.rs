@@ -40,7 +40,7 @@ pub(super) async fn run(
         Ok(output) => output,
         // With a script, the error stands above the form, which stays as it is.
         Err(refusal) if operation == AddTask::SPEC.id && !headers.contains_key("hx-request") => {
-            return new_task::refused(&page, &form, names, refusal).await;
+            return Box::pin(new_task::refused(&page, &form, names, refusal)).await;
         }
         Err(refusal) => return Err(refusal.into()),
     };
