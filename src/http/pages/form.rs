@@ -181,6 +181,18 @@ mod tests {
     }
 
     #[test]
+    fn a_form_with_too_large_files_names_their_limits() {
+        let problem = name_file_limits(too_long(MAX_BULK_BYTES));
+        assert_eq!(problem.code, "body_too_large");
+        for setting in [MAX_BULK_BYTES, "tasks.max_attachment_bytes", "tasks.max_attachments_bytes"]
+        {
+            assert!(problem.detail.contains(setting), "{setting}: {}", problem.detail);
+        }
+        let other = Problem::new(StatusCode::BAD_REQUEST, "bad_body", "it is cut");
+        assert_eq!(name_file_limits(other).detail, "it is cut");
+    }
+
+    #[test]
     fn a_token_belongs_to_one_cookie_and_does_not_contain_it() {
         let [one, other] = ["a".repeat(64), "b".repeat(64)].map(SecretString::from);
         assert_ne!(form_token(&one), form_token(&other));
