@@ -9,14 +9,18 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use super::{page::DONE, parts::View};
+use super::{
+    campaign::new_task,
+    page::{DONE, Page},
+    parts::View,
+};
 use crate::{
     domain::{amount::parse_money, class::Kind},
     http::{
         Problem,
-        pages::{PageCaller, PageForm, TOKEN_FIELD, local_target, see_other},
+        pages::{PageForm, TOKEN_FIELD, local_target, see_other},
     },
-    operations::Refusal,
+    operations::{AddTask, FormFile, Operation as _, Refusal},
 };
 
 const REDIRECT: HeaderName = HeaderName::from_static("hx-redirect");
@@ -26,20 +30,36 @@ const OWN_FIELDS: [&str; 2] = [TOKEN_FIELD, "then"];
 /// Runs the operation, and goes on to the page that the form names. Empty fields without a way to read them are left out.
 pub(super) async fn run(
     Path(operation): Path<String>,
-    caller: PageCaller,
+    page: Page,
     headers: HeaderMap,
     mut form: PageForm,
 ) -> Result<Response, Problem> {
     let files = std::mem::take(&mut form.files);
-    let fields = form.fields.iter().filter(|(name, _)| !OWN_FIELDS.contains(&name.as_str()));
-    let view = View::of(&caller);
-    let fields = fields.filter_map(|(name, text)| read(&view, name, text).transpose());
-    let fields = nested(fields.collect::<Result<_, _>>()?);
-    let output = caller.run_form(&operation, fields, files).await?;
+    let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
+    let output = match run_fields(&page, &operation, &form, files).await {
+        Ok(output) => output,
+        // With a script, the error stands above the form, which stays as it is.
+        Err(refusal) if operation == AddTask::SPEC.id && !headers.contains_key("hx-request") => {
+            return Box::pin(new_task::refused(&page, &form, names, refusal)).await;
+        }
+        Err(refusal) => return Err(refusal.into()),
+    };
     let response = go_on(&headers, &filled(local_target(form.field("then")), &output));
     // The next page confirms the action, and removes the cookie.
     let done = format!("{DONE}={operation}; Path=/; Max-Age=20; HttpOnly; SameSite=Strict");
     Ok(([(SET_COOKIE, done)], response).into_response())
+}
+
+async fn run_fields(
+    page: &Page,
+    operation: &str,
+    form: &PageForm,
+    files: Vec<FormFile>,
+) -> Result<Value, Refusal> {
+    let fields = form.fields.iter().filter(|(name, _)| !OWN_FIELDS.contains(&name.as_str()));
+    let fields = fields.filter_map(|(name, text)| read(&page.view, name, text).transpose());
+    let fields = nested(fields.collect::<Result<_, _>>()?);
+    page.caller.run_form(operation, fields, files).await
 }
 
 /// Goes on to another page, after a form with or without a script.

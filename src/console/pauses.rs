@@ -3,11 +3,7 @@
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
-use super::{
-    page::Page,
-    parts::{View, coded},
-};
-use crate::operations::{ListAudit, Refusal};
+use super::parts::{View, coded};
 
 /// Describes a pause: its reason, its author and its begin, as far as they are stored.
 pub(super) fn pause_words(
@@ -22,29 +18,6 @@ pub(super) fn pause_words(
             " Paused" @if let Some(at) = since { " since " (view.calendar(at)) } @if let Some(author) = author { " by " bdi { (author) } } "."
         }
     }
-}
-
-/// Finds the author of the last action on a subject in the audit log, if the caller may read it.
-pub(super) async fn author_of(
-    page: &Page,
-    action: &str,
-    subject: &str,
-) -> Result<Option<String>, Refusal> {
-    let list = ListAudit {
-        actor: None,
-        action: Some(action.to_owned()),
-        subject: Some(subject.to_owned()),
-        created_after: None,
-        created_before: None,
-        cursor: None,
-        limit: Some(1),
-    };
-    let lines = page.caller.run_if_allowed(list).await?;
-    let line = lines.and_then(|lines| lines.items.into_iter().next());
-    Ok(line.map(|line| match line.actor.as_str() {
-        "" => line.actor_kind.replace('_', " "),
-        actor => actor.to_owned(),
-    }))
 }
 
 #[cfg(test)]

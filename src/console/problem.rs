@@ -1,7 +1,10 @@
 //! Errors as pages: what failed, why, and the next step.
 
 use axum::{
-    http::{HeaderName, HeaderValue, Method, StatusCode, header::REFERER},
+    http::{
+        HeaderName, HeaderValue, Method, StatusCode,
+        header::{CONTENT_TYPE, REFERER},
+    },
     response::{Html, IntoResponse as _, Response},
 };
 use maud::{Markup, html};
@@ -43,7 +46,7 @@ fn respond(failed: &FailedRequest, problem: &Problem) -> Response {
             let body = html! {
                 (block(problem))
                 @let back = came_from(failed);
-                @if back.is_some() { p."small soft" { "The browser's own Back button shows the form with what was written in it. Files have to be chosen again." } }
+                @if back.is_some() && has_files(failed) { p."small soft" { "Files have to be chosen again: a browser does not keep them." } }
                 div.actions {
                     @if let Some(back) = &back { a.btn.primary href=(back) { "Back" } }
                     a.btn.primary[back.is_none()] href="/" { "Overview" }
@@ -62,6 +65,12 @@ fn came_from(failed: &FailedRequest) -> Option<String> {
     let target = &path[path.find('/')?..];
     (failed.method == Method::POST && local_target(Some(target)) == target)
         .then(|| target.to_owned())
+}
+
+/// Returns true if the form that was refused takes files.
+fn has_files(failed: &FailedRequest) -> bool {
+    let kind = failed.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    kind.is_some_and(|kind| kind.starts_with(b"multipart/form-data"))
 }
 
 /// Renders the failure and the next step.

@@ -91,6 +91,12 @@ impl Reach {
         }
     }
 
+    /// Returns true unless the key is bound to campaigns and the operation covers the whole installation.
+    pub(super) fn covers(&self, spec: &Spec) -> bool {
+        let subject = subject(spec.path);
+        self.campaigns().is_none() || is_for_bound_keys(spec.method.as_str(), spec.path, subject)
+    }
+
     /// Refuses an operation whose `id` names something out of reach.
     pub(super) async fn check_operation(
         &self,
@@ -101,12 +107,10 @@ impl Reach {
         if self.campaigns().is_none() && self.only_of().is_none() {
             return Ok(());
         }
-        let subject = subject(spec.path);
-        let (method, route) = (spec.method.as_str(), spec.path);
-        if self.campaigns().is_some() && !is_for_bound_keys(method, route, subject) {
+        if !self.covers(spec) {
             return Err(bound());
         }
-        let Some(subject) = subject else { return Ok(()) };
+        let Some(subject) = subject(spec.path) else { return Ok(()) };
         let id = input::id(id.unwrap_or_default())?;
         match self.reaches(app, subject, id).await? {
             true => Ok(()),

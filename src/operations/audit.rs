@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
 use crate::domain::{
     audit::{self, Entry, Filter},
+    budgets::OwnerKind,
     campaigns, facts,
     keys::Scope,
     timestamp,
@@ -15,10 +16,12 @@ use crate::domain::{
 
 /// A subject of lines as a person names it.
 struct Subject {
-    /// The text itself, and the ids of campaigns and facts that it names.
+    /// The text itself, the ids of campaigns and facts that it names, and the subjects of budgets.
     subjects: Vec<String>,
-    /// What lines about other subjects name in their data. Empty for an id, by which the index finds the lines.
-    named: Vec<String>,
+    /// The agent whose name lines about other subjects have in their data.
+    agents: Vec<String>,
+    /// The campaigns whose id lines about other subjects have in their data.
+    campaigns: Vec<String>,
 }
 
 /// Lists the audit log, the newest first.
@@ -57,7 +60,8 @@ impl Operation for ListAudit {
             actor: self.actor.as_deref(),
             action: self.action.as_deref(),
             subjects: subject.as_ref().map(|subject| subject.subjects.as_slice()),
-            named: subject.as_ref().map_or(&[], |subject| subject.named.as_slice()),
+            agents: subject.as_ref().map_or(&[], |subject| subject.agents.as_slice()),
+            campaigns: subject.as_ref().map_or(&[], |subject| subject.campaigns.as_slice()),
             created_after: self.created_after,
             created_before: self.created_before,
             before: self.cursor,
@@ -68,15 +72,23 @@ impl Operation for ListAudit {
     }
 }
 
-/// Looks up what a text names: campaigns, an agent, a user by the facts about them.
+/// Looks up what a text names: campaigns, an agent, a user by the facts about them. The owner of a budget is part of its subject.
 async fn subject(call: &Call, text: &str) -> Result<Subject, Refusal> {
-    if text.parse::<Uuid>().is_ok() {
-        return Ok(Subject { subjects: vec![text.to_owned()], named: Vec::new() });
-    }
-    let campaigns = campaigns::ids_of_name(&call.pool, text).await?;
+    let id = text.parse::<Uuid>().ok();
+    let campaigns: Vec<Uuid> = match id {
+        // The id of something else is no campaign: its lines are found by the index alone.
+        Some(id) => campaigns::names(&call.pool, &[id]).await?.into_keys().collect(),
+        None => campaigns::ids_of_name(&call.pool, text).await?,
+    };
+    let campaigns: Vec<String> = campaigns.iter().map(Uuid::to_string).collect();
+    // A user may be named by a UUID; an agent is not.
     let facts = facts::ids_of_user(&call.pool, text).await?;
-    let campaigns = campaigns.iter().map(Uuid::to_string);
-    let named: Vec<String> = [text.to_owned()].into_iter().chain(campaigns).collect();
-    let facts = facts.iter().map(Uuid::to_string);
-    Ok(Subject { subjects: named.iter().cloned().chain(facts).collect(), named })
+    let agents: Vec<String> = id.is_none().then(|| text.to_owned()).into_iter().collect();
+    let budgets =
+        [OwnerKind::Agent, OwnerKind::User].map(|owner| format!("{}/{text}", owner.as_str()));
+    let mut subjects = vec![text.to_owned()];
+    subjects.extend(budgets);
+    subjects.extend(campaigns.iter().cloned());
+    subjects.extend(facts.iter().map(Uuid::to_string));
+    Ok(Subject { subjects, agents, campaigns })
 }

@@ -7,19 +7,22 @@ use uuid::Uuid;
 
 use super::{
     Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, Success,
-    by_request, page_limit,
+    by_request, page_limit, queues::pause_data,
 };
-use crate::domain::{
-    Page,
-    amount::{Limit, OnLimit},
-    audit::Action,
-    campaign_control,
-    campaign_overview::{Overview, overview, summary},
-    campaigns::{self, Campaign, Error, LimitChange},
-    class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT},
-    erasures::{self, Erasure},
-    labels::{self, Labels},
-    objects, parameters, tasks, text,
+use crate::{
+    domain::{
+        Page,
+        amount::{Limit, OnLimit},
+        audit::Action,
+        campaign_control,
+        campaign_overview::{Overview, overview, summary},
+        campaigns::{self, Campaign, Error, LimitChange},
+        class::{BAD_ARGUMENT, BAD_VALUE, NUL_IN_TEXT},
+        erasures::{self, Erasure},
+        labels::{self, Labels},
+        objects, parameters, tasks, text,
+    },
+    queue::admin::PauseScope,
 };
 
 const TAG: &str = "campaigns";
@@ -211,8 +214,9 @@ impl Change for PauseCampaign {
     type Output = Campaign;
 
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Campaign> {
-        let output = campaign_control::pause(conn, self.id, &self.reason).await?;
-        let data = json!({ "reason": self.reason });
+        let output = campaign_control::pause(&mut *conn, self.id, &self.reason).await?;
+        let group = self.id.to_string();
+        let data = pause_data(conn, PauseScope::Group, &group, &self.reason).await?;
         Ok(ChangeOutput::of(self.id, output, data))
     }
 }

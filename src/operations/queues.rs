@@ -1,13 +1,13 @@
 //! Queues and groups: their counters and their pauses.
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::PgConnection;
 
 use super::{Call, Change, ChangeOutput, ChangeResult, Operation, Refusal, Spec, by_request};
 use crate::{
     domain::{
-        audit::Action,
+        audit::{self, Action},
         class::{BAD_ARGUMENT, BAD_VALUE, Class, NUL_IN_TEXT, UNKNOWN_QUEUE},
     },
     queue::admin::{self, PauseScope, QueueView, WaitCount},
@@ -177,15 +177,27 @@ impl Change for ResumeGroup {
     }
 }
 
+/// Builds the data of the audit line of a pause, with the time by which its author is found.
+pub(super) async fn pause_data(
+    conn: &mut PgConnection,
+    scope: PauseScope,
+    name: &str,
+    reason: &str,
+) -> Result<Value, Refusal> {
+    let found = admin::find_pause(conn, scope, name).await?;
+    Ok(audit::pause_data(reason, found.map(|pause| pause.paused_at)))
+}
+
 async fn pause(
     conn: &mut PgConnection,
     scope: PauseScope,
     name: String,
     reason: &str,
 ) -> ChangeResult<PauseOutcome> {
-    admin::pause(conn, scope, &name, reason).await?;
+    admin::pause(&mut *conn, scope, &name, reason).await?;
+    let data = pause_data(conn, scope, &name, reason).await?;
     let output = PauseOutcome { paused: name.clone() };
-    Ok(ChangeOutput::of(name, output, json!({ "reason": reason })))
+    Ok(ChangeOutput::of(name, output, data))
 }
 
 async fn resume(

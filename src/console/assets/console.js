@@ -43,11 +43,35 @@ document.addEventListener("htmx:afterSwap", (event) => {
   event.target.scrollIntoView({ block: "center" });
 });
 
+// Without an answer there is no error to show. The server closes the connection while it is sent more than it takes.
+document.addEventListener("htmx:sendError", (event) => {
+  const outcome = document.getElementById("outcome");
+  if (!outcome || event.detail.requestConfig.verb === "get") return;
+  const form = event.target.closest("form") ?? event.target;
+  const hasFiles = [...form.querySelectorAll("input[type=file]")].some((input) => input.files.length > 0);
+  const section = document.createElement("section");
+  section.className = "error";
+  const heading = document.createElement("h2");
+  heading.textContent = "The form was not answered";
+  const words = document.createElement("p");
+  words.textContent = hasFiles
+    ? "The connection was lost, or the files are too large together. The hint below the files names the limits. Choose fewer or smaller files, or try again."
+    : "The connection to the server was lost. Check the page for the change before you try again: the form may have arrived.";
+  section.append(heading, words);
+  document.querySelector(".sheet:popover-open")?.hidePopover();
+  outcome.replaceChildren(section);
+  outcome.scrollIntoView({ block: "center" });
+});
+
 // A link may lead to a confirmation, which opens. Nothing is done by it.
 function openNamed() {
   const named = document.getElementById(location.hash.slice(1));
-  if (named?.matches(".sheet[popover]")) named.showPopover();
-  else if (named?.matches("input, select, textarea")) named.focus();
+  if (named?.matches(".sheet[popover]")) {
+    if (!named.matches(":popover-open")) named.showPopover();
+    named.querySelector("input:not([type=hidden]), textarea, select, button")?.focus();
+    // Without the hash, the same link opens it again.
+    history.replaceState(history.state, "", location.pathname + location.search);
+  } else if (named?.matches("input, select, textarea")) named.focus();
 }
 addEventListener("hashchange", openNamed);
 

@@ -14,10 +14,12 @@ use crate::{
         layout::Content,
         page::{Page, PageResult},
         parts::{Action, bytes, counted, empty},
+        problem,
     },
     domain::{
         agents::SessionMode,
         campaigns::Campaign,
+        class::Kind,
         task_files::attachments::{ACCEPTED, Limits, NewAttachment},
     },
     http::{Problem, pages::PageForm},
@@ -64,7 +66,7 @@ pub(in crate::console) async fn show(
     Query(draft): Query<TaskDraft>,
     page: Page,
 ) -> PageResult {
-    Ok(respond(&page, given, &draft, None).await?)
+    Ok(respond(&page, given, &draft, None, None).await?)
 }
 
 /// Shows the form again with the estimate of the task. Nothing is added.
@@ -73,30 +75,59 @@ pub(in crate::console) async fn estimate(
     page: Page,
     form: PageForm,
 ) -> Result<Response, Problem> {
-    let field = |name: &str| form.field(name).unwrap_or_default().replace("\r\n", "\n");
-    let draft = TaskDraft {
-        agent: field("agent"),
-        prompt: field("prompt"),
-        node: field("node"),
-        session: field("session"),
-        priority: field("number:priority"),
-        run_at: field("time:run_at"),
-        within_hours: field("hours:within_secs"),
-        budget: field("money:budget.micros"),
-        result_schema: field("json:result_schema"),
-        tags: field("words:tags"),
-        files: form.files.iter().map(|file| file.name.clone()).collect(),
-    };
+    let draft = TaskDraft::of(&form, form.files.iter().map(|file| file.name.clone()).collect());
     let attachments = form.files.iter().map(NewAttachment::from).collect();
     let shown = match page.caller.run(draft.question(given, attachments)).await {
         Ok(estimate) => estimates::show(&page, &estimate).await?,
         // The agent is paused, the prompt is empty, or the campaign is closed: the reason is the answer.
         Err(refusal) => estimates::refused(&page, &refusal),
     };
-    Ok(respond(&page, given, &draft, Some(&shown)).await?)
+    let shown = html! {
+        (shown)
+        @if !draft.within_hours.trim().is_empty() { p."small soft after" { "The estimate is that of an answer at once. With hours to wait, a provider with message batches may charge less." } }
+    };
+    Ok(respond(&page, given, &draft, None, Some(&shown)).await?)
+}
+
+/// Shows a form that was refused again, with the reason above it. It is the answer to a browser without scripts.
+pub(in crate::console) async fn refused(
+    page: &Page,
+    form: &PageForm,
+    files: Vec<String>,
+    refusal: Refusal,
+) -> Result<Response, Problem> {
+    let is_input = !matches!(refusal.kind, Kind::Forbidden | Kind::Internal | Kind::Unavailable);
+    let given = form.field("id").and_then(|id| id.parse::<Uuid>().ok()).filter(|_| is_input);
+    let problem = Problem::from(refusal);
+    let Some(given) = given else { return Err(problem) };
+    let draft = TaskDraft::of(form, files);
+    match respond(page, given, &draft, Some(&problem::block(&problem)), None).await {
+        Ok(mut response) => {
+            *response.status_mut() = problem.status;
+            Ok(response)
+        }
+        Err(_) => Err(problem),
+    }
 }
 
 impl TaskDraft {
+    fn of(form: &PageForm, files: Vec<String>) -> Self {
+        let field = |name: &str| form.field(name).unwrap_or_default().replace("\r\n", "\n");
+        Self {
+            agent: field("agent"),
+            prompt: field("prompt"),
+            node: field("node"),
+            session: field("session"),
+            priority: field("number:priority"),
+            run_at: field("time:run_at"),
+            within_hours: field("hours:within_secs"),
+            budget: field("money:budget.micros"),
+            result_schema: field("json:result_schema"),
+            tags: field("words:tags"),
+            files,
+        }
+    }
+
     fn question(&self, campaign: Uuid, attachments: Vec<NewAttachment>) -> EstimateTask {
         let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         EstimateTask {
@@ -122,6 +153,7 @@ async fn respond(
     page: &Page,
     given: Uuid,
     draft: &TaskDraft,
+    error: Option<&Markup>,
     estimate: Option<&Markup>,
 ) -> Result<Response, Refusal> {
     let campaign = page.caller.run(ShowCampaign { id: given, summary: true }).await?.campaign;
@@ -135,6 +167,7 @@ async fn respond(
         agents.iter().flat_map(|all| &all.nodes).map(|node| node.name.as_str()).collect();
     let body = html! {
         div.head { div { h1 { "Add a task" } div.meta { span { "to " bdi { (campaign.name) } } } } }
+        @if let Some(error) = error { div role="alert" { (error) } }
         div.stack.narrow {
             (form(page, &campaign, draft, &names, &nodes))
             div #estimate aria-live="polite" { @if let Some(estimate) = estimate { (estimate) } }

@@ -18,10 +18,10 @@ use crate::{
         layout::Content,
         page::{Page, PageResult},
         parts::{Tone, agent, agent_name, counted, duration, facts, id, plain, section, wide},
-        pauses::author_of,
         task::tone,
     },
     domain::{
+        audit::PauseSubject,
         flows::{Flow, FlowDetail, State, StepTask},
         tasks,
     },
@@ -36,9 +36,10 @@ pub(in crate::console) async fn show(Path(given): Path<Uuid>, page: Page) -> Pag
     let campaign = campaign.map(|overview| overview.campaign.name);
     let critical = critical_path(steps, page.view.now);
     let wait = explain_wait(&page, &detail).await?;
-    let paused_by = match flow.state {
-        State::Paused => author_of(&page, "flow.pause", &given.to_string()).await?,
-        _ => None,
+    let paused_at = flow.paused_at.filter(|_| flow.state == State::Paused);
+    let paused_by = match paused_at {
+        Some(at) => page.caller.pause_author(PauseSubject::Flow, &given.to_string(), at).await?,
+        None => None,
     };
     let name = format!("Flow {}", flow.template);
     let body = html! {

@@ -3,13 +3,13 @@
 use axum::{Json, response::IntoResponse as _};
 use serde::Serialize;
 
-use super::attention::{look, target};
+use super::attention::{groups, look, target};
 use crate::{
     console::{
         page::{Page, PageResult},
-        parts::title,
+        parts::{counted, title},
     },
-    domain::attention::Attention,
+    domain::attention::{Attention, Kind},
     operations::ShowOverview,
 };
 
@@ -18,10 +18,10 @@ struct Notices {
     items: Vec<Notice>,
 }
 
-/// A thing that needs a person.
+/// A thing that needs a person: the same as one on the overview.
 #[derive(Debug, Serialize)]
 struct Notice {
-    /// Stays the same until the thing is resolved. A later failure of the same task is another one.
+    /// Stays the same until the thing is resolved: for failed tasks while one with the same error is left.
     key: String,
     title: String,
     text: String,
@@ -32,19 +32,32 @@ struct Notice {
 pub(in crate::console) async fn list(page: Page) -> PageResult {
     let overview = page.caller.run_if_allowed(ShowOverview { hours: None }).await?;
     let attention = overview.map(|overview| overview.attention).unwrap_or_default();
-    let items = attention.iter().map(Notice::of).collect();
+    let items = groups(&attention).iter().filter_map(|group| Notice::of(group)).collect();
     Ok(Json(Notices { items }).into_response())
 }
 
 impl Notice {
-    fn of(item: &Attention) -> Self {
-        let since = item.since.map(|at| at.timestamp_micros()).unwrap_or_default();
-        let (_, word) = look(item.kind);
-        Self {
-            key: format!("{:?} {} {since}", item.kind, item.subject),
-            title: format!("{word}: {}", title(&item.name)),
-            text: title(&item.because),
-            target: target(item).unwrap_or_else(|| "/".to_owned()),
-        }
+    /// Describes a group by its newest item.
+    fn of(group: &[&Attention]) -> Option<Self> {
+        let newest = group.iter().max_by_key(|item| item.since)?;
+        let since = newest.since.map(|at| at.timestamp_micros()).unwrap_or_default();
+        let key = match newest.kind {
+            Kind::FailedTask => format!("FailedTask {}", newest.because),
+            kind => format!("{kind:?} {} {since}", newest.subject),
+        };
+        let (_, word) = look(newest.kind);
+        let (what, target) = match group {
+            [item] => (title(&item.name), target(item)),
+            all => (
+                format!("{} with the same error", counted(all.len(), "task", "tasks")),
+                Some("/tasks?state=failed".to_owned()),
+            ),
+        };
+        Some(Self {
+            key,
+            title: format!("{word}: {what}"),
+            text: title(&newest.because),
+            target: target.unwrap_or_else(|| "/".to_owned()),
+        })
     }
 }

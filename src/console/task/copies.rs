@@ -15,6 +15,8 @@ use crate::{
 
 /// Longer prompts are named by a file.
 const PROMPT_MAX_BYTES: usize = 4_000;
+/// Characters of a longer prompt that are shown in its place.
+const PLACEHOLDER_CHARS: usize = 60;
 /// The function that other systems call in their transaction.
 const ADD_TASK: &str = "dalsegno.add_task";
 
@@ -25,6 +27,7 @@ pub(super) fn show(detail: &Detail) -> Markup {
         (copy("Show it", &format!("dalsegno task show {}", detail.task.id)))
         (copy("Add it again: command", &command(detail, &names)))
         (copy("Add it again: curl", &request(detail, &names)))
+        @if !is_short(&detail.task) { (copy("The content of task.json", &long_body(detail, &names))) p."small soft" { "The prompt is too long to be shown here. In task.json it is the JSON text of the whole prompt." } }
         (copy("Add it again: SQL", &statement(&detail.task)))
         @if let Some(missing) = missing_in_sql(detail, &names) { p."small soft" { (missing) } }
         @for name in names.iter().filter(|name| is_also_written(detail, name)) {
@@ -110,6 +113,14 @@ fn request(detail: &Detail, names: &[&str]) -> String {
         "curl -sS \"$DALSEGNO_URL/v1/campaigns/{}/tasks\" -H \"Authorization: Bearer $DALSEGNO_KEY\" -H 'Content-Type: application/json' -d {body}",
         task.campaign_id
     )
+}
+
+/// Renders the body of a task with a long prompt, of which the beginning stands for it.
+fn long_body(detail: &Detail, names: &[&str]) -> String {
+    let beginning: String = detail.task.prompt.chars().take(PLACEHOLDER_CHARS).collect();
+    let mut body = body(detail, names);
+    body["prompt"] = json!(format!("{beginning}…"));
+    format!("{body:#}")
 }
 
 fn body(detail: &Detail, names: &[&str]) -> Value {

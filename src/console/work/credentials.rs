@@ -5,16 +5,21 @@ use maud::{Markup, html};
 use crate::{
     console::{
         page::Page,
-        parts::{Action, Tone, section},
+        parts::{Action, Tone, empty, section},
     },
     operations::{ListCredentials, Refusal, ResumeCredential},
 };
 
+/// Shows the credentials. A caller who may not list them gets nothing.
 pub(super) async fn show(page: &Page) -> Result<Markup, Refusal> {
     let listed = page.caller.run_if_allowed(ListCredentials {}).await?;
-    let items = listed.map(|all| all.items).unwrap_or_default();
+    let Some(items) = listed.map(|all| all.items) else { return Ok(html! {}) };
     if items.is_empty() {
-        return Ok(html! {});
+        let none = empty(
+            "No conversation uses a credential of a provider, and none is paused.",
+            "dalsegno credential ls",
+        );
+        return Ok(html! { div #credentials { (section("Credentials", &html! {}, &none)) } });
     }
     let body = html! {
         ul."rows small" {

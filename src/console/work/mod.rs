@@ -19,9 +19,10 @@ use super::{
     names::Names,
     page::{Page, PageResult},
     parts::{Action, Confirmation, Tab, counted, duration, empty, section, tabs, url_text, wide},
-    pauses::{author_of, pause_words},
+    pauses::pause_words,
 };
 use crate::{
+    domain::audit::PauseSubject,
     operations::{ListQueues, ListWaits, PauseQueue, Refusal, ResumeQueue, ShowWorkerActivity},
     queue::admin::QueueView,
 };
@@ -43,9 +44,9 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let queue = queues.iter().find(|queue| queue.queue == name);
     let sums = queue.map(|queue| WaitSums::of(queue, &waits));
     let names = Names::load(&page).await?;
-    let paused_by = match queue.is_some_and(|queue| queue.paused_at.is_some()) {
-        true => author_of(&page, "queue.pause", name).await?,
-        false => None,
+    let paused_by = match queue.and_then(|queue| queue.paused_at) {
+        Some(at) => page.caller.pause_author(PauseSubject::Queue, name, at).await?,
+        None => None,
     };
     let body = html! {
         (head(&page, name, queue, sums))
@@ -109,9 +110,13 @@ fn waiting(queue: &QueueView) -> i64 {
     queue.ready + queue.blocked + queue.scheduled + queue.held
 }
 
-/// The links between the pages of the queue. Dead letters are counted over all queues.
+/// The links between the pages of the queue. Dead letters are counted over all queues. A caller who may not list these gets none: a key
+/// that is bound to campaigns has bulk actions only.
 async fn tab_bar(page: &Page, here: &str, queue: &str) -> Result<Markup, Refusal> {
-    let queues = page.caller.run(ListQueues {}).await?.items;
+    let Some(queues) = page.caller.run_if_allowed(ListQueues {}).await? else {
+        return Ok(html! {});
+    };
+    let queues = queues.items;
     let sum = |of: fn(&QueueView) -> i64| queues.iter().map(of).sum::<i64>();
     let of_queue = |path: &str| match queue {
         TURNS | "" => path.to_owned(),

@@ -12,10 +12,10 @@ use crate::{
     operations::{ListRateLimits, Refusal},
 };
 
-/// Shows the limits with what is left of them.
+/// Shows the limits with what is left of them. A caller who may not list them gets nothing.
 pub(super) async fn show(page: &Page, names: &Names) -> Result<Markup, Refusal> {
     let listed = page.caller.run_if_allowed(ListRateLimits {}).await?;
-    let items = listed.map(|all| all.items).unwrap_or_default();
+    let Some(items) = listed.map(|all| all.items) else { return Ok(html! {}) };
     if items.is_empty() {
         let none = empty(
             "No rate limit was used in the last hour. Limits are entries of `rate_limits.rules` in the configuration.",

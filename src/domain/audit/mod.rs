@@ -10,6 +10,7 @@
 mod action;
 mod actor;
 mod config;
+mod pauses;
 mod rights;
 
 use std::fmt::Display;
@@ -24,6 +25,7 @@ pub use self::{
     action::Action,
     actor::{Actor, ActorKind},
     config::Config,
+    pauses::{PauseSubject, pause_author, pause_data},
     rights::{Rights, rights},
 };
 use super::{StatementError, text};
@@ -58,8 +60,10 @@ pub struct Filter<'a> {
     pub action: Option<&'a str>,
     /// Ids or names of the subject.
     pub subjects: Option<&'a [String]>,
-    /// An agent or the ids of campaigns that a line names in its data: also these lines match.
-    pub named: &'a [String],
+    /// Agents that a line names in its data: also these lines match.
+    pub agents: &'a [String],
+    /// Ids of campaigns that a line names in its data: also these lines match.
+    pub campaigns: &'a [String],
     pub created_after: Option<DateTime<Utc>>,
     pub created_before: Option<DateTime<Utc>>,
     /// Only lines with a smaller id.
@@ -172,39 +176,60 @@ pub async fn schedules_of(
     .map_err(StatementError::to("find schedules in the audit log"))
 }
 
-/// Returns the author of the last change of a subject, if that was `done` and was not `undone` since.
-pub async fn last_author(
-    executor: impl PgExecutor<'_>,
-    (done, undone): (Action, Action),
-    subject: &str,
-) -> Result<Option<String>, StatementError> {
-    let last = sqlx::query!(
-        "select action, actor_kind, actor from dalsegno.audit where subject = $1 and action in ($2, $3) order by id desc limit 1",
-        subject,
-        done.as_str(),
-        undone.as_str(),
-    )
-    .fetch_optional(executor)
-    .await
-    .map_err(StatementError::to("find the author of a change"))?;
-    Ok(last.filter(|line| line.action == done.as_str()).map(|line| match line.actor.as_str() {
-        "" => line.actor_kind,
-        actor => format!("{}:{actor}", line.actor_kind),
-    }))
-}
-
-/// The newest first.
+/// The newest first. Subjects have an index, which a statement with alternatives to them could not use.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     filter: Filter<'_>,
 ) -> Result<Vec<Entry>, StatementError> {
+    let found = match filter.subjects {
+        Some(subjects) if filter.agents.is_empty() && filter.campaigns.is_empty() => {
+            list_by_subject(executor, subjects, filter).await
+        }
+        _ => list_by_all(executor, filter).await,
+    };
+    found.map_err(StatementError::to("read the audit log"))
+}
+
+async fn list_by_subject(
+    executor: impl PgExecutor<'_>,
+    subjects: &[String],
+    filter: Filter<'_>,
+) -> Result<Vec<Entry>, sqlx::Error> {
     sqlx::query_as!(
         Entry,
         "select id, at, actor_kind, actor, actor_id, action, subject_kind, subject, peer, data
            from dalsegno.audit
           where ($1::text is null or actor = $1 or actor_kind = $1 or actor_id::text = $1)
             and ($2::text is null or action = $2 or subject_kind = $2)
-            and ($3::text[] is null or subject = any($3) or data ->> 'agent' = any($8) or data ->> 'campaign_id' = any($8))
+            and subject = any($3)
+            and ($4::timestamptz is null or at >= $4)
+            and id < coalesce($5, 9223372036854775807)
+            and ($7::timestamptz is null or at < $7)
+          order by id desc limit $6",
+        filter.actor,
+        filter.action,
+        subjects,
+        filter.created_after,
+        filter.before,
+        filter.limit,
+        filter.created_before,
+    )
+    .fetch_all(executor)
+    .await
+}
+
+/// Lists lines of all subjects, or also those that name an agent or a campaign in their data. Reads the log from its end.
+async fn list_by_all(
+    executor: impl PgExecutor<'_>,
+    filter: Filter<'_>,
+) -> Result<Vec<Entry>, sqlx::Error> {
+    sqlx::query_as!(
+        Entry,
+        "select id, at, actor_kind, actor, actor_id, action, subject_kind, subject, peer, data
+           from dalsegno.audit
+          where ($1::text is null or actor = $1 or actor_kind = $1 or actor_id::text = $1)
+            and ($2::text is null or action = $2 or subject_kind = $2)
+            and ($3::text[] is null or subject = any($3) or data ->> 'agent' = any($8) or data ->> 'campaign_id' = any($9))
             and ($4::timestamptz is null or at >= $4)
             and id < coalesce($5, 9223372036854775807)
             and ($7::timestamptz is null or at < $7)
@@ -216,11 +241,11 @@ pub async fn list(
         filter.before,
         filter.limit,
         filter.created_before,
-        filter.named,
+        filter.agents,
+        filter.campaigns,
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("read the audit log"))
 }
 
 /// Removes at most `limit` lines older than `moment`, and returns their number.

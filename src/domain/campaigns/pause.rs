@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::Error;
 use crate::{
-    domain::audit::{self, Action},
+    domain::audit::{self, PauseSubject},
     queue::admin,
 };
 
@@ -24,7 +24,6 @@ pub async fn find_pause(conn: &mut PgConnection, id: Uuid) -> Result<Option<Camp
     let group = id.to_string();
     let found = admin::find_pause(&mut *conn, admin::PauseScope::Group, &group).await?;
     let Some(admin::Pause { reason, paused_at }) = found else { return Ok(None) };
-    let actions = (Action::CampaignPause, Action::CampaignResume);
-    let paused_by = audit::last_author(conn, actions, &group).await?;
+    let paused_by = audit::pause_author(conn, PauseSubject::Campaign, &group, paused_at).await?;
     Ok(Some(CampaignPause { reason, paused_at, paused_by }))
 }

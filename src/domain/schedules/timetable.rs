@@ -70,14 +70,18 @@ impl Timetable {
         let (mut found, mut from) = (Vec::new(), after);
         while from < up_to && found.len() < limit {
             let to = up_to.min(from + STRETCH);
-            found.extend(self.stretch(from, to));
+            found.extend(self.stretch(from, to, limit - found.len()));
             from = to;
         }
-        found.truncate(limit);
         found
     }
 
-    fn stretch(&self, after: DateTime<Utc>, up_to: DateTime<Utc>) -> Vec<DateTime<Utc>> {
+    fn stretch(
+        &self,
+        after: DateTime<Utc>,
+        up_to: DateTime<Utc>,
+        limit: usize,
+    ) -> Vec<DateTime<Utc>> {
         // Without a clock change nearby, moments outside the stretch cannot move into it.
         let offset = |at: DateTime<Utc>| self.wall_clock(at).signed_duration_since(at.naive_utc());
         let moves = offset(after - MAX_MOVE) != offset(up_to + MAX_MOVE);
@@ -88,9 +92,12 @@ impl Timetable {
             .take_while(|wall| *wall <= end)
             .flat_map(|wall| self.place(wall))
             .filter(|moment| after < *moment && *moment <= up_to)
+            // Only near a clock change are the moments out of order.
+            .take(if moves { usize::MAX } else { limit })
             .collect();
         moments.sort_unstable();
         moments.dedup();
+        moments.truncate(limit);
         moments
     }
 
@@ -226,6 +233,7 @@ mod tests {
             let (from, to) = (at("2026-11-20T12:00:00Z"), at("2026-11-20T12:00:10Z"));
             let seconds: Vec<_> = (1..=10).map(|secs| from + TimeDelta::seconds(secs)).collect();
             assert_eq!(timetable.between(from, to, 100), seconds, "{cron}");
+            assert_eq!(timetable.between(from, to, 3), seconds[..3], "{cron}");
             assert_eq!(timetable.next_after(from), Some(seconds[0]), "{cron}");
         }
     }

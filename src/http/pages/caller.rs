@@ -8,7 +8,12 @@ use super::form::form_token;
 use crate::{
     app::App,
     domain::{
-        class::Kind, feed::Hub, keys::Scope, sign_ins::SignIn, task_files::attachments::Limits,
+        audit::{self, PauseSubject},
+        class::Kind,
+        feed::Hub,
+        keys::Scope,
+        sign_ins::SignIn,
+        task_files::attachments::Limits,
     },
     http::{
         Problem, RouterState,
@@ -17,8 +22,8 @@ use crate::{
         scopes::RequiredScope,
     },
     operations::{
-        self, Call, Download, DownloadedFile, Fields, FormFile, JsonOutput, Operation, Refusal,
-        Run, Spec,
+        self, Call, Download, DownloadedFile, Fields, FormFile, JsonOutput, ListAudit, Operation,
+        Refusal, Run, Spec,
     },
 };
 
@@ -78,6 +83,11 @@ impl PageCaller {
         RequiredScope::Any(spec.scopes).is_met_by(&self.access.scopes)
     }
 
+    /// Returns true if the caller has a scope for this operation, and a key that is not bound to campaigns where it covers all of them.
+    pub fn may_reach(&self, spec: &Spec) -> bool {
+        self.may(spec) && self.access.reach.covers(spec)
+    }
+
     pub fn has_scope(&self, scope: Scope) -> bool {
         self.access.scopes.iter().any(|own| own.implies(scope))
     }
@@ -107,6 +117,19 @@ impl PageCaller {
             Err(refusal) if refusal.kind == Kind::Forbidden => Ok(None),
             output => output.map(Some),
         }
+    }
+
+    /// Returns the author of a pause, if the log has it and the caller may read the log.
+    pub async fn pause_author(
+        &self,
+        kind: PauseSubject,
+        subject: &str,
+        paused_at: DateTime<Utc>,
+    ) -> Result<Option<String>, Refusal> {
+        if !self.may_reach(&ListAudit::SPEC) {
+            return Ok(None);
+        }
+        Ok(audit::pause_author(&self.app.pool, kind, subject, paused_at).await?)
     }
 
     /// Runs the operation of a form by its id, with the fields of the form. Returns its output.

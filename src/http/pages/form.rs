@@ -86,7 +86,20 @@ async fn read_with_files(
     request.extensions_mut().insert(BodyLimit(limit));
     let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let content_type = content_type.unwrap_or_default().to_owned();
-    multipart::read_fields(&content_type, &bytes(request, front, MAX_BULK_BYTES).await?)
+    let body = bytes(request, front, MAX_BULK_BYTES).await.map_err(name_file_limits)?;
+    multipart::read_fields(&content_type, &body)
+}
+
+/// Names the settings for files in the refusal of a form that is too long.
+fn name_file_limits(problem: Problem) -> Problem {
+    if problem.status != StatusCode::PAYLOAD_TOO_LARGE {
+        return problem;
+    }
+    let detail = format!(
+        "the form with its files is larger than {MAX_BULK_BYTES} allows: choose fewer or smaller files; a file may have \
+         tasks.max_attachment_bytes, and all files of a task tasks.max_attachments_bytes"
+    );
+    Problem::new(problem.status, problem.code, detail)
 }
 
 /// The token for a form of this browser.
@@ -165,6 +178,18 @@ mod tests {
         {
             assert_eq!(local_target(Some(foreign)), "/", "{foreign}");
         }
+    }
+
+    #[test]
+    fn a_form_with_too_large_files_names_their_limits() {
+        let problem = name_file_limits(too_long(MAX_BULK_BYTES));
+        assert_eq!(problem.code, "body_too_large");
+        for setting in [MAX_BULK_BYTES, "tasks.max_attachment_bytes", "tasks.max_attachments_bytes"]
+        {
+            assert!(problem.detail.contains(setting), "{setting}: {}", problem.detail);
+        }
+        let other = Problem::new(StatusCode::BAD_REQUEST, "bad_body", "it is cut");
+        assert_eq!(name_file_limits(other).detail, "it is cut");
     }
 
     #[test]

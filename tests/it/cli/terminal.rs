@@ -228,8 +228,9 @@ async fn every_format_has_the_same_data() {
         "---\nname: copywriter\ndescription: Writes.\nwindow_tokens: 1024\n---\nYou write.\n";
     std::fs::write(folder.join("copywriter.md"), narrow).unwrap();
     let files = fixture.run(&["agent", "files", "-o", "jsonl"]).await;
-    let mut items = files.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    assert!(items.all(|item| item["path"].is_string()), "{files:?}");
+    let items = files.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let items: Vec<Value> = items.collect();
+    assert!(!items.is_empty() && items.iter().all(|item| item["path"].is_string()), "{files:?}");
     let beside = files.stderr.lines().find(|line| line.starts_with("{\"")).unwrap();
     let beside: Value = serde_json::from_str(beside).unwrap();
     assert_eq!(beside["warnings"][0]["key"], "window_tokens", "{files:?}");

@@ -35,6 +35,25 @@ async fn the_log_is_filtered_by_the_names_of_campaigns_agents_and_users() {
     let by_id = of(&campaign.to_string()).await;
     assert!(actions(&by_id).contains(&"campaign.edit"), "{by_id}");
     assert!(of("nothing").await.contains("No line matches these filters"));
+    // A user may be named by a UUID, and the owner of a budget is part of its subject.
+    let user = "00000000-0000-4000-8000-000000000001";
+    let fact = json!({ "attribute": "Diet", "text": "Eats no meat." });
+    scenery.send("POST", &format!("/v1/users/{user}/facts"), &fact).await;
+    assert_eq!(actions(&of(user).await), ["fact.state"]);
+    let budget = json!({ "owner": "user", "key": user, "tokens": 9000 });
+    scenery.send("PATCH", "/v1/budgets", &budget).await;
+    assert_eq!(actions(&of(user).await), ["budget.set", "fact.state"]);
+    let budget = json!({ "owner": "agent", "key": "reviewer", "tokens": 9000 });
+    scenery.send("PATCH", "/v1/budgets", &budget).await;
+    assert_eq!(actions(&of("reviewer").await), ["budget.set", "agent.pause"]);
+    // The id of a campaign finds the same lines as its name; a campaign with the name of an agent is another thing.
+    let flows = |page: &str| actions(page).iter().filter(|action| **action == "flow.start").count();
+    let (by_name, by_id) = (of("harbour").await, of(&campaign.to_string()).await);
+    assert_eq!((flows(&by_name), flows(&by_id)), (1, 1), "{by_id}");
+    assert_eq!(actions(&by_name), actions(&by_id));
+    let other = scenery.send("POST", "/v1/campaigns", &json!({ "name": "planner" })).await;
+    let other = of(other["id"].as_str().unwrap()).await;
+    assert_eq!(actions(&other), ["campaign.create"]);
     // The names are suggested, and lines name their campaign.
     assert!(has_option(&page, "Harbour") && has_option(&page, "planner"), "{page}");
     let link = format!("href=\"/campaigns/{campaign}\"><bdi>Harbour</bdi>");

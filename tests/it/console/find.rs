@@ -84,13 +84,17 @@ async fn words_of_actions_lead_to_the_place_where_they_are_done() {
         let found = results(&scenery, words).await;
         assert_eq!(found.first().map(String::as_str), Some(target), "{words}: {found:?}");
     }
-    // Each of them is a page, and has the part that its address names.
-    for path in ["/work", "/campaigns", "/keys", "/schedules", "/cleanup"] {
+    // Each address with an anchor is a page that has this part.
+    let entries = include_str!("../../../src/console/find/destinations.rs");
+    let entries = entries.split("#[cfg(test)]").next().unwrap();
+    let targets = entries.split('"').filter(|text| text.starts_with('/') && !text.contains(' '));
+    let anchors: Vec<_> = targets.filter_map(|target| target.split_once('#')).collect();
+    for expected in ["name", "schedule-name", "confirm-run", "credentials", "rate-limits"] {
+        assert!(anchors.iter().any(|(_, part)| *part == expected), "{expected} in {anchors:?}");
+    }
+    for (path, part) in anchors {
         let page = scenery.page(path).await;
-        let parts = ["/work#rate-limits", "/campaigns#name", "/keys#name"];
-        for part in parts.iter().filter_map(|it| it.strip_prefix(path)?.strip_prefix('#')) {
-            assert!(page.contains(&format!("id=\"{part}\"")), "{path}#{part}");
-        }
+        assert!(page.contains(&format!("id=\"{part}\"")), "{path}#{part}: {page}");
     }
     scenery.send("POST", &format!("/v1/campaigns/{campaign}/pause"), &serde_json::json!({})).await;
     assert_eq!(results(&scenery, "resume harbour").await[0], format!("/campaigns/{campaign}"));
@@ -113,6 +117,13 @@ async fn ctrl_k_opens_the_confirmation_of_a_pause_by_the_name_of_an_agent() {
     browser.press(&[ENTER]).await;
     browser.wait_until("document.querySelector('#pause-everywhere:popover-open')").await;
     assert!(browser.url().await.contains("/catalogue/agent/reviewer"));
+    // The first field has the focus, and the same result opens the sheet again.
+    let has_focus = "document.activeElement.closest('#pause-everywhere') && document.activeElement.matches('input, textarea, select, button')";
+    browser.wait_until(has_focus).await;
+    assert!(!browser.url().await.contains('#'), "the hash is gone");
+    browser.run("document.getElementById('pause-everywhere').hidePopover()").await;
+    browser.run("location.hash = 'pause-everywhere'").await;
+    browser.wait_until("document.querySelector('#pause-everywhere:popover-open')").await;
     // Nothing is done before the confirmation.
     let paused: i64 = sqlx::query_scalar("select count(*) from dalsegno.agent_pauses")
         .fetch_one(&scenery.app.pool)

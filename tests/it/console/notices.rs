@@ -123,5 +123,15 @@ async fn a_key_without_the_overview_gets_no_notices() {
     let notices = open(&scenery.app, "/attention", &bound).await;
     let notices: Value = serde_json::from_str(&notices.body).unwrap();
     assert_eq!(notices, json!({ "items": [] }));
-    assert!(!open(&scenery.app, "/", &bound).await.body.contains("data-notify"));
+    let overview = open(&scenery.app, "/", &bound).await.body;
+    assert!(!overview.contains("data-notify"));
+    // Pages about the whole installation are not offered, and those that are can be opened.
+    let rail = overview.split("id=\"rail\"").nth(1).unwrap().split("</nav>").next().unwrap();
+    for refused in ["/work", "/work/jobs", "/work/lanes", "/cost/budgets", "/erasures", "/users"] {
+        assert!(!rail.contains(&format!("href=\"{refused}\"")), "{refused} in {rail}");
+    }
+    for target in ["/work/bulk", "/cost", "/cost/evals", "/tasks", "/sessions", "/flows"] {
+        assert!(rail.contains(&format!("href=\"{target}\"")), "{target} in {rail}");
+        assert_eq!(open(&scenery.app, target, &bound).await.status, 200, "{target}");
+    }
 }

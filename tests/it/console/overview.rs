@@ -207,6 +207,12 @@ async fn tasks_that_failed_with_the_same_error_are_one_row() {
         "{page}"
     );
     assert!(page.contains("<code>dalsegno credential ls</code>"), "{page}");
+    // The notifications of the browser count the same things.
+    let notices = scenery.get_json("/attention").await;
+    let notices = notices["items"].as_array().unwrap();
+    assert_eq!(notices.len(), 2, "{notices:?}");
+    let failed = notices.iter().find(|it| it["target"] == "/tasks?state=failed").unwrap();
+    assert_eq!(failed["title"], "failed: 2 tasks with the same error");
     let retry = page.split("href=\"").find(|part| part.starts_with("/tasks/selected?action=retry"));
     let retry = retry.unwrap().split('"').next().unwrap().replace("&amp;", "&");
     assert!(ids.iter().all(|id| retry.contains(&id.to_string())), "{retry}");

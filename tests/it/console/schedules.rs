@@ -12,6 +12,7 @@ impl Scenery {
         for (name, cron, time_zone) in [
             ("weekly", "0 0 9 * * Fri", "UTC"),
             ("quarters", "0 0 */6 * * *", "UTC"),
+            ("hourly", "0 0 * * * *", "UTC"),
             ("dense", "0 */10 * * * *", "UTC"),
             ("abroad", "0 30 7 * * Mon", "America/New_York"),
             ("yearly", "0 0 9 1 1 *", "UTC"),
@@ -46,8 +47,10 @@ async fn the_strip_lists_every_moment_or_their_number() {
     let quarters = cells(&page, "quarters")[1];
     assert!(["00:00", "06:00", "12:00", "18:00"].iter().all(|at| quarters.contains(at)));
     let dense = cells(&page, "dense");
-    assert!(dense[0].contains("71 times") && dense[1].contains("144 times"), "{dense:?}");
-    assert!(dense[1].contains("00:00 to 23:50"), "{dense:?}");
+    assert!(dense[0].contains("every 10") && dense[0].contains("more than 200 times"), "{dense:?}");
+    let hourly = cells(&page, "hourly");
+    assert!(hourly[0].contains("11 times") && hourly[1].contains("24 times"), "{hourly:?}");
+    assert!(hourly[1].contains("00:00 to 23:00"), "{hourly:?}");
     assert!(cells(&page, "abroad")[3].contains("12:30"), "{page}");
     assert!(page.contains("written in America/New_York"), "{page}");
     assert!(page.contains("Times are those of <b>UTC</b>"), "{page}");

@@ -243,3 +243,20 @@ async fn attempts_are_compared_and_reached_by_keys() {
     assert!(!browser.text("#result .answer-bar").await.contains("Diff"));
     assert!(browser.complaints().await.is_empty());
 }
+
+#[tokio::test]
+async fn the_copies_of_a_long_prompt_have_the_content_of_their_file() {
+    let scenery = Scenery::new().await;
+    let short = scenery.page(&format!("/tasks/{}", scenery.waiting)).await;
+    assert!(!short.contains("task.json"), "{short}");
+    let long = format!("Part 11: The storm. {}", "x".repeat(5_000));
+    let task = scenery.add_apart(&long).await;
+    let page = scenery.page(&format!("/tasks/{}", task.id)).await;
+    let file = page.split("The content of task.json").nth(1).unwrap();
+    let file = file.split("data-copy>").nth(1).unwrap().split("</pre>").next().unwrap();
+    let body: serde_json::Value = serde_json::from_str(&file.replace("&quot;", "\"")).unwrap();
+    assert_eq!((&body["agent"], &body["instance"]), (&json!("copywriter"), &json!("second")));
+    let prompt = body["prompt"].as_str().unwrap();
+    assert!(prompt.starts_with("Part 11: The storm.") && prompt.ends_with('…'), "{prompt}");
+    assert!(prompt.chars().count() < 100, "{prompt}");
+}

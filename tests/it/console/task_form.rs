@@ -82,6 +82,11 @@ async fn a_task_is_added_with_files_after_one_was_refused() {
     assert!(error.contains("all.zip") && error.contains("is not accepted"), "{error}");
     let kept = "return [document.getElementById('prompt').value, document.getElementById('within').value, document.getElementById('files').files.length]";
     assert_eq!(browser.run(kept).await, json!(["Plan with these.", "24", 2]));
+    // Without an answer the page says what to do: a server closes the connection while it is sent too much.
+    let lost = "document.querySelector('main form').dispatchEvent(new CustomEvent('htmx:sendError', { bubbles: true, detail: { requestConfig: { verb: 'post' } } }))";
+    browser.run(lost).await;
+    let lost = browser.text("#outcome .error").await;
+    assert!(lost.contains("files are too large together"), "{lost}");
     browser.run("document.getElementById('files').value = ''").await;
     browser.write("#files", &format!("{notes}\n{plan}")).await;
     browser.click("[formaction]").await;
@@ -130,6 +135,8 @@ async fn a_form_that_is_shown_again_has_everything_but_the_files_and_says_so() {
     }
     let hint = browser.text("#files-hint").await;
     assert!(hint.contains("Choose the files again") && hint.contains("notes.md"), "{hint}");
+    let estimate = browser.text("#estimate").await;
+    assert!(estimate.contains("With hours to wait"), "{estimate}");
 }
 
 #[tokio::test]
@@ -171,6 +178,13 @@ async fn a_form_with_files_has_the_checks_and_the_limits_of_the_api() {
     let too_long = body(&token, &[("long.txt", "text/plain", &too_long)]);
     let refused = scenery.post_files(&admin, "/do/add_task", &too_long).await;
     assert!(refused.status == 413 && refused.body.contains("attachment_too_large"), "{refused:?}");
+    // The form is shown again with its texts, and with the reason above it.
+    for part in
+        ["role=\"alert\"", "value=\"copywriter\"", "Read it.\nAll.</textarea>", "value=\"press\""]
+    {
+        assert!(refused.body.contains(part), "{part} in {}", refused.body);
+    }
+    assert!(refused.body.contains("Choose the files again"), "{}", refused.body);
     let empty = scenery.post_files(&admin, "/do/add_task", &body(&token, &[none])).await;
     assert_eq!(empty.status, 303, "{empty:?}");
     // Other operations take no files, and nobody sends some before the sign-in.

@@ -80,8 +80,12 @@ async fn pages_of_paused_things_name_the_reason_the_begin_and_the_author() {
             "<bdi>key:ann</bdi>",
         ),
         (format!("/campaigns/{campaign}?part=agents"), "dear", "by <bdi>key:ann"),
-        ("/work".to_owned(), "<bdi>upgrade</bdi>. Paused since <time", "by <bdi>ann</bdi>"),
-        (format!("/flows/{}", scenery.flow), "The flow is paused since <time", "by <bdi>ann</bdi>"),
+        ("/work".to_owned(), "<bdi>upgrade</bdi>. Paused since <time", "by <bdi>key:ann</bdi>"),
+        (
+            format!("/flows/{}", scenery.flow),
+            "The flow is paused since <time",
+            "by <bdi>key:ann</bdi>",
+        ),
         (
             format!("/tasks/{}", scenery.waiting),
             "is paused: client call. It was paused at",
@@ -92,10 +96,24 @@ async fn pages_of_paused_things_name_the_reason_the_begin_and_the_author() {
             open(app, &path, &admin).await.body.replace("</p><p class=\"next\" dir=\"auto\">", " ");
         assert!(page.contains(reason) && page.contains(author), "{path}: {page}");
     }
-    // The log has another author than the pause that somebody made in SQL later.
+    // The log has another author than the pauses that a person made in SQL later: after a resume by the API, and after one in SQL.
+    let flow = scenery.flow;
     scenery.send("POST", &format!("/v1/campaigns/{campaign}/resume"), &json!({})).await;
-    let pause = "select dalsegno.pause('group', $1::text, 'by hand')";
-    sqlx::query(pause).bind(campaign.to_string()).execute(&app.pool).await.unwrap();
+    for statement in [
+        format!("select dalsegno.pause('group', '{campaign}', 'by hand')"),
+        "select dalsegno.resume('queue', 'turns')".to_owned(),
+        "select dalsegno.pause('queue', 'turns', 'by hand')".to_owned(),
+        format!("select dalsegno.resume_flow('{flow}')"),
+        format!("select dalsegno.pause_flow('{flow}', now())"),
+    ] {
+        sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&app.pool).await.unwrap();
+    }
+    for path in ["/work".to_owned(), format!("/flows/{flow}")] {
+        let page = open(app, &path, &admin).await.body;
+        let words =
+            page.split("id=\"explain\"").nth(1).unwrap().split("</section>").next().unwrap();
+        assert!(words.contains("aused since <time") && !words.contains("<bdi>key:ann"), "{words}");
+    }
     let page = open(app, &format!("/campaigns/{campaign}"), &admin).await.body;
     let explanation =
         page.split("id=\"explain\"").nth(1).unwrap().split("</section>").next().unwrap();
