@@ -17,8 +17,10 @@ mod browser;
 mod checks;
 mod demo_tasks;
 mod display;
+mod ending;
 mod evidence;
 mod folder;
+mod process;
 mod providers;
 mod report;
 mod script;
@@ -35,19 +37,17 @@ use clap::Args;
 
 use self::{
     display::Display,
+    ending::DemoEnd,
     evidence::Evidence,
     folder::{Folder, clear_leftovers},
+    process::Demo,
     report::Report,
     sequence::DemoScript,
     settings::Settings,
     setup::DemoSetup,
 };
 use super::{Context, Exit, Failure, signals::run_under_signals};
-use crate::{
-    clock::SystemClock,
-    shutdown::Shutdown,
-    telemetry::{self, Telemetry},
-};
+use crate::clock::SystemClock;
 
 #[derive(Debug, Args)]
 pub(super) struct DemoFlags {
@@ -60,27 +60,9 @@ pub(super) struct DemoFlags {
     #[arg(long, conflicts_with = "open")]
     keep: bool,
     /// Plays another campaign: its agents run on all providers over scripted servers on this machine, and move between them while servers fail.
-    /// The Claude Code CLI takes part if it is installed; no login is used.
+    /// The Claude Code CLI takes part if it is installed, without a credential of yours.
     #[arg(long, conflicts_with_all = ["open", "keep"])]
     providers: bool,
-}
-
-/// The end of a demo.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DemoEnd {
-    /// Everything is removed.
-    Removed,
-    /// The database stays.
-    Kept,
-    /// The demo goes on until Ctrl-C, with the console; the database stays.
-    Open,
-}
-
-/// The parts that all steps of a demo share.
-struct Demo<'a> {
-    context: &'a Context,
-    telemetry: Telemetry,
-    shutdown: Shutdown,
 }
 
 pub(super) async fn run(flags: DemoFlags, context: &Context) -> Result<Exit, Failure> {
@@ -104,17 +86,7 @@ pub(super) async fn run(flags: DemoFlags, context: &Context) -> Result<Exit, Fai
     run_under_signals(&demo.shutdown, Duration::MAX, shown).await
 }
 
-impl<'a> Demo<'a> {
-    /// Sets up the log. The display shows the events; the log adds warnings only.
-    fn of(context: &'a Context, settings: &Settings) -> Result<Self, Failure> {
-        let log = telemetry::Config {
-            filter: "warn,sqlx=error,dalsegno::jobs::services=error,dalsegno::domain::feed=error"
-                .to_owned(),
-            ..settings.config.log.clone()
-        };
-        Ok(Self { context, telemetry: telemetry::init(&log)?, shutdown: Shutdown::new() })
-    }
-
+impl Demo<'_> {
     async fn show(&self, folder: Folder, settings: Settings) -> Result<Exit, Failure> {
         let Self { context, shutdown, .. } = self;
         let stop = &shutdown.soft;

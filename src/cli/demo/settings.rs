@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 
-use super::{DemoEnd, folder::Folder, script};
+use super::{ending::DemoEnd, folder::Folder, script};
 use crate::{
     cli::Failure,
     config::Config,

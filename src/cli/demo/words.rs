@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    DemoEnd,
+    ending::DemoEnd,
     report::{Agent, Expiry, Fold, PostView, Report, Rescue},
 };
 use crate::cli::output::format_table;

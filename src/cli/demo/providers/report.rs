@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    Cast,
+    cast::Cast,
     evidence::Evidence,
     script::{self, AGENTS},
 };
@@ -29,7 +29,7 @@ pub(super) struct Report {
 pub(super) struct Model {
     pub(super) provider: &'static str,
     pub(super) entry: String,
-    /// How its server fails a call.
+    /// Failure of its calls.
     pub(super) failure: &'static str,
     /// Calls that its server has received. Null: the simulation has none.
     pub(super) answered: Option<usize>,

@@ -19,7 +19,7 @@ pub(super) const SIM: &str = "sim";
 pub(super) struct ModelScript {
     pub(super) provider: &'static str,
     pub(super) model: &'static str,
-    /// How its scripted server fails a call.
+    /// Failure of its calls.
     pub(super) failure: &'static str,
 }
 

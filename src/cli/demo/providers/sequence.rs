@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::{
-    Cast, has_server,
+    cast::{Cast, has_server},
     script::{self, AGENTS},
 };
 use crate::{
@@ -85,7 +85,7 @@ impl<'a> Sequence<'a> {
         let mut tx = transaction::begin(self.stage.pool()).await?;
         failovers::remove_of_campaign(&mut *tx, self.campaign.id).await?;
         transaction::commit(tx).await?;
-        self.display.line("the rests of the models end: agents return to their first ones");
+        self.display.line("the failed models may be used again: the agents return");
         self.run_round(vec![script::last_prompt(); n_models]).await?;
         self.display.end();
         Ok(self.campaign.id)

@@ -55,7 +55,7 @@ pub(super) struct CallCounts {
     pub(super) failed: usize,
 }
 
-/// How a server fails a call.
+/// Failure of a call.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Failure {
     Status,

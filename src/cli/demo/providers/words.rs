@@ -84,7 +84,7 @@ fn left_out(reason: &str) -> String {
         LINE_MAX_CHARS,
         &format!(
             "The Claude Code CLI took no part: {reason}. To see it here, too, install it (npm install -g @anthropic-ai/claude-code) or set \
-             claude.program and claude.path, and run this again. It needs no login: it calls a scripted server with a key that does not exist."
+             claude.program and claude.path, and run this again. It needs no credential: it calls a scripted server with a key that does not exist."
         ),
     )
 }

@@ -47,13 +47,19 @@ async fn a_call_that_is_too_long_by_its_count_is_compacted() {
     let fixture = opaque_prompt(&server, &PART.repeat(620)).await;
     assert_eq!(n_counted(&server), 1);
     assert_eq!(fixture.count(COMPACTIONS).await, 1);
-    // The count comes before the summary, and the turn itself is sent once: with the summary in place of the first prompt.
+    // The conversation is folded between the count and the call, by an extract: the turn is sent once, with the summary in it.
     let requests: Vec<String> = server.requests();
     let calls = requests.iter().filter(|request| request.starts_with("POST"));
     let calls: Vec<&str> = calls.map(String::as_str).collect();
-    assert_eq!(calls, [CALL, COUNT, CALL, CALL]);
+    assert_eq!(calls, [CALL, COUNT, CALL]);
     let turns = turns(&server);
     assert_eq!(turns.len(), 2, "the server has refused no call as too long");
+    let outcomes: Vec<(String, Option<String>)> =
+        sqlx::query_as("select outcome, rung from dalsegno.compactions")
+            .fetch_all(&fixture.pool)
+            .await
+            .unwrap();
+    assert_eq!(outcomes[0].0, "applied", "{outcomes:?}");
     let second = turns[1].to_string();
     assert!(second.contains("Earlier conversation, summarised"), "{second}");
     contexts::assert_exact(&fixture.pool).await;
