@@ -51,8 +51,12 @@ impl View {
     /// Shows a moment to the second, for tables of what happened.
     pub(in crate::console) fn clock(&self, at: DateTime<Utc>) -> Markup {
         let local = at.with_timezone(&self.zone);
-        let is_today = local.date_naive() == self.now.with_timezone(&self.zone).date_naive();
-        let words = local.format(if is_today { "%H:%M:%S" } else { "%-d %b %H:%M:%S" }).to_string();
+        let days = (self.day_of(at) - self.day_of(self.now)).num_days();
+        let words = local.format(match days {
+            0 => "%H:%M:%S",
+            -300..=300 => "%-d %b %H:%M:%S",
+            _ => "%-d %b %Y %H:%M:%S",
+        });
         html! { time datetime=(at.to_rfc3339()) title=(self.exact(at)) { (words) } }
     }
 
@@ -272,6 +276,9 @@ mod tests {
         assert!(shown(24).contains(">tomorrow 07:20<"), "{}", shown(24));
         assert!(shown(-48).contains(">13 Jul 07:20<"), "{}", shown(-48));
         assert!(shown(9_000).contains(" 2027 "), "{}", shown(9_000));
+        let clock = |hours| view.clock(view.now + TimeDelta::hours(hours)).0;
+        assert!(clock(48).contains(">17 Jul 07:20:00<"), "{}", clock(48));
+        assert!(clock(9_000).contains(" 2027 "), "{}", clock(9_000));
     }
 
     #[test]

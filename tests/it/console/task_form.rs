@@ -171,7 +171,7 @@ async fn a_form_with_files_has_the_checks_and_the_limits_of_the_api() {
     let added = scenery.post_files(&admin, "/do/add_task", &added).await;
     assert_eq!(added.status, 303, "{added:?}");
     let id = added.head.split("location: /tasks/").nth(1).unwrap()[..36].to_owned();
-    assert_eq!(scenery.names_of_files(&id).await, ["long.txt", "notes.md"]);
+    assert_eq!(scenery.names_of_files(&id).await, ["notes.md", "long.txt"]);
     let task = scenery.get_json(&format!("/v1/tasks/{id}")).await;
     assert_eq!((&task["prompt"], &task["tags"]), (&json!("Read it.\nAll."), &json!(["press"])));
     let too_long = "x".repeat(10_000_001);
