@@ -493,7 +493,12 @@ export abstract class Operations {
     return this.follow({ method: 'GET', path: '/v1/feed', query, options });
   }
 
-  /** Streams the events of a task as server-sent events; the last one is `end`, with the task as its data. */
+  /**
+   * Streams the events of a task as server-sent events; the last one is `end`, with the task as its data.
+   *
+   * The data of `end` also has `rest`: the part of the result that no `turn.progress` had. It is the whole
+   * result if their texts are not its begin: a turn was repeated, has used tools, or a text was cut.
+   */
   followTask(taskId: string, options: StreamOptions = {}): AsyncGenerator<Event, void, undefined> {
     return this.follow({ method: 'GET', path: `/v1/tasks/${segment(taskId)}/events`, options });
   }

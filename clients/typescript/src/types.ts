@@ -879,6 +879,9 @@ export interface CampaignOverview extends Campaign {
   budget?: Budget | null;
   /** Null unless the campaign is paused. */
   pause_reason?: string | null;
+  paused_at?: string | null;
+  /** The author of the pause, as in the audit log. Null unless the log has it. */
+  paused_by?: string | null;
   /** Open sessions, the newest first, at most one page. */
   sessions: Session[];
   /** The ledger, by agent, model and purpose. */
@@ -2161,6 +2164,8 @@ export interface LedgerCall {
   called_at: string;
   cost_micros: number;
   first_byte_ms?: number | null;
+  /** False: no price was set for the model, so the cost is 0 or the one that the provider reports. */
+  has_price?: boolean;
   /** Number of the row in the ledger. */
   id: number;
   input_tokens?: number | null;
@@ -2210,6 +2215,8 @@ export interface ListedTask extends Task {
 export interface ListedTurn extends Turn {
   agent: string;
   instance: string;
+  /** True if the cost is 0 only because no price was set for the model. */
+  is_unpriced?: boolean;
   model: string;
   provider: string;
 }
@@ -3295,6 +3302,8 @@ export interface SessionDetail extends Session {
   last_turns: Turn[];
   /** The nodes of the session, in order. */
   nodes: NodeStay[];
+  /** Numbers of those whose cost is 0 only because no price was set for their model. */
+  unpriced_turns?: number[];
 }
 
 /** The explanation of a session's state. */
@@ -3593,11 +3602,15 @@ export interface TaskDetail extends Task {
   result_fault?: string | null;
   /** The JSON Schema that the answer has to match. Null: that of the agent's file, if it has one. */
   result_schema?: Record<string, unknown> | null;
+  /** The earliest start. Null: at once. */
+  run_at?: string | null;
   /** Its step in the flow. */
   step?: string | null;
   tags: string[];
   /** The attempts that reached a session, in order. */
   turns: Turn[];
+  /** The calls of its attempts for whose model no price was set: their cost counts as 0. */
+  unpriced_calls?: UnpricedCalls[];
   waiting?: TaskWaiting | null;
   /** Seconds that the answer may take. Null: no time was given. */
   within_secs?: number | null;
@@ -3831,6 +3844,7 @@ export interface Turn {
   cost_micros: number;
   ended_at?: string | null;
   error?: string | null;
+  /** Notes for people. `put_off`: the turn failed only because its provider is busy, or its budget has no space. */
   flags: string[];
   history_check?: HistoryCheck | null;
   input_tokens: number;
@@ -4008,6 +4022,14 @@ export interface UnknownName {
   name: string;
   /** The closest known name. */
   nearest?: string | null;
+}
+
+/** Calls of a turn for whose model no price was set, and for which the provider reports no cost. */
+export interface UnpricedCalls {
+  model: string;
+  provider: string;
+  session_id: string;
+  turn: number;
 }
 
 export type UsageOutcome = 'done' | 'failed' | 'interrupted';

@@ -487,7 +487,11 @@ class AsyncOperations:
         return self._stream(Request("GET", "/v1/feed", query={"after": after, "agent": agent, "campaign_id": campaign_id, "kinds": kinds, "session_id": session_id}, last_event_id=last_event_id))
 
     def follow_task(self, task_id: str | UUID, /, *, last_event_id: str | None = None) -> AsyncIterator[Event]:
-        """Streams the events of a task as server-sent events; the last one is `end`, with the task as its data."""
+        """Streams the events of a task as server-sent events; the last one is `end`, with the task as its data.
+
+        The data of `end` also has `rest`: the part of the result that no `turn.progress` had. It is the whole
+        result if their texts are not its begin: a turn was repeated, has used tools, or a text was cut.
+        """
         return self._stream(Request("GET", f"/v1/tasks/{segment(task_id)}/events", last_event_id=last_event_id))
 
     async def forget_user(self, user_name: str, /, *, idempotency_key: str | None = None) -> models.FactsForgotten:
@@ -636,6 +640,7 @@ class AsyncOperations:
         - `actor`: A name, a kind, or the id of a key.
         - `created_after`: Only lines that were written at this moment or later.
         - `created_before`: Only lines that were written earlier.
+        - `subject`: An id; or the name of a campaign, an agent, a user, or another thing that has one.
         """
         answer: Page[models.AuditEntry] = await self._call(Request("GET", "/v1/audit", query={"action": action, "actor": actor, "created_after": created_after, "created_before": created_before, "cursor": cursor, "limit": limit, "subject": subject}), Page[models.AuditEntry])
         return answer

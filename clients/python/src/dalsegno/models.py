@@ -607,6 +607,9 @@ class CampaignOverview(Campaign):
     budget: Budget | None = None
     pause_reason: str | None = None
     """Null unless the campaign is paused."""
+    paused_at: datetime | None = None
+    paused_by: str | None = None
+    """The author of the pause, as in the audit log. Null unless the log has it."""
     sessions: list[Session]
     """Open sessions, the newest first, at most one page."""
     usage: list[UsageTotal]
@@ -1026,6 +1029,8 @@ class LedgerCall:
     called_at: datetime
     cost_micros: int
     first_byte_ms: int | None = None
+    has_price: bool | None = None
+    """False: no price was set for the model, so the cost is 0 or the one that the provider reports."""
     id: int
     """Number of the row in the ledger."""
     input_tokens: int | None = None
@@ -1765,6 +1770,9 @@ class Turn:
     ended_at: datetime | None = None
     error: str | None = None
     flags: list[str]
+    """Notes for people. `put_off`: the turn failed only because its provider is busy, or its budget has no
+    space.
+    """
     history_check: enums.HistoryCheck | None = None
     input_tokens: int
     job_id: int
@@ -1783,6 +1791,8 @@ class ListedTurn(Turn):
 
     agent: str
     instance: str
+    is_unpriced: bool | None = None
+    """True if the cost is 0 only because no price was set for the model."""
     model: str
     provider: str
 
@@ -2500,6 +2510,8 @@ class SessionDetail(Session):
     """The newest first."""
     nodes: list[NodeStay]
     """The nodes of the session, in order."""
+    unpriced_turns: list[int] = field(default_factory=list)
+    """Numbers of those whose cost is 0 only because no price was set for their model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2697,11 +2709,15 @@ class TaskDetail(Task):
     """The fault of the last answer, while the task waits for a corrected one."""
     result_schema: dict[str, Any] | None = None
     """The JSON Schema that the answer has to match. Null: that of the agent's file, if it has one."""
+    run_at: datetime | None = None
+    """The earliest start. Null: at once."""
     step: str | None = None
     """Its step in the flow."""
     tags: list[str]
     turns: list[Turn]
     """The attempts that reached a session, in order."""
+    unpriced_calls: list[UnpricedCalls] = field(default_factory=list)
+    """The calls of its attempts for whose model no price was set: their cost counts as 0."""
     waiting: TaskWaiting | None = None
     within_secs: int | None = None
     """Seconds that the answer may take. Null: no time was given."""
@@ -2932,6 +2948,16 @@ class UnknownName:
     name: str
     nearest: str | None = None
     """The closest known name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnpricedCalls:
+    """Calls of a turn for whose model no price was set, and for which the provider reports no cost."""
+
+    model: str
+    provider: str
+    session_id: str
+    turn: int
 
 
 @dataclass(frozen=True, kw_only=True)
