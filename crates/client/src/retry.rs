@@ -26,9 +26,10 @@ pub struct RetryPolicy {
 
 /// The way to wait between tries.
 #[derive(Clone)]
-pub(super) struct Sleep(
-    pub(super) Arc<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>,
-);
+pub(super) struct Sleep(pub(super) Arc<dyn Fn(Duration) -> End + Send + Sync>);
+
+/// Completes at the end of a wait.
+type End = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Default for Sleep {
     fn default() -> Self {

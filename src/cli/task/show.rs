@@ -8,6 +8,7 @@ use crate::{
         output::{Table, format_fields, text_cell, time_cell, time_cell_or_dash},
         words::{first_line, label_fields, time, time_or_dash},
     },
+    clock::{Clock as _, SystemClock},
     domain::{
         agents::Catalogue,
         amount::format_money,
@@ -37,7 +38,8 @@ pub(super) fn format_task(detail: &Detail, because: Option<&str>, catalogue: &Ca
         list.insert(4, ("session", session.to_string()));
     }
     list.extend(because.map(|because| ("waits", because.to_owned())));
-    list.extend(detail.run_at.map(|at| ("not before", time(at))));
+    let start = detail.run_at.filter(|at| *at > SystemClock.now());
+    list.extend(start.map(|at| ("not before", time(at))));
     list.extend(node.iter().map(|node| ("node", node.clone())));
     list.extend(detail.flow_templates.as_ref().map(|names| {
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };

@@ -278,7 +278,10 @@ fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
             html! { @if let Some(session) = task.session_id { a href={ "/sessions/" (session) } { (id("", session)) } @if let Some(turn) = task.turn { ", " a href={ "/sessions/" (session) "/turns/" (turn) } { "turn " (turn) } } } },
         ),
         ("Priority", html! { (detail.priority) }),
-        ("Not before", html! { @if let Some(at) = detail.run_at { (page.view.calendar(at)) } }),
+        (
+            "Not before",
+            html! { @if let Some(at) = detail.run_at.filter(|at| *at > page.view.now) { (page.view.calendar(at)) } },
+        ),
         (
             "May take",
             html! { @if let Some(secs) = detail.within_secs { (batches::format_within(secs)) } },
