@@ -151,7 +151,10 @@ fn show(shown: &KeyWithSecret, output: Output) {
             key.name,
             scopes(key),
             match &key.campaigns {
-                Some(_) => format!("bound to {}", campaigns(key)),
+                Some(ids) => {
+                    let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
+                    format!("bound to {}", ids.join(", "))
+                }
                 None => "all campaigns".to_owned(),
             }
         ));

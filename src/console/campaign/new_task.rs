@@ -212,7 +212,7 @@ fn form(
         div.field { label for="prompt" { "Prompt" } textarea #prompt name="prompt" rows="8" required dir="auto" { "\n" (draft.prompt) } }
         (files(page.caller.attachment_limits(), &draft.files))
         details.after open[draft.has_more()] {
-            summary { "More" }
+            summary { "More: start, hours for the answer, priority, budget, tags, result schema" }
             div.field { label for="node" { "Node" } select #node name="node" { option value="" { "the current one of the conversation" } @for node in nodes { option value=(node) selected[*node == draft.node] { (node) } } } }
             div.field { label for="session" { "Conversation" } select #session name="session" { option value="" { "as the agent's file says" } @for (word, mode) in MODES { option value=(word) selected[word == draft.session] { (meaning(mode)) } } } }
             div.field { label for="priority" { "Priority, 0 to 32767; 0 is the most urgent" } input #priority name="number:priority" type="number" min="0" max="32767" placeholder="100" value=(draft.priority); }

@@ -135,15 +135,17 @@ fn table(page: &Page, versions: &[PromptVersion], here: &str, chosen: Option<usi
     }
 }
 
-/// Links from a row to the comparisons with the version before and with the current one.
+/// Links from a row to the comparisons with the version before and with the current one, each from the earlier to the later one.
 fn comparisons(versions: &[PromptVersion], place: usize, here: &str) -> Markup {
     let version = &versions[place];
     let before = versions.get(place + 1).filter(|it| !it.is_current);
-    let current = versions.iter().find(|it| it.is_current && it.prompt_hash != version.prompt_hash);
+    let current = versions.iter().position(|it| it.is_current).filter(|at| *at != place);
+    let (later, earlier) = (current.map(|at| at.min(place)), current.map(|at| at.max(place)));
+    let pair = later.zip(earlier).map(|(later, earlier)| (&versions[later], &versions[earlier]));
     html! {
         @if let Some(before) = before { a href=(link(here, version, before)) { "with the one before" } }
-        @if before.is_some() && current.is_some() { ", " }
-        @if let Some(current) = current { a href=(link(here, version, current)) { "with the current one" } }
+        @if before.is_some() && pair.is_some() { ", " }
+        @if let Some((later, earlier)) = pair { a href=(link(here, later, earlier)) { "with the current one" } }
     }
 }
 
@@ -264,6 +266,7 @@ mod tests {
         let shown = |place| comparisons(&all, place, "?a").0;
         assert_eq!(shown(0).matches("<a ").count(), 1, "the one before is the current one");
         assert!(shown(1).contains("with=hash-2#version\">with the one before"), "{}", shown(1));
-        assert!(shown(2).contains("with=hash-1#version\">with the current one"), "{}", shown(2));
+        let from_earlier = "version=hash-1&amp;with=hash-2#version\">with the current one";
+        assert!(shown(2).contains(from_earlier), "{}", shown(2));
     }
 }

@@ -229,7 +229,7 @@ fn table(page: &Page, chart: &Chart<'_>) -> Markup {
                         td.num.narrow-off { (tokens(costs.input_tokens + costs.cache_creation_tokens)) }
                         td.num.narrow-off { (tokens(costs.cache_read_tokens)) }
                         td.num.narrow-off { (tokens(costs.output_tokens)) }
-                        td.trend.narrow-off { (sparkline("Per day", &chart.stack.days_of(value, chart.period))) }
+                        td.trend.narrow-off { @if chart.period.n_days() > 1 { (sparkline("Per day", &chart.stack.days_of(value, chart.period))) } }
                         td.num { (share_of(chart.measure.of(costs), whole)) }
                         td.num { a href=(link) { (money(costs.cost_micros)) } }
                     }
