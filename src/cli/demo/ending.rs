@@ -1,4 +1,4 @@
-//! What stays of a demo.
+//! The data that a demo keeps.
 
 /// The end of a demo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -94,7 +94,7 @@ impl BatchList {
             },
             ("GET", ["", id, "results"]) => match find(&mut batches, id) {
                 Some(at) if batches[at].result == Some(Value::String(UNREADABLE.to_owned())) => {
-                    BatchReply::Json(200, json!([UNREADABLE]))
+                    BatchReply::Json(200, json!(UNREADABLE))
                 }
                 Some(at) => {
                     let FakeBatch { call_id, result, .. } = &batches[at];
