@@ -25,7 +25,7 @@ async fn a_task_is_added_shown_cancelled_and_retried() {
     assert_eq!(fields, [&json!("queued"), &json!("none"), &json!("second"), &json!(500)]);
     assert_eq!(fixture.get(&path).await.expect(200)["turns"], json!([]));
     let told = fixture.get(&format!("{path}/explain")).await.expect(200);
-    assert!(told["because"].as_str().unwrap().contains("enqueued for later"), "{told}");
+    assert!(told["because"].as_str().unwrap().contains("not start before 2099-01-01"), "{told}");
 
     let cancelled = fixture.post(&format!("{path}/cancel"), &json!({ "reason": "no" })).await;
     assert_eq!(cancelled.expect(200)["cancel"], "at_once");
