@@ -14,11 +14,11 @@ use anyhow::{Context as _, anyhow};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     process::{Child, Command},
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use super::settings::Settings;
-use crate::cli::{Context, Failure};
+use crate::cli::{Context, Exit, Failure};
 
 /// Two pools for turns, so that one is left when the other is killed.
 const POOLS: [&str; 3] = ["turns", "turns", "upkeep"];
@@ -69,6 +69,22 @@ impl DemoWorkers {
         worker.killed = true;
         let killed = worker.child.kill().await;
         killed.context("cannot kill the worker").map_err(Failure::failed)
+    }
+
+    /// Fails if nothing has happened for longer than this.
+    pub(super) fn check_progress(
+        &self,
+        last_news: Instant,
+        limit: Duration,
+    ) -> Result<(), Failure> {
+        if last_news.elapsed() <= limit {
+            return Ok(());
+        }
+        let (secs, words) = (limit.as_secs(), self.last_log_lines());
+        let error = anyhow!(
+            "the demo made no progress for {secs} s; the last lines of the workers:\n{words}"
+        );
+        Err(Failure::new(Exit::TimedOut, error))
     }
 
     /// Fails if a worker has ended that the demo has not killed.

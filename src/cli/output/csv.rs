@@ -40,7 +40,7 @@ pub(super) fn format_csv(items: Vec<Tree>) -> String {
 
 /// Returns the names of the columns and the line of one of several items, which are not known together.
 ///
-/// A field is one column, whatever it contains: inner fields, which differ between events, are JSON.
+/// Each field is one column. Inner fields, which differ between events, are JSON.
 pub(super) fn format_csv_item(item: Tree) -> (String, String) {
     let Tree::Fields(fields) = item else {
         return (line(std::iter::once("value")), line(std::iter::once(cell(item).as_str())));

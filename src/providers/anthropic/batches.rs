@@ -73,7 +73,7 @@ struct ResultLine {
     result: ResultOfCall,
 }
 
-/// The id of the call in a line of results, whatever else the line has.
+/// The id of the call in a line of results. The rest of the line may have any form.
 #[derive(Debug, Deserialize)]
 struct ResultId {
     custom_id: String,

@@ -171,7 +171,7 @@ impl Error {
                 Class::Snooze { after: *after, scope: Scope::Credential }
             }
             Self::NoSpace { .. } => Class::Snooze { after: SPACE_PAUSE, scope: Scope::Host },
-            // Nobody says for how long.
+            // It is not said for how long.
             Self::Overloaded { .. } => Class::Snooze { after: Duration::ZERO, scope: Scope::Host },
             Self::Connect { .. } => Class::Snooze { after: Duration::ZERO, scope: Scope::Worker },
             Self::TranscriptLost | Self::SessionLost { .. } => {

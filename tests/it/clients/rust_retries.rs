@@ -127,8 +127,8 @@ async fn retries_end() {
 
     let waits = Waits::default();
     let policy = RetryPolicy { max_retries: 2, ..RetryPolicy::default() };
-    let nobody = waits.of(Client::new("http://127.0.0.1:1").unwrap().with_retries(policy));
-    let failed = nobody.task(Uuid::nil()).await.unwrap_err();
+    let closed = waits.of(Client::new("http://127.0.0.1:1").unwrap().with_retries(policy));
+    let failed = closed.task(Uuid::nil()).await.unwrap_err();
     assert!(matches!(failed, Error::Http { .. }), "{failed:?}");
     assert_eq!(waits.all().len(), 2);
 }

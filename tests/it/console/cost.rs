@@ -84,6 +84,22 @@ async fn empty_pages_of_costs_name_a_command() {
 }
 
 #[tokio::test]
+async fn a_report_of_many_values_lists_the_highest_and_adds_up_the_others() {
+    let scenery = Scenery::new().await;
+    let calls = "insert into dalsegno.usage (called_at, campaign_id, agent, model, provider, purpose, outcome, cost_micros)
+        select '2026-11-20 10:00+00', $1, 'agent_' || n, 'sim-1', 'sim', 'turn', 'done', 1000000 + n from generate_series(1, 60) as n";
+    sqlx::query(calls).bind(scenery.world.campaign.id).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page("/cost?by=agent&days=1").await;
+    assert!(page.contains(">agent_60<") && !page.contains(">agent_9<"), "{page}");
+    let rest = page.split(" others, in the CSV file").next().unwrap();
+    let n_rest: usize = rest.rsplit('>').next().unwrap().parse().unwrap();
+    assert!(n_rest >= 10, "{n_rest}");
+    assert_eq!(page.matches("November, others: ").count(), 1, "one part of the bar: {page}");
+    let csv = send(scenery.app.address, "GET", "/cost/report.csv?by=agent&days=1", &[], "").await;
+    assert!(csv.body.contains(",agent_9,"), "{}", csv.body);
+}
+
+#[tokio::test]
 async fn budgets_are_set_with_the_scope_only() {
     let scenery = Scenery::with(&KEYS).await;
     let app = &scenery.app;

@@ -187,7 +187,7 @@ async fn a_form_with_files_has_the_checks_and_the_limits_of_the_api() {
     assert!(refused.body.contains("Choose the files again"), "{}", refused.body);
     let empty = scenery.post_files(&admin, "/do/add_task", &body(&token, &[none])).await;
     assert_eq!(empty.status, 303, "{empty:?}");
-    // Other operations take no files, and nobody sends some before the sign-in.
+    // Other operations take no files, and no operation takes them before the sign-in.
     let other = form(&[("form_token", &token), ("id", &id)], &[notes]);
     let refused = scenery.post_files(&admin, "/do/cancel_task", &other).await;
     assert!(refused.status == 422 && refused.body.contains("takes no files"), "{refused:?}");

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     cli::{
-        Exit, Failure,
+        Failure,
         demo::{
             display::{Display, bar},
             setup::DemoSetup,
@@ -151,14 +151,7 @@ impl<'a> Sequence<'a> {
                 self.n_done
             ));
             self.stage.troupe.check()?;
-            if last_news.elapsed() > SILENCE_LIMIT {
-                let words = self.stage.troupe.last_log_lines();
-                let secs = SILENCE_LIMIT.as_secs();
-                let error = anyhow!(
-                    "the demo made no progress for {secs} s; the last lines of the workers:\n{words}"
-                );
-                return Err(Failure::new(Exit::TimedOut, error));
-            }
+            self.stage.troupe.check_progress(last_news, SILENCE_LIMIT)?;
             sleep(PAUSE).await;
         }
         Ok(())

@@ -34,7 +34,7 @@ fn answers(report: &Report) -> String {
 }
 
 fn provider(answer: &Answer) -> &str {
-    let entry = answer.answered_by.as_deref().unwrap_or("nobody");
+    let entry = answer.answered_by.as_deref().unwrap_or("no model");
     entry.split('/').next().unwrap_or(entry)
 }
 
