@@ -1,5 +1,7 @@
 //! The pages of costs: figures with links to their calls, the CSV file, and budgets that are set in the browser.
 
+use serde_json::json;
+
 use super::{
     browser::Browser,
     scenery::Scenery,
@@ -97,6 +99,25 @@ async fn a_report_of_many_values_lists_the_highest_and_adds_up_the_others() {
     assert_eq!(page.matches("November, others: ").count(), 1, "one part of the bar: {page}");
     let csv = send(scenery.app.address, "GET", "/cost/report.csv?by=agent&days=1", &[], "").await;
     assert!(csv.body.contains(",agent_9,"), "{}", csv.body);
+}
+
+#[tokio::test]
+async fn the_most_urgent_budget_of_all_is_first() {
+    let scenery = Scenery::new().await;
+    for letter in 'a'..='q' {
+        let budget =
+            json!({ "owner": "user", "key": format!("user-{letter}"), "micros": 1_000_000 });
+        scenery.send("PATCH", "/v1/budgets", &budget).await;
+    }
+    let spend = "update dalsegno.budget_shares as s set spent_micros = b.limit_micros from dalsegno.budgets as b
+        where b.id = s.budget_id and b.key = 'user-q'";
+    sqlx::query(spend).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page("/cost/budgets").await;
+    let place = |key: &str| page.find(&format!("<b><bdi>{key}</bdi></b>"));
+    assert!(place("user-q").is_some_and(|first| first < place("user-a").unwrap()), "{page}");
+    assert!(page.contains("1 budget has") && page.contains("cursor=15"), "{page}");
+    assert!(place("user-p").is_none(), "it is on the next page");
+    assert!(scenery.page("/cost/budgets?cursor=15").await.contains("<b><bdi>user-p</bdi></b>"));
 }
 
 #[tokio::test]
