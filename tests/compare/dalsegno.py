@@ -32,12 +32,12 @@ faults = ["words 60"]
 class Dalsegno:
     """The binary, as a peer."""
 
-    name, variant, share, has_keys, is_for_backlog = "Dalsegno", "default", 1, True, True
+    name, share, has_keys, is_for_backlog = "Dalsegno", 1, True, True
     settings = "worker.turns_slots 10; sim without delays, with a window for the whole conversation; no rotation"
     rescue = "queue.lease_secs 30"
 
-    def __init__(self, program):
-        self.program = program
+    def __init__(self, program, variant="default"):
+        self.program, self.variant = program, variant
         done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
         self.version = done.stdout.split()[1]
 

@@ -67,13 +67,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=1000, help="jobs of a run; fast queues get up to five times as many (default: 1000)")
     parser.add_argument("--twice", action="store_true", help="measures everything a second time, and prints the tables again")
     parser.add_argument("--only", default="ABCD", help="the measures to run, such as AD")
+    parser.add_argument("--before", type=pathlib.Path, help="another binary of dalsegno to measure in place of the other products")
     arguments = parser.parse_args()
     # A termination ends the programs that run, as an interrupt does.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     folder = pathlib.Path(os.environ["COMPARE_PEERS"])
     server = os.environ["COMPARE_POSTGRES"]
     dalsegno = Dalsegno(arguments.binary.resolve())
-    found, missing = peers.all_peers(folder)
+    found, missing = ([Dalsegno(arguments.before.resolve(), "before")], []) if arguments.before else peers.all_peers(folder)
     for time_of_two in range(2 if arguments.twice else 1):
         with tempfile.TemporaryDirectory(prefix="compare-") as work:
             if time_of_two:
@@ -88,7 +89,10 @@ def compare(arguments, databases, queue_peers, missing, folder):
     of_backlog = [peer for peer in queue_peers if peer.is_for_backlog]
     of_keys = [peer for peer in of_backlog if peer.has_keys]
     of_rescue = [peer for peer in queue_peers if peer.rescue]
-    of_stores = stores.all_stores(folder / "venv/bin/python", dalsegno)
+    if arguments.before:
+        of_stores = [stores.DalsegnoConversation(peer) for peer in queue_peers]
+    else:
+        of_stores = stores.all_stores(folder / "venv/bin/python", dalsegno)
     results = {}
     # Products take turns within each run, so that the load of the machine concerns all of them.
     for n_run in range(arguments.runs):
@@ -147,11 +151,12 @@ def print_head(databases, arguments, missing, queue_peers):
     for peer in queue_peers:
         if peer.settings:
             print_item(f"{tables.label(peer)}: {peer.settings}")
-    print_item(f"LangGraph: PostgresSaver of langgraph-checkpoint-postgres {importlib.metadata.version('langgraph-checkpoint-postgres')}")
-    print_item("OpenAI Agents SDK: SQLAlchemySession with asyncpg")
-    print("Not measured (this script installs from PyPI and npm only):")
-    for name, reason in [*missing, *NOT_MEASURED]:
-        print_item(f"{name}: {reason}")
+    if not arguments.before:
+        print_item(f"LangGraph: PostgresSaver of langgraph-checkpoint-postgres {importlib.metadata.version('langgraph-checkpoint-postgres')}")
+        print_item("OpenAI Agents SDK: SQLAlchemySession with asyncpg")
+        print("Not measured (this script installs from PyPI and npm only):")
+        for name, reason in [*missing, *NOT_MEASURED]:
+            print_item(f"{name}: {reason}")
     print(flush=True)
 
 

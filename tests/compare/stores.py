@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 
 import conversation
+import tables
 from dalsegno import DalsegnoStore
 from peers import Failed
 
@@ -31,7 +32,7 @@ class StoreProgram:
 
 class DalsegnoConversation:
     def __init__(self, dalsegno):
-        self.title, self.program = dalsegno.title, dalsegno.program
+        self.title, self.program = tables.label(dalsegno), dalsegno.program
         self.bytes_per_turn = None
 
     def measure(self, database):
