@@ -198,6 +198,7 @@ fn retried(retried: &RetriedJob) -> String {
         (Some(task), _, Some(job)) if job != id => {
             format!("task {task} is retried; its job is {job} now, which is {state}")
         }
+        _ if state == "ready" => format!("job {id} is ready: it runs when a slot is free"),
         _ => format!("job {id} is {state}"),
     }
 }

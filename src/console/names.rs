@@ -119,7 +119,7 @@ impl Names {
 }
 
 /// Reads campaign, agent and instance of a conversation's lane.
-fn conversation(lane: &str) -> Option<(Uuid, &str, &str)> {
+pub(in crate::console) fn conversation(lane: &str) -> Option<(Uuid, &str, &str)> {
     let mut parts = lane.splitn(3, '/');
     let campaign = parts.next()?.parse().ok()?;
     Some((campaign, parts.next()?, parts.next()?))
