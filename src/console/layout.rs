@@ -45,7 +45,7 @@ const THUMBS: &[(&str, &str, &str)] = &[
     ("/", "overview", "Overview"),
     ("/work", "work", "Work"),
     ("/tasks", "task", "Tasks"),
-    ("/sessions", "talk", "Sessions"),
+    ("/sessions", "talk", "Conversations"),
 ];
 
 /// The content of a page.
