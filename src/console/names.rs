@@ -55,7 +55,7 @@ impl Names {
 
     /// Renders a reason: campaigns are links by their names, and the id of a pause, which people do not use, is left out.
     pub(in crate::console) fn in_words(&self, text: &str) -> Markup {
-        let found = text.match_indices([' ']).find_map(|(at, _)| {
+        let found = text.match_indices(' ').find_map(|(at, _)| {
             let rest = &text[at + 1..];
             let (open, id) = rest.strip_prefix('(').map_or(("", rest), |id| ("(", id));
             let id: Uuid = id.get(..36)?.parse().ok()?;

@@ -135,7 +135,7 @@ pub async fn give_up(
     sqlx::query!(
         "update dalsegno.webhook_deliveries
             set state = 'failed', next_at = null, ended_at = $4,
-                last_error = 'given up: ' || $3 || coalesce('; last error: ' || last_error, '')
+                last_error = 'given up: ' || $3::text || coalesce('; last error: ' || last_error, '')
           where id = $1 and job_id = $2 and state = 'waiting'",
         delivery_id,
         job_id,
