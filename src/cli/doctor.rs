@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use clap::Args;
 
-use super::{Context, Exit, Failure, signals::run_under_signals};
+use super::{Context, Exit, Failure, signals::run_under_signals, target::Target};
 use crate::{
     clock::{Clock, SystemClock},
     doctor::{self, Finding, Status},
@@ -36,11 +36,23 @@ async fn examine(doctor: &Doctor, context: &Context, shutdown: &Shutdown) -> Res
     if stop.is_cancelled() {
         return Ok(Exit::Interrupted);
     }
-    context.output.print_data(&findings, || findings.iter().map(format_finding).collect());
+    let server = context.remote.target(&context.environment).ok().flatten();
+    context.output.print_data(&findings, || {
+        let lines: String = findings.iter().map(format_finding).collect();
+        format!("{lines}{}", server.as_ref().map(not_the_server).unwrap_or_default())
+    });
     match findings.iter().any(|finding| finding.status == Status::Fail) {
         true => Ok(Exit::ProblemsFound),
         false => Ok(Exit::Ok),
     }
+}
+
+/// Says that the server of other commands was not checked.
+fn not_the_server(server: &Target) -> String {
+    format!(
+        "These checks are of this machine, not of the server {}: the page Doctor of its console checks it.\n",
+        server.url
+    )
 }
 
 fn format_finding(finding: &Finding) -> String {

@@ -30,7 +30,7 @@ pub(super) enum JobCommand {
     Retry(Id),
     /// Cancels a job: at once if it waits, through its worker if it runs.
     ///
-    /// Cancelling the job of a task cancels the task, with its children.
+    /// Cancelling the job of a task cancels the task, with its children. Cancelling the job of a webhook delivery gives the delivery up.
     Cancel(ReasonArgs),
     /// Prevents a job from running until it is released.
     Hold(ReasonArgs),
@@ -198,6 +198,7 @@ fn retried(retried: &RetriedJob) -> String {
         (Some(task), _, Some(job)) if job != id => {
             format!("task {task} is retried; its job is {job} now, which is {state}")
         }
+        _ if state == "ready" => format!("job {id} is ready: it runs when a slot is free"),
         _ => format!("job {id} is {state}"),
     }
 }

@@ -20,6 +20,7 @@ use crate::{
 
 /// Tables with a colour of their own.
 const COLOURS: [&str; 6] = ["p3", "p2", "p5", "p4", "p6", "p1"];
+const SECS_OF_DAY: f64 = 86_400.0;
 /// Tables and migrations that are listed before the rest is folded.
 const FIRST: usize = 12;
 
@@ -59,6 +60,10 @@ fn own_facts(page: &Page, installation: &InstallationView) -> Markup {
         ("Created", page.view.time(installation.created_at)),
         ("Postgres", html! { (database.server_version) }),
         ("Database", html! { (bytes(database.bytes)) }),
+        (
+            "Free disk space",
+            html! { "unknown: Postgres does not tell it; look at the volume of its server" },
+        ),
         (
             "Signed in as",
             match page.caller.name() {
@@ -128,25 +133,28 @@ fn tables(page: &Page, installation: &InstallationView) -> Markup {
         class: "p7",
     });
     let since = installation.database.statistics_since.unwrap_or(installation.created_at);
+    let n_days = (page.view.now - since).num_seconds() as f64 / SECS_OF_DAY;
     let body = html! {
         (share_bar("Size by table", &shares, whole as f64, None))
         (growth_by_day(tables))
-        (wide("Tables", &table_rows(&tables[..tables.len().min(FIRST)])))
-        @if tables.len() > FIRST { details.after { summary { (tables.len() - FIRST) " smaller tables" } (wide("Smaller tables", &table_rows(&tables[FIRST..]))) } }
-        p."tiny faint after" { "Rows are estimates of the server. Growth: rows added less rows removed since " (page.view.time(since)) "." }
+        (wide("Tables", &table_rows(&tables[..tables.len().min(FIRST)], n_days)))
+        @if tables.len() > FIRST { details.after { summary { (tables.len() - FIRST) " smaller tables" } (wide("Smaller tables", &table_rows(&tables[FIRST..], n_days))) } }
+        p."tiny faint after" { "Rows are estimates of the server. Growth: rows added less rows removed, on average since " (page.view.time(since)) "." }
     };
-    section("Sizes and growth", &html! { (bytes(whole)) }, &body)
+    let end =
+        html! { (bytes(whole)) " of the " (bytes(installation.database.bytes)) " of the database" };
+    section("Sizes and growth", &end, &body)
 }
 
-fn table_rows(tables: &[TableSize]) -> Markup {
+fn table_rows(tables: &[TableSize], n_days: f64) -> Markup {
     html! {
         table.folds {
-            thead { tr { th { "Table" } th.num { "Size" } th.num { "Of it indexes" } th.num { "Rows" } th.num { "Added" } th.num { "Removed" } th.num { "Growth" } th.trend { "Size, 30 days" } } }
+            thead { tr { th { "Table" } th.num { "Size" } th.num { "Of it indexes" } th.num { "Rows" } th.num { "Added" } th.num { "Removed" } th.num { "Growth in rows" } th.trend { "Size, 30 days" } } }
             tbody {
                 @for table in tables {
                     tr {
                         td { (table.table) } td.num { (bytes(table.bytes)) } td.num { (bytes(table.index_bytes)) }
-                        td.num { (table.rows) } td.num { (table.added) } td.num { (table.removed) } td.num { (growth(table)) }
+                        td.num { (table.rows) } td.num { (table.added) } td.num { (table.removed) } td.num { (growth(table.added - table.removed, n_days)) }
                         td.trend.narrow-off { @if table.days.len() > 1 { (trend(&table.table, &table.days)) } }
                     }
                 }
@@ -199,11 +207,15 @@ fn day(size: &DaySize) -> String {
     size.day.format("%-d %B").to_string()
 }
 
-fn growth(table: &TableSize) -> String {
-    match table.added - table.removed {
-        n if n > 0 => format!("+{n}"),
-        n if n < 0 => format!("−{}", -n),
-        _ => "0".to_owned(),
+/// Describes the growth in rows since the statistics began, by day if they cover at least one.
+fn growth(rows: i64, n_days: f64) -> String {
+    let a_day = (rows as f64 / n_days.max(1.0)).round() as i64;
+    let period = if n_days < 1.0 { "so far" } else { "a day" };
+    match a_day {
+        0 if rows == 0 => "none".to_owned(),
+        0 => format!("less than 1 {period}"),
+        n if n > 0 => format!("+{n} {period}"),
+        n => format!("−{} {period}", -n),
     }
 }
 
@@ -220,4 +232,18 @@ fn migrations(page: &Page, migrations: &[AppliedMigration]) -> Markup {
         @if migrations.len() > FIRST { details.after { summary { (migrations.len() - FIRST) " older" } (rows(&migrations[FIRST..])) } }
     };
     section("Migrations", &html! { (counted(migrations.len(), "applied", "applied")) }, &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_in_rows_a_day() {
+        assert_eq!(growth(3_000, 30.0), "+100 a day");
+        assert_eq!(growth(-3_000, 30.0), "−100 a day");
+        assert_eq!(growth(3, 30.0), "less than 1 a day");
+        assert_eq!(growth(3, 0.25), "+3 so far");
+        assert_eq!(growth(0, 30.0), "none");
+    }
 }

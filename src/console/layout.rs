@@ -45,7 +45,7 @@ const THUMBS: &[(&str, &str, &str)] = &[
     ("/", "overview", "Overview"),
     ("/work", "work", "Work"),
     ("/tasks", "task", "Tasks"),
-    ("/sessions", "talk", "Sessions"),
+    ("/sessions", "talk", "Conversations"),
 ];
 
 /// The content of a page.
@@ -273,6 +273,8 @@ fn done_words(operation: &str) -> String {
         "compact_session" => return "the compaction is requested".to_owned(),
         "rerun_turn" => return "the reruns are requested".to_owned(),
         "run_cleanup" => return "the cleanup is requested".to_owned(),
+        // Of a job that has not started, this is the first run.
+        "retry_job" => return "the job may run now".to_owned(),
         "run_schedule" => return "the schedule runs now".to_owned(),
         "reset_agents" => return "the agents are reset".to_owned(),
         "pause_agent_everywhere" => return "the agent is paused in all campaigns".to_owned(),
@@ -337,6 +339,7 @@ mod tests {
     fn the_notice_says_what_was_done() {
         assert_eq!(done_words("uncompact_session"), "the compaction is undone");
         assert_eq!(done_words("change_task_budget"), "the task budget is changed");
+        assert_eq!(done_words("retry_job"), "the job may run now");
         assert_eq!(done_words("state_fact"), "the fact is stated");
         assert_eq!(done_words("hand_out"), "hand out");
     }

@@ -286,9 +286,9 @@ pub(super) async fn sessions(Query(asked): Query<SessionsAsked>, page: Page) -> 
             @if is_filtered { a."btn quiet" href="/sessions" { "Show all" } }
         }
         div.filters {
-            nav.choice aria-label="Sessions" {
-                a href={ "/sessions?open=" (rest) } aria-current=[(!is_open).then_some("page")] { "All sessions" }
-                a href={ "/sessions?open=true" (rest) } aria-current=[is_open.then_some("page")] { "Open sessions" }
+            nav.choice aria-label="Conversations" {
+                a href={ "/sessions?open=" (rest) } aria-current=[(!is_open).then_some("page")] { "All" }
+                a href={ "/sessions?open=true" (rest) } aria-current=[is_open.then_some("page")] { "Open" }
             }
             (choice("/sessions", &[("campaign_id", campaign), ("agent", agent), ("open", open)], range, Some("any time")))
         }
@@ -332,7 +332,7 @@ pub(super) fn session_table(page: &Page, sessions: &[Session], names: Option<&Na
             }
         }
     };
-    wide("Sessions", &table)
+    wide("Conversations", &table)
 }
 
 pub(super) fn session_state(session: &Session) -> Markup {

@@ -6,7 +6,10 @@ use maud::{Markup, html};
 use uuid::Uuid;
 
 use crate::{
-    console::{page::Page, parts::agent_name},
+    console::{
+        page::Page,
+        parts::{agent_name, linked_words, title},
+    },
     operations::{ListCampaigns, MAX_LIMIT, Refusal},
 };
 
@@ -50,6 +53,32 @@ impl Names {
         html! { a href={ "/campaigns/" (id) } { @match self.0.get(&id) { Some(name) => bdi { (name) }, None => (super::parts::id("", id)) } } }
     }
 
+    /// Renders a reason: campaigns are links by their names, and the id of a pause, which people do not use, is left out.
+    pub(in crate::console) fn in_words(&self, text: &str) -> Markup {
+        let found = text.match_indices(' ').find_map(|(at, _)| {
+            let rest = &text[at + 1..];
+            let (open, id) = rest.strip_prefix('(').map_or(("", rest), |id| ("(", id));
+            let id: Uuid = id.get(..36)?.parse().ok()?;
+            let end = at + 1 + open.len() + 36;
+            let is_pause = !open.is_empty() && text[end..].starts_with(')');
+            let is_campaign = open.is_empty() && text[..at].ends_with("campaign");
+            match (is_pause, is_campaign) {
+                (true, _) => Some((at, html! {}, end + 1)),
+                (_, true) => Some((at + 1, self.campaign(id), end)),
+                _ => None,
+            }
+        });
+        match found {
+            Some((begin, shown, end)) => {
+                html! { (linked_words(&text[..begin])) (shown) @if end < text.len() { (self.in_words(&text[end..])) } }
+            }
+            None => {
+                let space = if text.starts_with(' ') { " " } else { "" };
+                html! { (space) (linked_words(&title(text))) }
+            }
+        }
+    }
+
     /// Returns the name of a campaign.
     pub(in crate::console) fn name(&self, id: Uuid) -> Option<&str> {
         self.0.get(&id).map(String::as_str)
@@ -90,7 +119,7 @@ impl Names {
 }
 
 /// Reads campaign, agent and instance of a conversation's lane.
-fn conversation(lane: &str) -> Option<(Uuid, &str, &str)> {
+pub(in crate::console) fn conversation(lane: &str) -> Option<(Uuid, &str, &str)> {
     let mut parts = lane.splitn(3, '/');
     let campaign = parts.next()?.parse().ok()?;
     Some((campaign, parts.next()?, parts.next()?))
@@ -109,5 +138,20 @@ mod tests {
         let unknown = Uuid::from_u128(8);
         assert_eq!(names.lane(&format!("{unknown}/planner/main")), "planner");
         assert_eq!(names.lane("nightly/cleanup"), "nightly/cleanup");
+    }
+
+    #[test]
+    fn a_reason_names_campaigns_and_has_no_id_of_a_pause() {
+        let (id, pause) = (Uuid::from_u128(7), Uuid::from_u128(9));
+        let names = Names([(id, "Harbour series".to_owned())].into());
+        let text = format!("agent `scout` is paused in campaign {id} ({pause}): too dear");
+        let shown = format!(
+            "agent <code>scout</code> is paused in campaign <a href=\"/campaigns/{id}\"><bdi>Harbour series</bdi></a>: too dear"
+        );
+        assert_eq!(names.in_words(&text).0, shown);
+        let text = format!("task {id} is paused in all campaigns ({pause}): rest");
+        let shown = names.in_words(&text).0;
+        assert!(shown.contains(&format!("href=\"/tasks/{id}\"")), "{shown}");
+        assert!(shown.ends_with("is paused in all campaigns: rest"), "{shown}");
     }
 }

@@ -19,8 +19,12 @@ use crate::{
         class::{BAD_ARGUMENT, JOB_CONFLICT, NUL_IN_TEXT, UNKNOWN_JOB},
         explanations,
         tasks::{self, CancelledJob, RetriedJob, TaskLine, TaskRetry},
+        webhooks::{self, DeliverWebhook},
     },
-    queue::admin::{self, Cause, Explanation, JobDetail, JobFilter, JobSummary, WaitReason},
+    queue::{
+        self, Job as _,
+        admin::{self, Cause, Explanation, JobDetail, JobFilter, JobSummary, WaitReason},
+    },
 };
 
 const TAG: &str = "queue";
@@ -91,7 +95,8 @@ pub struct RetryJob {
 
 /// Cancels a job: at once if it waits, through its worker if it runs.
 ///
-/// Cancelling the job of a task cancels the task, with its children.
+/// Cancelling the job of a task cancels the task, with its children. Cancelling the job of a webhook delivery gives the delivery up; a replay
+/// sends it again.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CancelJob {
@@ -273,9 +278,23 @@ impl Change for CancelJob {
     type Output = CancelledJob;
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<CancelledJob> {
+        if let Some(delivery) = delivery_of(&mut *conn, self.id).await? {
+            webhooks::give_up(&mut *conn, delivery, self.id, &self.reason, call.now).await?;
+        }
         let output = tasks::cancel_job(conn, self.id, &self.reason, call.now).await?;
         let data = json!({ "reason": self.reason });
         Ok(ChangeOutput::of(self.id, output, data))
+    }
+}
+
+/// Finds the delivery that a job sends. `None`: the job does something else, or has ended.
+async fn delivery_of(conn: &mut PgConnection, job_id: i64) -> Result<Option<Uuid>, Refusal> {
+    match admin::find_job(conn, job_id).await {
+        Ok(job) if job.summary.kind == DeliverWebhook::KIND => {
+            Ok(serde_json::from_value(job.payload).ok().map(|job: DeliverWebhook| job.delivery_id))
+        }
+        Ok(_) | Err(queue::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -254,6 +254,11 @@ async fn a_kept_demo_is_looked_at_with_the_command_that_it_prints() {
         (String::from_utf8(played.stdout).unwrap(), String::from_utf8(played.stderr).unwrap());
     assert_eq!(played.status.code(), Some(0), "{stdout}{stderr}");
     assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
+    let agents = folder.path().join(".dalsegno/demo/agents");
+    let serve = stdout.lines().find(|line| line.trim().starts_with("open  dalsegno ")).unwrap();
+    let folder_of_agents = serve.split_once("agents.folder=").unwrap().1;
+    assert!(folder_of_agents.split(' ').next().unwrap().ends_with(".dalsegno/demo/agents"));
+    assert!(agents.join("planner.md").exists() && serve.ends_with(" serve"), "{serve}");
     let command = stdout.lines().find_map(|line| line.trim().strip_prefix("look  dalsegno "));
     let mut look = dalsegno(folder.path());
     look.args(command.unwrap().split(' '));

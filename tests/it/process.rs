@@ -566,6 +566,17 @@ async fn doctor_passes_before_the_first_run() {
 }
 
 #[tokio::test]
+async fn doctor_says_that_it_does_not_check_the_server_of_other_commands() {
+    let folder = scratch_folder();
+    let server = [("DALSEGNO_URL", "https://dalsegno.example.com")];
+    let checked = stdout(&run(folder.path(), &["doctor"], &server).await);
+    let note = "of this machine, not of the server https://dalsegno.example.com";
+    assert_eq!(checked.matches(note).count(), 1, "{checked}");
+    let local = stdout(&run(folder.path(), &["doctor"], &[]).await);
+    assert!(!local.contains("not of the server"), "{local}");
+}
+
+#[tokio::test]
 async fn doctor_reports_an_unreachable_database() {
     let folder = scratch_folder();
     let url = [("DATABASE_URL", "postgres://tester@127.0.0.1:1/none")];

@@ -74,9 +74,7 @@ impl<'a> DemoScript<'a> {
             client_context: Some(script::CLIENT_CONTEXT),
             limit: Limit::default(),
         };
-        let mut tx = transaction::begin(stage.pool()).await?;
-        let campaign = campaigns::create(&mut tx, &new, clock.now()).await?;
-        transaction::commit(tx).await?;
+        let campaign = stage.create_campaign(&new, clock.now()).await?;
         let watch = Watch::of(campaign.id);
         Ok(Self { stage, display, clock, library, campaign, watch, cast: DemoTasks::default() })
     }

@@ -1,5 +1,7 @@
 //! Configuration of the demo and its workers. The user's configuration has almost no part in it.
 
+use std::path::Path;
+
 use anyhow::Context as _;
 
 use super::{ending::DemoEnd, folder::Folder, script};
@@ -37,6 +39,10 @@ const SETTINGS: [(&str, &str); 19] = [
     // One slot less than there are writers, so that two workers share them.
     ("worker.turns_slots", "2"),
 ];
+
+/// Settings that a service on a kept demo shares with the demo.
+const SERVED: [&str; 4] =
+    ["agents.provider", "agents.model", "sim.directives", "sim.window_tokens"];
 
 /// Settings of a demo that a person reads along.
 const READABLE: [(&str, &str); 2] = [("sim.chunk_delay_ms", "150"), ("sim.latency_ms", "2000")];
@@ -83,15 +89,11 @@ impl Settings {
     ) -> Result<Self, Failure> {
         let (is_kept, is_open) = (folder.is_kept(), ending == DemoEnd::Open);
         let folder = folder.path();
-        let path = |name: &str| folder.join(name).display().to_string();
         // Only the default folders may be missing.
         std::fs::create_dir_all(folder.join("nodes"))
             .context("cannot create the folder of nodes of the demo")
             .map_err(Failure::failed)?;
-        flags.push(("service.data_dir".to_owned(), folder.display().to_string()));
-        flags.push(("agents.folder".to_owned(), path("agents")));
-        flags.push(("agents.skills_folder".to_owned(), path("skills")));
-        flags.push(("agents.nodes_folder".to_owned(), path("nodes")));
+        flags.extend(folder_flags(folder));
         let nothing = Environment::default();
         let mut config = Config::load(&nothing, &Flags { file: None, set: flags.clone() })?;
         config.database.embedded = embedded::Config {
@@ -112,5 +114,46 @@ impl Settings {
         }
         let usual_lease_secs = Config::load(&nothing, &Flags::default())?.queue.lease_secs;
         Ok(Self { config, flags, usual_lease_secs, ending })
+    }
+}
+
+/// Returns the settings that name the folders of a demo.
+fn folder_flags(folder: &Path) -> [(String, String); 4] {
+    let path = |key: &str, name: &str| (key.to_owned(), folder.join(name).display().to_string());
+    [
+        ("service.data_dir".to_owned(), folder.display().to_string()),
+        path("agents.folder", "agents"),
+        path("agents.skills_folder", "skills"),
+        path("agents.nodes_folder", "nodes"),
+    ]
+}
+
+/// Returns the command that serves the console on a kept demo, whose agents answer as in the demo.
+pub(super) fn serve_command(folder: &Path) -> String {
+    let served = SETTINGS.iter().filter(|(key, _)| SERVED.contains(key));
+    let served = served.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    let flags = folder_flags(folder).into_iter().chain(served);
+    let flags: String = flags.map(|(key, value)| format!(" --set {key}={value}")).collect();
+    format!("dalsegno --set database.url={flags} serve")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kept_demo_is_served_with_its_own_folders_and_its_simulation() {
+        let command = serve_command(Path::new("/srv/demo"));
+        let words: Vec<&str> = command.split(' ').collect();
+        assert_eq!((words[0], words[words.len() - 1]), ("dalsegno", "serve"));
+        let set = words.iter().filter_map(|word| word.split_once('='));
+        let set = set.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
+        assert_eq!(config.service.data_dir, Path::new("/srv/demo"));
+        assert_eq!(config.agents.folder, Path::new("/srv/demo/agents"));
+        assert_eq!(config.agents.skills_folder, Path::new("/srv/demo/skills"));
+        assert_eq!(config.agents.nodes_folder, Path::new("/srv/demo/nodes"));
+        assert!(command.contains("--set agents.provider=sim") && config.sim.directives);
+        assert_eq!(config.sim.window_tokens, 11_200);
     }
 }

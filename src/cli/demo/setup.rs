@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -10,6 +11,10 @@ use super::{folder::Folder, settings::Settings, workers::DemoWorkers};
 use crate::{
     cli::{Context, Failure},
     db::{Database, Use},
+    domain::{
+        campaigns::{self, Campaign},
+        transaction,
+    },
     serve,
     shutdown::Shutdown,
     telemetry::Telemetry,
@@ -44,6 +49,18 @@ impl DemoSetup {
 
     pub(super) fn pool(&self) -> &PgPool {
         &self.database.pool
+    }
+
+    /// Creates the campaign that a demo plays.
+    pub(super) async fn create_campaign(
+        &self,
+        new: &campaigns::New<'_>,
+        now: DateTime<Utc>,
+    ) -> Result<Campaign, Failure> {
+        let mut tx = transaction::begin(self.pool()).await?;
+        let campaign = campaigns::create(&mut tx, new, now).await?;
+        transaction::commit(tx).await?;
+        Ok(campaign)
     }
 
     pub(super) fn describe_database(&self) -> String {

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{
     ending::DemoEnd,
     report::{Agent, Expiry, Fold, PostView, Report, Rescue},
+    settings::serve_command,
 };
 use crate::cli::output::format_table;
 
@@ -152,9 +153,10 @@ fn end(report: &Report, ending: DemoEnd, folder: &Path) -> String {
     ));
     let look = match ending {
         DemoEnd::Kept => format!(
-            "\n  look  dalsegno --set database.url= --set service.data_dir={} task ls\n        other commands, and `dalsegno demo --open` with the console, \
-             work on it, too\n",
-            folder.display()
+            "\n  look  dalsegno --set database.url= --set service.data_dir={} task ls\n        other commands, and `dalsegno demo --open`, which adds a \
+             campaign, work on it, too\n\n  open  {}\n        serves the console with this campaign; the simulation answers further tasks\n",
+            folder.display(),
+            serve_command(folder),
         ),
         DemoEnd::Open | DemoEnd::Removed => String::new(),
     };

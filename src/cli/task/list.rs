@@ -28,7 +28,8 @@ pub(super) fn format_tasks(
         ]
     };
     let head = ["ID", "STATE", "AGENT", CAMPAIGN, "CREATED (UTC)", "ENDED (UTC)", "TAGS", "PROMPT"];
-    let table = Table::new(&head).leaves_out(&["TAGS", "ENDED (UTC)", "CREATED (UTC)"]);
+    // The creation stays: without a time, old and new tasks look alike.
+    let table = Table::new(&head).leaves_out(&["TAGS", "ENDED (UTC)"]);
     let table = if campaigns.is_some() { table } else { table.hides(CAMPAIGN) };
     table.format(tasks.iter().map(row))
 }

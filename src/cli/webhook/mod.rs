@@ -46,6 +46,8 @@ pub(super) enum WebhookCommand {
     /// Sends a test delivery through a worker.
     Test(Id),
     /// Lists deliveries and their results, the newest first.
+    ///
+    /// `dalsegno job cancel JOB` gives a waiting delivery up; `--json` has its `job_id`.
     Deliveries(Deliveries),
     /// Sends a delivery again, or all since a time that were not delivered.
     Replay(Replay),

@@ -42,8 +42,13 @@ const ACTIONS: &[Destination] = &[
         "raise lower limit money tokens spending cap hard soft campaign agent user day",
     ),
     at("Hold or release a lane", "/work/lanes", "stop pause resume conversation block"),
-    at("Hold or release a job", "/work/jobs", "stop pause resume run now cancel block"),
-    at("Replay webhook deliveries", "/webhooks", "failed retry again send resend"),
+    at("Hold or release a job", "/work/jobs", "stop pause resume cancel block"),
+    at(
+        "Run a job now",
+        "/work/jobs?state=scheduled",
+        "task start earlier early waiting scheduled put off postponed delayed later retry",
+    ),
+    at("Replay webhook deliveries", "/webhooks", "failed retry again send resend give up"),
     at("Add a webhook", "/webhooks", "new receiver subscriber notify callback url"),
     at("Estimate the cost of a task", "/tasks/new", "price before forecast"),
     at(
@@ -209,6 +214,9 @@ mod tests {
             ("settings", "/installation"),
             ("resume agent", "/catalogue"),
             ("dead letters", "/work/jobs?state=dead"),
+            ("run now", "/work/jobs?state=scheduled"),
+            ("run task now", "/work/jobs?state=scheduled"),
+            ("run schedule now", "/schedules"),
         ] {
             assert_eq!(first(text), target, "{text}");
         }

@@ -14,12 +14,13 @@ use serde::Deserialize;
 use self::destinations::{Destination, PAGES, matching, nearest, words_of};
 use super::{
     layout::Content,
+    names::Names,
     page::{Page, PageResult},
-    parts::{empty, id, title, url_text},
+    parts::{agent_name, empty, id, title, url_text},
     search, users,
 };
 use crate::{
-    domain::class::Kind,
+    domain::{class::Kind, tasks::ListedTask},
     operations::{
         FindId, ListAgents, ListCampaigns, ListFacts, ListTasks, MAX_LIMIT, Noun, Operation as _,
         Refusal, SearchTexts,
@@ -139,7 +140,7 @@ async fn by_id(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
     let mut all = Vec::new();
     for (noun, kind, folder) in [
         (Noun::Task, "task", "tasks"),
-        (Noun::Session, "session", "sessions"),
+        (Noun::Session, "conversation", "sessions"),
         (Noun::Campaign, "campaign", "campaigns"),
         (Noun::Flow, "flow", "flows"),
     ] {
@@ -221,9 +222,20 @@ async fn tasks(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
     };
     let listing = page.caller.run_if_allowed(list).await?;
     let all = listing.map(|listing| listing.items).unwrap_or_default();
-    let found = all.into_iter().take(MAX_OF_KIND).map(|listed| Found {
-        target: format!("/tasks/{}", listed.task.id),
-        name: html! { bdi { (title(&listed.task.prompt)) } },
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    let names = Names::load(page).await?;
+    let found = all.into_iter().take(MAX_OF_KIND).map(|ListedTask { task, .. }| Found {
+        target: format!("/tasks/{}", task.id),
+        name: html! {
+            bdi { (title(&task.prompt)) }
+            " " span."faint small" {
+                bdi { (agent_name(&task.agent, &task.instance)) }
+                @if let Some(name) = names.name(task.campaign_id) { " · " bdi { (name) } }
+                " · " (task.state.as_str()) " ·"
+            }
+        },
         kind: "task",
     });
     Ok(found.collect())

@@ -12,8 +12,8 @@ use crate::{
     },
     domain::attention::{Attention, Kind},
     operations::{
-        EnableWebhook, ReleaseLane, ResumeAgent, ResumeAgentEverywhere, ResumeCampaign,
-        ResumeCredential, ResumeQueue, ResumeSchedule, RetryTask, RunCleanup,
+        EnableWebhook, ReleaseLane, ReplayWebhook, ResumeAgent, ResumeAgentEverywhere,
+        ResumeCampaign, ResumeCredential, ResumeQueue, ResumeSchedule, RetryTask, RunCleanup,
     },
 };
 
@@ -156,6 +156,9 @@ fn fix(page: &Page, item: &Attention) -> Markup {
     let (id, name) = ([("id", subject)], [("name", subject)]);
     let campaign = item.campaign_id.map(|id| id.to_string()).unwrap_or_default();
     let agent = [("id", campaign.as_str()), ("name", subject)];
+    // The command of failed deliveries ends with the time of the oldest one.
+    let since = item.command.rsplit_once(" --since ").map_or("", |(_, since)| since);
+    let deliveries = [("id", subject), ("since", since)];
     let action = match (item.kind, item.campaign_id) {
         (Kind::FailedTask, _) => Action::of::<RetryTask>("Retry", "", &id, "/"),
         (Kind::HeldLane, _) => Action::of::<ReleaseLane>("Release", "", &name, "/"),
@@ -165,6 +168,7 @@ fn fix(page: &Page, item: &Attention) -> Markup {
         (Kind::PausedQueue, _) => Action::of::<ResumeQueue>("Resume", "", &name, "/"),
         (Kind::PausedCredential, _) => Action::of::<ResumeCredential>("Resume", "", &name, "/"),
         (Kind::DisabledWebhook, _) => Action::of::<EnableWebhook>("Enable", "", &id, "/"),
+        (Kind::FailedDeliveries, _) => Action::of::<ReplayWebhook>("Replay", "", &deliveries, "/"),
         (Kind::PausedCleanup, _) => Action::of::<ResumeSchedule>("Resume", "", &name, "/"),
         (Kind::OverdueCleanup, _) => Action::of::<RunCleanup>("Clean up now", "", &[], "/"),
         _ => return html! {},

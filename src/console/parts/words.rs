@@ -4,7 +4,8 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use maud::{Markup, html};
 use uuid::Uuid;
 
-use super::{View, id, url_text};
+use super::{View, agent_name, id, url_text};
+use crate::console::names::conversation;
 
 /// Nouns in front of an id, with the folder of their pages.
 const FOLDERS: [(&str, &str); 4] =
@@ -59,8 +60,16 @@ pub(in crate::console) fn linked_words(text: &str) -> Markup {
 /// Renders a name: that of a lane is a link.
 fn named(before: &str, name: &str) -> Markup {
     html! {
-        @if before.ends_with("lane ") { a href={ "/work/lanes?name=" (url_text(name)) } { code { bdi { (name) } } } }
+        @if before.ends_with("lane ") { a href={ "/work/lanes?name=" (url_text(name)) } { code { bdi { (lane_name(name)) } } } }
         @else { code { (name) } }
+    }
+}
+
+/// Names the lane of a conversation by its agent.
+fn lane_name(lane: &str) -> String {
+    match conversation(lane) {
+        Some((_, agent, instance)) => agent_name(agent, instance),
+        None => lane.to_owned(),
     }
 }
 
@@ -142,6 +151,10 @@ mod tests {
         assert!(shown.contains("job <a href=\"/work/jobs/33\">33</a> ("), "{shown}");
         assert!(shown.contains("Job <a href=\"/work/jobs/33\">33</a> has"), "{shown}");
         assert!(shown.contains("<a href=\"/work/lanes?name=a%20b%2Fmain\"><code>"), "{shown}");
+        let lane = "019ab6e2-41c7-7d30-9c14-5be19c14e2b7/curator/2";
+        let shown = sentence(&View::example(), &format!("The lane `{lane}` waits.")).0;
+        assert!(shown.contains("<code><bdi>curator/2</bdi></code></a> waits."), "{shown}");
+        assert!(shown.contains(&url_text(lane)), "{shown}");
         assert!(sentence(&View::example(), "1 job 2 of 3 `dalsegno lane ls`").0.contains("<code>"));
     }
 

@@ -4,6 +4,7 @@ use axum::{
     extract::{Path, Query},
     response::Response,
 };
+use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -22,7 +23,7 @@ use crate::{
     domain::webhooks::{Delivery, State, Webhook},
     http::{Problem, pages::PageForm},
     operations::{
-        DisableWebhook, EnableWebhook, ListDeliveries, Operation as _, RemoveWebhook,
+        CancelJob, DisableWebhook, EnableWebhook, ListDeliveries, Operation as _, RemoveWebhook,
         ReplayDelivery, ReplayWebhook, RotateWebhook, ShowDelivery, ShowWebhook, TestWebhook,
     },
 };
@@ -78,7 +79,7 @@ pub(in crate::console) async fn show(
             section."explain paused" #explain tabindex="-1" { (icon("paused")) div { p.lede { "The webhook is disabled: its deliveries are held until it is enabled." } p.next dir="auto" { (coded(reason)) } } }
         } }
         @if let (true, Some(at)) = (webhook.enabled, webhook.failing_since) {
-            section."explain failed" #explain tabindex="-1" { (icon("failed")) div { p.lede { "The receiver refuses or misses each delivery. It began " (page.view.time(at)) "." } p.next { "Look at the error of the latest delivery, repair the receiver, then replay what it missed." } } }
+            section."explain failed" #explain tabindex="-1" { (icon("failed")) div { p.lede { "The receiver refuses or misses each delivery. It began " (page.view.time(at)) "." } p.next { "Look at the error of the latest delivery, repair the receiver, then replay what it missed." } (replay_missed(&page, given, at)) } }
         }
         div.cols {
             div.stack {
@@ -201,9 +202,20 @@ fn replay(page: &Page, given: Uuid) -> Markup {
     section("Replay", &html! {}, &form)
 }
 
+/// Sends what a failing receiver missed again.
+fn replay_missed(page: &Page, given: Uuid, failing_since: DateTime<Utc>) -> Markup {
+    // The webhook fails from its first failed attempt on, and the event is older than that.
+    let since = (failing_since - TimeDelta::hours(1)).to_rfc3339();
+    let id = given.to_string();
+    let fields = [("id", id.as_str()), ("since", since.as_str())];
+    let here = format!("{HERE}/{given}");
+    let action = Action::of::<ReplayWebhook>("Replay", "", &fields, &here);
+    html! { div.actions { (action.class("btn slim").button(&page.view, &page.caller)) } }
+}
+
 /// A delivery with its whole error.
 fn one(page: &Page, delivery: &Delivery, here: &str) -> Markup {
-    let time = |at: Option<chrono::DateTime<chrono::Utc>>| html! { @if let Some(at) = at { (page.view.time(at)) } };
+    let time = |at: Option<DateTime<Utc>>| html! { @if let Some(at) = at { (page.view.time(at)) } };
     let (tone, word) = delivery_state(delivery.state);
     let rows = facts(&[
         ("State", tone.state(word, None)),
@@ -229,6 +241,16 @@ fn delivery_state(state: State) -> (Tone, &'static str) {
     }
 }
 
+/// Ends the attempts of a waiting delivery. It can be replayed.
+fn give_up(page: &Page, delivery: &Delivery, then: &str) -> Markup {
+    let job = delivery.job_id.filter(|_| delivery.state == State::Waiting);
+    let job = job.map(|id| id.to_string());
+    let Some(job) = job.as_deref() else { return html! {} };
+    let fields = [("id", job), ("reason", "by an operator")];
+    let action = Action::of::<CancelJob>("Give up", "", &fields, then);
+    action.class("btn slim quiet").button(&page.view, &page.caller)
+}
+
 fn table(page: &Page, items: &[Delivery], here: &str) -> Markup {
     let row = |delivery: &Delivery| {
         let given = delivery.id.to_string();
@@ -251,7 +273,10 @@ fn table(page: &Page, items: &[Delivery], here: &str) -> Markup {
                     @if let Some(error) = &delivery.last_error { bdi { (coded(&title(error))) } }
                     @if let Some(at) = delivery.next_at { div."tiny faint" { "next attempt " (page.view.time(at)) } }
                 }
-                td.num { @if !is_due { (replay.button(&page.view, &page.caller)) } @else if let Some(job) = delivery.job_id { a href={ "/work/jobs/" (job) } { "why it waits" } } }
+                td.num {
+                    @if !is_due { (replay.button(&page.view, &page.caller)) } @else if let Some(job) = delivery.job_id { a href={ "/work/jobs/" (job) } { "why it waits" } }
+                    (give_up(page, delivery, &own))
+                }
             }
         }
     };

@@ -11,8 +11,8 @@ use crate::{
         names::Names,
         page::{Page, PageResult},
         parts::{
-            Action, Tone, campaign_id, coded, counted, duration, empty, next_page, optional,
-            section, title, url_text, wide,
+            Action, Tone, campaign_id, counted, duration, empty, next_page, optional, section,
+            title, url_text, wide,
         },
     },
     operations::{JobState, ListJobs, ListedJob, RetryJob},
@@ -144,7 +144,7 @@ fn table(page: &Page, jobs: &[ListedJob], names: &Names, here: &str) -> Markup {
                     }
                 }
                 td.narrow-off { @if let Some(lane) = &job.lane { span.clip { bdi { (names.lane(lane)) } } } }
-                td.text { (why(page, listed)) }
+                td.text { (why(page, listed, names)) }
                 td.num { (duration(page.view.now - job.enqueued_at)) }
                 td.num { (job.attempt) "/" (job.max_attempts) }
                 td.num { @if job.state == "dead" { (retry.button(&page.view, &page.caller)) } }
@@ -161,15 +161,18 @@ fn table(page: &Page, jobs: &[ListedJob], names: &Names, here: &str) -> Markup {
 }
 
 /// Shows what the queue knows about a job's state in some words; the page of the job explains it.
-fn why(page: &Page, listed: &ListedJob) -> Markup {
+fn why(page: &Page, listed: &ListedJob, names: &Names) -> Markup {
     let job = &listed.job;
     let due = job.due_at();
+    let of_lane = |words: &str| {
+        html! { @match &job.lane { Some(lane) => a href={ "/work/lanes?name=" (url_text(lane)) } { (words) }, None => (words) } }
+    };
     html! {
         @match (job.state.as_str(), job.wait_reason.as_deref()) {
-            ("dead", _) => bdi { (coded(&title(job.reason.as_deref().unwrap_or_default()))) },
-            ("held", _) => bdi { (coded(&title(job.reason.as_deref().unwrap_or("it failed")))) },
-            ("blocked", Some("lane_hold")) => "its lane is held",
-            ("blocked", _) => "behind another job of its lane",
+            ("dead", _) => bdi { (names.in_words(job.reason.as_deref().unwrap_or_default())) },
+            ("held", _) => bdi { (names.in_words(job.reason.as_deref().unwrap_or("it failed"))) },
+            ("blocked", Some("lane_hold")) => (of_lane("its lane is held")),
+            ("blocked", _) => (of_lane("behind another job of its lane")),
             ("running", _) => "runs now",
             ("ready", Some("pause")) => "its campaign or its queue is paused",
             ("ready", _) => { "ready " (page.view.time(job.run_at)) },

@@ -57,14 +57,14 @@ pub(super) fn words(reason: WaitReason) -> &'static str {
         WaitReason::Pause => "The end of a pause",
         WaitReason::Lane => "The task ahead in its conversation",
         WaitReason::LaneHold => "The release of its lane",
-        WaitReason::Later => "Its time",
+        WaitReason::Later => "Its start time",
         WaitReason::Retry => "Its next attempt, after an error",
         WaitReason::Snooze => "A limit or a busy provider",
         WaitReason::Condition => "Space in a budget or a rate limit",
         WaitReason::Crash => "Its next attempt, after its worker was lost",
         WaitReason::Signal => "Another task, or its flow",
-        WaitReason::Person => "Its release by a person",
-        WaitReason::Failure => "A decision after its failure",
+        WaitReason::Person => "A person to release it",
+        WaitReason::Failure => "A person to decide after its failure",
     }
 }
 

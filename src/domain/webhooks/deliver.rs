@@ -122,6 +122,32 @@ pub async fn send_test(
     get_delivery(conn, id).await
 }
 
+/// Gives up a delivery that this job sends. It can be replayed.
+///
+/// Comes before the cancellation of the job: the end of an attempt locks the delivery before its job.
+pub async fn give_up(
+    conn: &mut PgConnection,
+    delivery_id: Uuid,
+    job_id: i64,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<(), StatementError> {
+    sqlx::query!(
+        "update dalsegno.webhook_deliveries
+            set state = 'failed', next_at = null, ended_at = $4,
+                last_error = 'given up: ' || $3::text || coalesce('; last error: ' || last_error, '')
+          where id = $1 and job_id = $2 and state = 'waiting'",
+        delivery_id,
+        job_id,
+        reason,
+        now,
+    )
+    .execute(conn)
+    .await
+    .map_err(StatementError::to("give up a delivery"))?;
+    Ok(())
+}
+
 async fn require_enabled(conn: &mut PgConnection, webhook_id: Uuid) -> Result<(), Error> {
     match get(conn, webhook_id).await?.enabled {
         true => Ok(()),

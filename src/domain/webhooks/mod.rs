@@ -30,7 +30,7 @@ pub use self::{
     address::{RefusalReason, check as check_url, is_public},
     attempt::{DueDelivery, FailedAttempt, Message, Next, Outcome, due, record},
     config::Config,
-    deliver::{DeliverWebhook, replay, send_test},
+    deliver::{DeliverWebhook, give_up, replay, send_test},
     deliveries::{
         Delivery, FailedDeliveries, Filter, State, deliveries, failed_since, get_delivery,
         remove_of_tasks, remove_old,

@@ -129,6 +129,7 @@ async fn lists_of_several_campaigns_name_them_and_fit_eighty_columns() {
     let tasks = fixture.on_a_terminal(80, &["task", "ls", "--color", "never"]).await;
     let head = tasks.lines().next().unwrap();
     assert!(head.ends_with("PROMPT") && !head.contains("TAGS"), "{tasks}");
+    assert!(head.contains(" CREATED ") && tasks.contains(" ago "), "{tasks}");
     let models = fixture.on_a_terminal(80, &["session", "ls", "--color", "never"]).await;
     let head = models.lines().next().unwrap();
     assert!(head.contains("MODEL") && !head.contains("PROVIDER"), "{models}");

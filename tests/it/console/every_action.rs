@@ -179,6 +179,7 @@ fn of_installation(more: &More) -> Vec<Case> {
     vec![
         case("set_budget", "/cost/budgets", &budget),
         case("test_webhook", &webhook, &[]),
+        case("replay_webhook", "/", &[]),
         case("replay_delivery", &webhook, &[]),
         case("disable_webhook", &webhook, &[("reason", "moves")]),
         case("enable_webhook", &webhook, &[]),

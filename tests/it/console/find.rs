@@ -47,6 +47,22 @@ async fn ctrl_k_finds_the_actions_of_the_page_and_opens_their_confirmation() {
     assert_eq!(scenery.world.task(scenery.waiting).await.state.as_str(), "queued");
 }
 
+#[tokio::test]
+async fn hits_for_tasks_have_agent_campaign_and_state_and_conversations_one_name() {
+    let scenery = Scenery::new().await;
+    let page = scenery.page("/find?q=quay").await;
+    let hit = page.split(&format!("<a href=\"/tasks/{}\"", scenery.waiting)).nth(1).unwrap();
+    let hit = hit.split("</a>").next().unwrap();
+    let task = scenery.world.task(scenery.waiting).await;
+    let campaign = &scenery.world.campaign.name;
+    for part in [task.agent.as_str(), campaign.as_str(), "queued"] {
+        assert!(hit.contains(part), "{part} in {hit}");
+    }
+    let list = scenery.page("/sessions").await;
+    assert!(list.matches(">Conversations<").count() >= 4, "rail, thumbs, path and title: {list}");
+    assert!(!list.contains("Sessions"), "{list}");
+}
+
 /// Returns the addresses of the results, in order, and the words of the first one.
 async fn results(scenery: &Scenery, words: &str) -> Vec<String> {
     let page = scenery.page(&format!("/find?q={}", words.replace(' ', "+"))).await;

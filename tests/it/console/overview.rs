@@ -129,6 +129,32 @@ async fn deliveries_that_were_given_up_are_listed_with_their_replay() {
     );
     let page = scenery.app.get("/").await.body;
     assert!(page.contains(&format!("/webhooks/{id}?state=failed")), "{page}");
+    let form = page.split("action=\"/do/replay_webhook\"").nth(1).unwrap();
+    let form = form.split("</form>").next().unwrap();
+    assert!(form.contains(id) && form.contains("value=\"2026-11-14T12:00:00Z\""), "{form}");
+}
+
+#[tokio::test]
+async fn a_delivery_is_given_up_on_the_page_of_its_webhook_and_can_be_replayed() {
+    let scenery = Scenery::new().await;
+    let hook = json!({ "url": "https://receiver.example/hooks" });
+    let hook = scenery.send("POST", "/v1/webhooks", &hook).await;
+    let path = format!("/webhooks/{}", hook["id"].as_str().unwrap());
+    let sent = scenery.send("POST", &format!("/v1{path}/test"), &json!({})).await;
+    let (id, job) = (sent["id"].as_str().unwrap(), sent["job_id"].as_i64().unwrap());
+    let page = scenery.page(&path).await;
+    let form = page.split("action=\"/do/cancel_job\"").nth(1).unwrap();
+    let form = form.split("</form>").next().unwrap();
+    assert!(form.contains(&format!("value=\"{job}\"")) && form.contains("Give up"), "{form}");
+    let reason = json!({ "reason": "nobody listens" });
+    scenery.send("POST", &format!("/v1/jobs/{job}/cancel"), &reason).await;
+    let delivery = format!("/v1/webhook-deliveries/{id}");
+    let given_up = scenery.send("GET", &delivery, &json!(null)).await;
+    assert_eq!(given_up["state"], "failed");
+    assert_eq!(given_up["last_error"], "given up: nobody listens");
+    assert!(!scenery.page(&path).await.contains("Give up"));
+    scenery.send("POST", &format!("{delivery}/replay"), &json!({})).await;
+    assert_eq!(scenery.send("GET", &delivery, &json!(null)).await["state"], "waiting");
 }
 
 impl Scenery {

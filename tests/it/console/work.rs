@@ -34,8 +34,9 @@ async fn waiting_jobs_are_counted_by_their_reason() {
     let hold = format!("/v1/jobs/{job}/hold");
     let why = r#"{ "reason": "legal reads it first" }"#;
     send(scenery.app.address, "POST", &hold, &[], why).await.expect(200);
-    let page = scenery.page("/work").await;
+    let page = scenery.page("/work?queue=turns").await;
     assert!(page.contains("What waits, and why"), "{page}");
+    assert!(page.contains("A person to release it"), "{page}");
     let page = scenery.page(&format!("/work/jobs/{job}")).await;
     assert!(page.contains("legal reads it first") && page.contains("/do/cancel_job"), "{page}");
 }

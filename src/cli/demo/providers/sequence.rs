@@ -65,9 +65,7 @@ impl<'a> Sequence<'a> {
             client_context: None,
             limit: Limit::default(),
         };
-        let mut tx = transaction::begin(stage.pool()).await?;
-        let campaign = campaigns::create(&mut tx, &new, clock.now()).await?;
-        transaction::commit(tx).await?;
+        let campaign = stage.create_campaign(&new, clock.now()).await?;
         let watch = Watch::of(campaign.id);
         Ok(Self { stage, display, cast, clock, library, campaign, watch, n_done: 0 })
     }
