@@ -62,7 +62,7 @@ pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResu
     let body = html! {
         div.head {
             div { h1 { "Cost" } }
-            div.actions { a.btn href=(query.link("/cost/report.csv", &[])) download { "Download CSV" } }
+            div.actions { (files(&query)) }
         }
         (tabs("/cost"))
         p.lede { (summary(&page, &chart)) }
@@ -86,15 +86,34 @@ pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResu
 pub(super) async fn csv(Query(query): Query<CostQuery>, page: Page) -> PageResult {
     query.check()?;
     let dimension = query.dimension();
-    let and = Some(dimension).filter(|dimension| *dimension != Dimension::Day);
-    let report = page.caller.run(query.report(&page.view, Dimension::Day, and)).await?;
+    let (by, and) = match dimension {
+        Dimension::Day => (Dimension::Day, None),
+        dimension if query.total == "true" => (dimension, None),
+        dimension => (Dimension::Day, Some(dimension)),
+    };
+    let report = page.caller.run(query.report(&page.view, by, and)).await?;
     let period = query.period(page.view.day_of(page.view.now));
-    let name = format!("cost-{}-{}-by-{}.csv", period.first, period.last, dimension.as_str());
+    let dimensions = report.dimensions().map(Dimension::as_str).collect::<Vec<_>>().join("-and-");
+    let name = format!("cost-{}-{}-by-{dimensions}.csv", period.first, period.last);
     let headers = [
         (CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
     ];
     Ok((headers, report.to_csv()).into_response())
+}
+
+/// Links to the files: with the sum of each value, and with its sums by day.
+fn files(query: &CostQuery) -> Markup {
+    const FILE: &str = "/cost/report.csv";
+    let dimension = query.dimension();
+    html! {
+        @if dimension != Dimension::Day {
+            a.btn href=(query.link(FILE, &[("total", "true")])) download { "CSV by " (dimension.as_str()) }
+        }
+        a.btn href=(query.link(FILE, &[])) download {
+            "CSV by day" @if dimension != Dimension::Day { " and " (dimension.as_str()) }
+        }
+    }
 }
 
 pub(super) fn tabs(here: &str) -> Markup {

@@ -58,7 +58,7 @@ async fn the_csv_file_has_the_lines_of_the_page() {
         send(scenery.app.address, "GET", "/cost/report.csv?by=model&days=30", &[], "").await;
     assert_eq!(reply.status, 200, "{reply:?}");
     assert!(reply.head.contains("text/csv"), "{reply:?}");
-    assert!(reply.head.contains("cost-2026-10-22-2026-11-20-by-model.csv"), "{reply:?}");
+    assert!(reply.head.contains("cost-2026-10-22-2026-11-20-by-day-and-model.csv"), "{reply:?}");
     assert!(reply.body.starts_with("day,model,calls,input_tokens"), "{}", reply.body);
     let micros = |line: &str| line.rsplit(',').nth(2).unwrap().parse::<i64>().unwrap();
     let sum: i64 = reply.body.lines().skip(1).map(micros).sum();
@@ -70,6 +70,18 @@ async fn the_csv_file_has_the_lines_of_the_page() {
     assert!(named.starts_with("day,campaign,campaign_name,calls,"), "{named}");
     let campaign = &scenery.world.campaign;
     assert!(named.contains(&format!("{},{},", campaign.id, campaign.name)), "{named}");
+    let page = scenery.page("/cost?by=campaign&days=30").await;
+    let total = "/cost/report.csv?by=campaign&days=30&total=true";
+    for (words, path) in [("CSV by campaign", total), ("CSV by day and campaign", path)] {
+        let link = format!("href=\"{}\" download>{words}</a>", path.replace('&', "&amp;"));
+        let has_link = page.replace("download=\"\"", "download").contains(&link);
+        assert!(has_link, "{link} in {page}");
+    }
+    let totals = send(scenery.app.address, "GET", total, &[], "").await;
+    assert!(totals.head.contains("cost-2026-10-22-2026-11-20-by-campaign.csv"), "{totals:?}");
+    assert!(totals.body.starts_with("campaign,campaign_name,calls,"), "{}", totals.body);
+    let of_campaign = totals.body.lines().filter(|line| line.contains(&campaign.id.to_string()));
+    assert_eq!(of_campaign.count(), 1, "{}", totals.body);
 }
 
 #[tokio::test]
