@@ -11,16 +11,19 @@ use crate::{
         page::{Page, PageResult},
         parts::{
             Action, Confirmation, Share, View, counted, empty, next_page, section, share_bar,
-            shell_word, tokens,
+            shell_word, tokens, url_text,
         },
     },
     domain::{
         Amount,
         amount::{Limit, OnLimit, Owner, format_money},
         attention::{self, Attention},
+        audit::{Action as AuditAction, Entry},
         budgets::{OwnedBudget, OwnerKind},
     },
-    operations::{ChangeBudget, ListBudgets, MAX_LIMIT, Refusal, SetBudget, ShowOverview},
+    operations::{
+        ChangeBudget, ListAudit, ListBudgets, MAX_LIMIT, Refusal, SetBudget, ShowOverview,
+    },
 };
 
 const HERE: &str = "/cost/budgets";
@@ -34,13 +37,18 @@ const SOFT_FLAGS: [&str; 2] = ["--warn-money", "--warn-tokens"];
 pub(in crate::console) struct BudgetQuery {
     #[serde(default)]
     cursor: String,
+    /// Only the budget with this owner and key, such as `agent/writer` or `day`: the subject of its lines in the audit log.
+    #[serde(default)]
+    of: String,
 }
 
 pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Page) -> PageResult {
     // All are read, because the order and the sentence are about all of them.
     let list = ListBudgets { owner: None, key: None, cursor: None, limit: Some(MAX_LIMIT) };
     let mut listing = page.caller.run(list).await?;
+    listing.items.retain(|budget| query.of.is_empty() || query.of == subject_of(budget));
     let refusals = Refusals::load(&page).await?;
+    let authors = Authors::load(&page).await?;
     // Those for which tasks wait, or at which they failed, first, then the nearest to its limit.
     let rank = |budget: &OwnedBudget| urgency(budget, refusals.of(budget));
     listing.items.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
@@ -56,7 +64,10 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
     let body = html! {
         div.head { div { h1 { "Cost" } } div.actions { (new(&page)) } }
         (tabs(HERE))
-        @if listing.items.is_empty() {
+        @if !query.of.is_empty() { p."small soft" { "Only the budget of " bdi { (query.of) } ". " a href=(HERE) { "Show all" } } }
+        @if listing.items.is_empty() && !query.of.is_empty() {
+            (empty("This budget has no limit.", "dalsegno budget set"))
+        } @else if listing.items.is_empty() {
             (empty("No budget has a limit. Calls are charged, and nothing waits for money.", "dalsegno budget set day --money 20"))
         } @else {
             p.lede {
@@ -74,7 +85,7 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
                 }
             }
             (section("Budgets", &html! { (listing.items.len()) @if listing.next.is_some() { " of more: " code { "dalsegno budget ls" } " lists all" } }, &html! {
-                ul."rows budgets" { @for (place, budget) in shown { (row(&page, place, budget, refusals.of(budget))) } }
+                ul."rows budgets" { @for (place, budget) in shown { (row(&page, place, budget, refusals.of(budget), authors.of(budget))) } }
             }))
         }
         (next_page(HERE, &[], next.as_deref()))
@@ -108,6 +119,38 @@ impl Refusals {
     }
 }
 
+/// The last changes of limits in the audit log, the newest first. A caller who may not see the log gets none.
+struct Authors(Vec<Entry>);
+
+impl Authors {
+    async fn load(page: &Page) -> Result<Self, Refusal> {
+        let mut all = Vec::new();
+        for action in [AuditAction::BudgetSet, AuditAction::CampaignLimit] {
+            let action = Some(action.as_str().to_owned());
+            let list = ListAudit { action, limit: Some(MAX_LIMIT), ..ListAudit::default() };
+            let lines = page.caller.run_if_allowed(list).await?;
+            all.extend(lines.into_iter().flat_map(|lines| lines.items));
+        }
+        Ok(Self(all))
+    }
+
+    fn of(&self, budget: &OwnedBudget) -> Option<&Entry> {
+        let subject = match budget.owner {
+            OwnerKind::Campaign => budget.key.clone(),
+            _ => subject_of(budget),
+        };
+        self.0.iter().find(|line| line.subject == subject)
+    }
+}
+
+/// Returns the owner and the key of a budget in one text.
+fn subject_of(budget: &OwnedBudget) -> String {
+    match budget.key.as_str() {
+        "" => budget.owner.as_str().to_owned(),
+        key => format!("{}/{key}", budget.owner.as_str()),
+    }
+}
+
 /// Ranks a budget: the used share of its tighter limit, and more if tasks wait for it or failed at it.
 fn urgency(budget: &OwnedBudget, n_failed: usize) -> f64 {
     let OwnedBudget { limit, spent, reserved, .. } = budget;
@@ -136,7 +179,13 @@ fn owner_word(owner: OwnerKind) -> &'static str {
     }
 }
 
-fn row(page: &Page, place: usize, budget: &OwnedBudget, n_failed: usize) -> Markup {
+fn row(
+    page: &Page,
+    place: usize,
+    budget: &OwnedBudget,
+    n_failed: usize,
+    set: Option<&Entry>,
+) -> Markup {
     let view = &page.view;
     html! {
         li {
@@ -145,6 +194,7 @@ fn row(page: &Page, place: usize, budget: &OwnedBudget, n_failed: usize) -> Mark
                 div { b { (subject(budget)) } }
                 @if budget.waiting_tasks > 0 { a."state waiting" href=(waiting_tasks(budget)) { (crate::console::parts::icon("waiting")) span.word { (counted(usize::try_from(budget.waiting_tasks).unwrap_or(0), "task waits", "tasks wait")) } } }
                 @if n_failed > 0 { a."state failed" href=(FAILED) { (crate::console::parts::icon("failed")) span.word { (counted(n_failed, "task failed", "tasks failed")) } } }
+                @if let Some(set) = set { p."small soft" { "Set by " a href={ "/audit?subject=" (url_text(&set.subject)) } { bdi { @if set.actor.is_empty() { (set.actor_kind.replace('_', " ")) } @else { (set.actor) } } } ", " (view.time(set.at)) } }
                 @if let Some(at) = budget.warned_at { p."small soft" { "Warned " (view.time(at)) } }
                 @if let Some(at) = budget.ends_at { p."small soft" { "Begins again " (view.time(at)) } }
             }
