@@ -41,7 +41,7 @@ pub struct Attention {
     pub campaign_id: Option<Uuid>,
     /// The reason.
     pub because: String,
-    /// The command that resolves it.
+    /// The command that resolves it; if there are two, with ` && ` between them.
     pub command: String,
     pub since: Option<DateTime<Utc>>,
     /// The end, if it resolves itself.
