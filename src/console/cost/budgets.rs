@@ -47,8 +47,8 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
     let list = ListBudgets { owner: None, key: None, cursor: None, limit: Some(MAX_LIMIT) };
     let mut listing = page.caller.run(list).await?;
     listing.items.retain(|budget| query.of.is_empty() || query.of == subject_of(budget));
-    let refusals = Refusals::load(&page).await?;
-    let authors = Authors::load(&page).await?;
+    let refusals = Box::pin(Refusals::load(&page)).await?;
+    let authors = Box::pin(Authors::load(&page)).await?;
     // Those for which tasks wait, or at which they failed, first, then the nearest to its limit.
     let rank = |budget: &OwnedBudget| urgency(budget, refusals.of(budget));
     listing.items.sort_by(|a, b| rank(b).total_cmp(&rank(a)));

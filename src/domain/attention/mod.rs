@@ -181,7 +181,9 @@ async fn of_failures(
     for task in failed {
         let stored = task.error.as_deref().and_then(StoredRefusal::parse);
         let refusal = match &stored {
-            Some(stored) => tasks::refusal_of_failure(&mut *conn, task.id, stored).await?,
+            Some(stored) => {
+                Box::pin(tasks::refusal_of_failure(&mut *conn, task.id, stored)).await?
+            }
             None => None,
         };
         let amounts = stored.filter(|_| refusal.is_some()).map(|stored| stored.amounts);

@@ -266,7 +266,7 @@ async fn failed_at(
     let error = task.error.as_deref().filter(|_| task.state == State::Failed);
     match error.and_then(StoredRefusal::parse) {
         Some(stored) if !(is_step && matches!(stored.owner, Owner::Task(_))) => {
-            tasks::refusal_of_failure(conn, task.id, &stored).await
+            Box::pin(tasks::refusal_of_failure(conn, task.id, &stored)).await
         }
         _ => Ok(None),
     }
