@@ -242,7 +242,7 @@ fn waiting_tasks(budget: &OwnedBudget) -> String {
 
 /// The calls that the budget has paid.
 fn calls_of(budget: &OwnedBudget) -> String {
-    let key = crate::console::parts::url_text(&budget.key);
+    let key = url_text(&budget.key);
     let of = match (budget.owner, budget.period) {
         (OwnerKind::Campaign, _) => format!("days=90&campaign_id={key}"),
         (OwnerKind::Agent, _) => format!("days=90&agent={key}"),
