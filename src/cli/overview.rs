@@ -3,13 +3,16 @@
 use super::{
     Context, Exit, Failure,
     campaign_names::{CAMPAIGN, CampaignNames},
-    output::{Table, format_table, short_id, text_cell, time_cell_or_dash},
+    output::{Table, format_wrapped, short_id, short_text, text_cell, time_cell_or_dash},
     server::with_server,
 };
 use crate::{
     domain::{attention::Attention, tasks::TaskLine, text::count},
     operations::{Overview, ShowOverview},
 };
+
+/// Characters of a name, so that its line fits a terminal.
+const NAME_CHARS: usize = 55;
 
 pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
     with_server(context, async |server| {
@@ -33,19 +36,25 @@ fn format_overview(overview: &Overview, campaigns: &CampaignNames) -> String {
     )
 }
 
+/// Formats each matter with its whole reason, and each command on a line of its own, to be copied.
 fn format_attention(items: &[Attention]) -> String {
     if items.is_empty() {
         return "nothing waits for a person\n".to_owned();
     }
-    let row = |item: &Attention| {
-        [
-            text_cell(&item.name),
-            text_cell(&item.because),
-            time_cell_or_dash(item.since),
-            item.command.clone(),
-        ]
-    };
-    format_table(&["NEEDS ATTENTION", "BECAUSE", "SINCE (UTC)", "COMMAND"], items.iter().map(row))
+    let mut text = "NEEDS ATTENTION, SINCE (UTC)\n".to_owned();
+    for item in items {
+        let since = item.since.map(|at| format!("  {}", time_cell_or_dash(Some(at))));
+        text.push_str(&short_text(&item.name, NAME_CHARS));
+        text.push_str(&since.unwrap_or_default());
+        text.push('\n');
+        if !item.because.is_empty() {
+            text.push_str(&format_wrapped("  ", &text_cell(&item.because)));
+        }
+        for command in item.command.split(" && ") {
+            text.push_str(&format!("  {command}\n"));
+        }
+    }
+    text
 }
 
 fn format_running(tasks: &[TaskLine], campaigns: &CampaignNames) -> String {

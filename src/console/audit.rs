@@ -7,7 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    groups,
+    audit_limits, groups,
     layout::Content,
     names::Names,
     page::{Page, PageResult},
@@ -141,7 +141,7 @@ fn table(page: &Page, entries: &[Entry], names: &Names) -> Markup {
                 td.text { b { @if entry.actor.is_empty() { (entry.actor_kind.replace('_', " ")) } @else { bdi { (entry.actor) } } } div."tiny faint" { (entry.actor_kind.replace('_', " ")) @if let Some(peer) = &entry.peer { " from " (peer) } } }
                 td { a href={ (HERE) "?action=" (entry.action) } { (entry.action) } }
                 td { (subject(entry, names)) }
-                td.text { (details(entry, names)) }
+                td.text { (details(page, entry, names)) }
             }
         }
     };
@@ -168,6 +168,9 @@ fn subject(entry: &Entry, names: &Names) -> Markup {
             "user" => {
                 html! { (kind) " " a href=(users::address(&entry.subject)) { bdi { (entry.subject) } } }
             }
+            "budget" => {
+                html! { (kind) " of " a href={ "/cost/budgets?of=" (url_text(&entry.subject)) } { bdi { (entry.subject.replacen('/', " ", 1)) } } }
+            }
             "job" => {
                 html! { a href={ "/work/jobs/" (url_text(&entry.subject)) } { (kind) " " bdi { (entry.subject) } } }
             }
@@ -186,7 +189,18 @@ fn subject(entry: &Entry, names: &Names) -> Markup {
 }
 
 /// Shows the fields of a line, without those that are empty, and all of them as JSON on demand.
-fn details(entry: &Entry, names: &Names) -> Markup {
+fn details(page: &Page, entry: &Entry, names: &Names) -> Markup {
+    match audit_limits::changes(&page.view, entry) {
+        Some(rows) => html! { (facts(&rows)) (as_json(entry)) },
+        None => all_fields(entry, names),
+    }
+}
+
+fn as_json(entry: &Entry) -> Markup {
+    html! { details.raw { summary { "as JSON" } pre."code wrap" { (format!("{:#}", entry.data)) } } }
+}
+
+fn all_fields(entry: &Entry, names: &Names) -> Markup {
     let fields = entry.data.as_object().into_iter().flatten();
     let fields = fields.filter(|(_, value)| !value.is_null() && value.as_str() != Some(""));
     // The reason of a request that names none.
@@ -198,7 +212,7 @@ fn details(entry: &Entry, names: &Names) -> Markup {
     html! {
         @if !rows.is_empty() {
             (facts(&rows))
-            details.raw { summary { "as JSON" } pre."code wrap" { (format!("{:#}", entry.data)) } }
+            (as_json(entry))
         }
     }
 }
@@ -244,7 +258,7 @@ mod tests {
             peer: None,
             data: json!({ "filter": { "state": "failed", "tags": ["a", "b"] }, "retry": true, "reason": "<b>", "limit": null }),
         };
-        let shown = details(&entry, &Names::default()).0;
+        let shown = all_fields(&entry, &Names::default()).0;
         for part in [
             "<dt>Retry</dt><dd>yes</dd>",
             "<dt>Reason</dt><dd><bdi>&lt;b&gt;</bdi></dd>",

@@ -9,6 +9,7 @@
 mod actions;
 mod assets;
 mod audit;
+mod audit_limits;
 mod campaign;
 mod catalogue;
 mod cleanup;

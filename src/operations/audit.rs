@@ -25,7 +25,7 @@ struct Subject {
 }
 
 /// Lists the audit log, the newest first.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListAudit {
     /// A name, a kind, or the id of a key.

@@ -172,18 +172,15 @@ impl Change for SetBudget {
             true => owner.as_str().to_owned(),
             false => format!("{}/{key}", owner.as_str()),
         };
+        let before = budgets::find(&mut *conn, owner, &key, Some(call.now)).await?;
         if change == budgets::Change::default() {
-            let found = budgets::find(conn, owner, &key, Some(call.now)).await?;
-            return Ok(ChangeOutput::nothing(subject, SetBudgetOutput(found)));
+            return Ok(ChangeOutput::nothing(subject, SetBudgetOutput(before)));
         }
         let zone = &call.config.time_zone;
         let output = budgets::change(conn, (owner, &key), change, zone, call.now).await?;
-        let data = match &output {
-            Some(budget) => {
-                json!({ "limit": budget.limit, "soft": budget.soft, "on_limit": budget.on_limit })
-            }
-            None => json!({ "removed": true }),
-        };
+        let limits = |budget: &OwnedBudget| json!({ "limit": budget.limit, "soft": budget.soft, "on_limit": budget.on_limit });
+        let mut data = output.as_ref().map_or(json!({ "removed": true }), limits);
+        data["before"] = before.as_ref().map_or(json!({}), limits);
         Ok(ChangeOutput::of(subject, SetBudgetOutput(output), data))
     }
 }
@@ -233,20 +230,25 @@ impl Change for ChangeBudget {
     type Output = Budget;
 
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Budget> {
+        let limits = |budget: &Budget| {
+            json!({
+                "limit": budget.limit,
+                "soft": budget.soft,
+                "on_limit": budget.on_limit,
+                "experiments_micros": budget.experiments.limit_micros,
+            })
+        };
         let Self { id, micros, tokens, soft_micros, soft_tokens, on_limit, experiments_micros } =
             self;
         let change =
             LimitChange { micros, tokens, soft_micros, soft_tokens, on_limit, experiments_micros };
+        let before = campaigns::budget(&mut *conn, id).await?;
         let output = campaigns::change_limit(conn, id, change).await?;
         if change == LimitChange::default() {
             return Ok(ChangeOutput::nothing(id, output));
         }
-        let data = json!({
-            "limit": output.limit,
-            "soft": output.soft,
-            "on_limit": output.on_limit,
-            "experiments_micros": output.experiments.limit_micros,
-        });
+        let mut data = limits(&output);
+        data["before"] = before.as_ref().map_or(json!({}), limits);
         Ok(ChangeOutput::of(id, output, data))
     }
 }
@@ -262,11 +264,15 @@ impl Change for ChangeTaskBudget {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Task> {
         let Self { id, micros, tokens, soft_micros, soft_tokens } = self;
         let change = BudgetChange { micros, tokens, soft_micros, soft_tokens };
+        let before = tasks::get(&mut *conn, id).await?;
         let output = tasks::change_budget(conn, id, change).await?;
         if change == BudgetChange::default() {
             return Ok(ChangeOutput::nothing(id, output));
         }
-        let data = json!({ "micros": output.budget_micros, "tokens": output.budget_tokens });
+        let limits =
+            |task: &Task| json!({ "micros": task.budget_micros, "tokens": task.budget_tokens });
+        let mut data = limits(&output);
+        data["before"] = limits(&before);
         Ok(ChangeOutput::of(id, output, data))
     }
 }

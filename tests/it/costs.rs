@@ -47,6 +47,13 @@ struct LedgerRow {
     tokens: [Option<i64>; 4],
 }
 
+impl LedgerRow {
+    /// No row of these tests has a price.
+    fn is_unpriced(&self) -> bool {
+        self.cost_micros == 0 && self.tokens.iter().flatten().sum::<i64>() > 0
+    }
+}
+
 struct Ledger {
     pool: PgPool,
     campaigns: Vec<(Uuid, Option<&'static str>)>,
@@ -70,7 +77,7 @@ fn random_row(random: &mut StdRng) -> LedgerRow {
         model: pick(random, &["qwen3:8b", "opus", "a \"b\", c"]),
         provider: pick(random, &["ollama", "claude"]),
         purpose: pick(random, &["turn", "summary", "facts", "rerun"]),
-        cost_micros: random.random_range(0..2_000_000),
+        cost_micros: random.random_range(0..2_000_000) * i64::from(random.random_bool(0.7)),
         tokens,
     }
 }
@@ -162,6 +169,7 @@ impl Ledger {
             sum.output_tokens += output;
             sum.cache_read_tokens += read;
             sum.cache_creation_tokens += written;
+            sum.calls_without_price += i64::from(row.is_unpriced());
         }
         sums
     }
@@ -208,6 +216,7 @@ fn add(lines: &[CostLine]) -> Costs {
         sum.output_tokens += costs.output_tokens;
         sum.cache_read_tokens += costs.cache_read_tokens;
         sum.cache_creation_tokens += costs.cache_creation_tokens;
+        sum.calls_without_price += costs.calls_without_price;
     }
     sum
 }
@@ -228,7 +237,9 @@ async fn every_dimension_and_pair_adds_up_to_the_ledger() {
         output_tokens,
         cache_read_tokens,
         cache_creation_tokens,
+        calls_without_price: ledger.rows.iter().filter(|row| row.is_unpriced()).count() as i64,
     };
+    assert!(total.calls_without_price > N_CALLS as i64 / 4, "{total:?}");
     let seconds = || DIMENSIONS.into_iter().map(Some).chain([None]);
     let pairs = DIMENSIONS.into_iter().flat_map(|by| seconds().map(move |and| (by, and)));
     for (by, and) in pairs.filter(|(by, and)| *and != Some(*by)) {

@@ -112,7 +112,10 @@ fn format_calls(calls: &[CostCall]) -> String {
             turn.map_or_else(dash, |turn| turn.to_string()),
             format_count(sent.iter().flatten().sum()),
             call.output_tokens.map_or_else(dash, format_count),
-            format_cost(call.cost_micros),
+            match call.is_unpriced() {
+                true => "no price".to_owned(),
+                false => format_cost(call.cost_micros),
+            },
         ]
     };
     let head = ["CALLED (UTC)", "AGENT", "FOR", "TASK", "SESSION", "TURN", "IN", "OUT", "COST"];

@@ -21,6 +21,7 @@ use crate::{
     domain::{
         amount::format_money,
         costs::{CostLine, CostReport, Costs, Dimension},
+        text::count,
     },
     operations::ReportCosts,
 };
@@ -108,7 +109,10 @@ fn format_report(report: &CostReport) -> String {
             format_count(sent),
             format_count(costs.cache_read_tokens),
             format_count(costs.output_tokens),
-            format_money(costs.cost_micros),
+            match costs.is_unpriced() {
+                true => "no price".to_owned(),
+                false => format_money(costs.cost_micros),
+            },
         ]
     };
     let of_all = row(["total".to_owned(), String::new()], total);
@@ -126,7 +130,17 @@ fn format_report(report: &CostReport) -> String {
             format_table(&head, rows.map(without_second))
         }
     };
-    format!("{period}{table}")
+    format!("{period}{table}{}", format_unpriced(total.calls_without_price))
+}
+
+fn format_unpriced(n: i64) -> String {
+    match usize::try_from(n).unwrap_or(0) {
+        0 => String::new(),
+        n => format!(
+            "\n{} no price and count as 0, also in budgets: set `prices.models` in the configuration; `dalsegno doctor` names the models\n",
+            count(n, "call had", "calls had")
+        ),
+    }
 }
 
 /// Returns the values of a line: campaigns by their names, and a dash for none.
@@ -167,6 +181,16 @@ mod tests {
         assert!(lines[2].starts_with("total") && lines[2].ends_with("1.25"), "{text}");
         let single = CostReport { and: None, ..report() };
         assert!(!format_report(&single).contains("USER"));
+    }
+
+    #[test]
+    fn calls_without_a_price_are_told_apart_from_free_ones() {
+        assert!(!format_report(&report()).contains("no price"));
+        let costs = Costs { calls: 3, calls_without_price: 2, ..Costs::default() };
+        let line = CostLine { value: Some("writer".to_owned()), second: None, costs };
+        let text = format_report(&CostReport { lines: vec![line], total: costs, ..report() });
+        assert_eq!(text.lines().filter(|line| line.ends_with("no price")).count(), 2, "{text}");
+        assert!(text.contains("\n2 calls had no price"), "{text}");
     }
 
     #[test]

@@ -11,20 +11,25 @@ use crate::{
         page::{Page, PageResult},
         parts::{
             Action, Confirmation, Share, View, counted, empty, next_page, section, share_bar,
-            shell_word, tokens,
+            shell_word, tokens, url_text,
         },
     },
     domain::{
         Amount,
-        amount::{Limit, OnLimit, format_money},
+        amount::{Limit, OnLimit, Owner, format_money},
+        attention::{self, Attention},
+        audit::{Action as AuditAction, Entry},
         budgets::{OwnedBudget, OwnerKind},
     },
-    operations::{ChangeBudget, ListBudgets, MAX_LIMIT, SetBudget},
+    operations::{
+        ChangeBudget, ListAudit, ListBudgets, MAX_LIMIT, Refusal, SetBudget, ShowOverview,
+    },
 };
 
 const HERE: &str = "/cost/budgets";
 /// Budgets of a page. Each has two forms, so more would make the first load larger than 150 KB.
 const PER_PAGE: usize = 15;
+const FAILED: &str = "/tasks?state=failed";
 const HARD_FLAGS: [&str; 2] = ["--money", "--tokens"];
 const SOFT_FLAGS: [&str; 2] = ["--warn-money", "--warn-tokens"];
 
@@ -32,14 +37,21 @@ const SOFT_FLAGS: [&str; 2] = ["--warn-money", "--warn-tokens"];
 pub(in crate::console) struct BudgetQuery {
     #[serde(default)]
     cursor: String,
+    /// Only the budget with this owner and key, such as `agent/writer` or `day`: the subject of its lines in the audit log.
+    #[serde(default)]
+    of: String,
 }
 
 pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Page) -> PageResult {
     // All are read, because the order and the sentence are about all of them.
     let list = ListBudgets { owner: None, key: None, cursor: None, limit: Some(MAX_LIMIT) };
     let mut listing = page.caller.run(list).await?;
-    // Those for which tasks wait first, then the nearest to its limit.
-    listing.items.sort_by(|a, b| urgency(b).total_cmp(&urgency(a)));
+    listing.items.retain(|budget| query.of.is_empty() || query.of == subject_of(budget));
+    let refusals = Box::pin(Refusals::load(&page)).await?;
+    let authors = Box::pin(Authors::load(&page)).await?;
+    // Those for which tasks wait, or at which they failed, first, then the nearest to its limit.
+    let rank = |budget: &OwnedBudget| urgency(budget, refusals.of(budget));
+    listing.items.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
     let n_before = query.cursor.parse::<usize>().unwrap_or(0);
     let shown = listing.items.iter().enumerate().skip(n_before).take(PER_PAGE);
     let n_left = listing.items.len().saturating_sub(n_before.saturating_add(PER_PAGE));
@@ -47,24 +59,33 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
     let waiting: i64 = listing.items.iter().map(|budget| budget.waiting_tasks).sum();
     let n_reached = listing.items.iter().filter(|budget| is_reached(budget)).count();
     let n_awaited = listing.items.iter().filter(|budget| budget.waiting_tasks > 0).count();
+    let n_refusing = listing.items.iter().filter(|budget| refusals.of(budget) > 0).count();
+    let n_failed: usize = listing.items.iter().map(|budget| refusals.of(budget)).sum();
     let body = html! {
         div.head { div { h1 { "Cost" } } div.actions { (new(&page)) } }
         (tabs(HERE))
-        @if listing.items.is_empty() {
+        @if !query.of.is_empty() { p."small soft" { "Only the budget of " bdi { (query.of) } ". " a href=(HERE) { "Show all" } } }
+        @if listing.items.is_empty() && !query.of.is_empty() {
+            (empty("This budget has no limit.", "dalsegno budget set"))
+        } @else if listing.items.is_empty() {
             (empty("No budget has a limit. Calls are charged, and nothing waits for money.", "dalsegno budget set day --money 20"))
         } @else {
             p.lede {
                 @if n_awaited > 0 {
                     b { (counted(n_awaited, "budget has", "budgets have")) } " no space for a next call: " a href="/work/jobs?waits_for=condition" { (counted(usize::try_from(waiting).unwrap_or(0), "task waits", "tasks wait")) } ". "
                 }
+                @if n_refusing > 0 {
+                    b { (counted(n_refusing, "budget has", "budgets have")) } " refused a call: " a href=(FAILED) { (counted(n_failed, "task", "tasks")) " failed" } ". Raise the limit, then retry. "
+                }
                 @match n_reached {
+                    0 if n_refusing > 0 && n_awaited == 0 => {}
                     0 if n_awaited > 0 => { "Each of these tasks says how much its call needs." }
                     0 => { "No budget has reached its limit." }
                     n => { b { (counted(n, "budget has", "budgets have")) } " reached the limit." }
                 }
             }
             (section("Budgets", &html! { (listing.items.len()) @if listing.next.is_some() { " of more: " code { "dalsegno budget ls" } " lists all" } }, &html! {
-                ul."rows budgets" { @for (place, budget) in shown { (row(&page, place, budget)) } }
+                ul."rows budgets" { @for (place, budget) in shown { (row(&page, place, budget, refusals.of(budget), authors.of(budget))) } }
             }))
         }
         (next_page(HERE, &[], next.as_deref()))
@@ -74,15 +95,71 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
     Ok(page.respond(Content { title: "Budgets", path, body, watch: String::new() }).await?)
 }
 
-/// Ranks a budget: the used share of its tighter limit, and more if tasks wait for it.
-fn urgency(budget: &OwnedBudget) -> f64 {
+/// The failed tasks of the last week whose retry a budget would refuse, by the owner and the key of the budget.
+struct Refusals(Vec<(&'static str, String)>);
+
+impl Refusals {
+    async fn load(page: &Page) -> Result<Self, Refusal> {
+        let overview = page.caller.run_if_allowed(ShowOverview { hours: None }).await?;
+        let attention = overview.map(|overview| overview.attention).unwrap_or_default();
+        Ok(Self::in_attention(&attention))
+    }
+
+    fn in_attention(all: &[Attention]) -> Self {
+        let failed = all.iter().filter(|it| it.kind == attention::Kind::FailedTask);
+        let owners = failed.filter_map(|it| Owner::of_raise_command(&it.command));
+        Self(owners.map(|owner| owner.columns()).collect())
+    }
+
+    /// Counts the tasks that failed at a budget.
+    fn of(&self, budget: &OwnedBudget) -> usize {
+        let is_of =
+            |(owner, key): &&(&str, String)| *owner == budget.owner.as_str() && *key == budget.key;
+        self.0.iter().filter(is_of).count()
+    }
+}
+
+/// The last changes of limits in the audit log, the newest first. A caller who may not see the log gets none.
+struct Authors(Vec<Entry>);
+
+impl Authors {
+    async fn load(page: &Page) -> Result<Self, Refusal> {
+        let mut all = Vec::new();
+        for action in [AuditAction::BudgetSet, AuditAction::CampaignLimit] {
+            let action = Some(action.as_str().to_owned());
+            let list = ListAudit { action, limit: Some(MAX_LIMIT), ..ListAudit::default() };
+            let lines = page.caller.run_if_allowed(list).await?;
+            all.extend(lines.into_iter().flat_map(|lines| lines.items));
+        }
+        Ok(Self(all))
+    }
+
+    fn of(&self, budget: &OwnedBudget) -> Option<&Entry> {
+        let subject = match budget.owner {
+            OwnerKind::Campaign => budget.key.clone(),
+            _ => subject_of(budget),
+        };
+        self.0.iter().find(|line| line.subject == subject)
+    }
+}
+
+/// Returns the owner and the key of a budget in one text.
+fn subject_of(budget: &OwnedBudget) -> String {
+    match budget.key.as_str() {
+        "" => budget.owner.as_str().to_owned(),
+        key => format!("{}/{key}", budget.owner.as_str()),
+    }
+}
+
+/// Ranks a budget: the used share of its tighter limit, and more if tasks wait for it or failed at it.
+fn urgency(budget: &OwnedBudget, n_failed: usize) -> f64 {
     let OwnedBudget { limit, spent, reserved, .. } = budget;
     let share = |limit: Option<i64>, used: i64| {
         limit.map_or(0.0, |limit| used as f64 / limit.max(1) as f64)
     };
     let used = share(limit.micros, spent.micros + reserved.micros)
         .max(share(limit.tokens, spent.tokens + reserved.tokens));
-    used.min(1.0) + if budget.waiting_tasks > 0 { 1.0 } else { 0.0 }
+    used.min(1.0) + if budget.waiting_tasks > 0 || n_failed > 0 { 1.0 } else { 0.0 }
 }
 
 /// Returns true if nothing is left of one of its limits.
@@ -102,7 +179,13 @@ fn owner_word(owner: OwnerKind) -> &'static str {
     }
 }
 
-fn row(page: &Page, place: usize, budget: &OwnedBudget) -> Markup {
+fn row(
+    page: &Page,
+    place: usize,
+    budget: &OwnedBudget,
+    n_failed: usize,
+    set: Option<&Entry>,
+) -> Markup {
     let view = &page.view;
     html! {
         li {
@@ -110,6 +193,8 @@ fn row(page: &Page, place: usize, budget: &OwnedBudget) -> Markup {
                 span."faint tiny" { (owner_word(budget.owner)) }
                 div { b { (subject(budget)) } }
                 @if budget.waiting_tasks > 0 { a."state waiting" href=(waiting_tasks(budget)) { (crate::console::parts::icon("waiting")) span.word { (counted(usize::try_from(budget.waiting_tasks).unwrap_or(0), "task waits", "tasks wait")) } } }
+                @if n_failed > 0 { a."state failed" href=(FAILED) { (crate::console::parts::icon("failed")) span.word { (counted(n_failed, "task failed", "tasks failed")) } } }
+                @if let Some(set) = set { p."small soft" { "Set by " a href={ "/audit?subject=" (url_text(&set.subject)) } { bdi { @if set.actor.is_empty() { (set.actor_kind.replace('_', " ")) } @else { (set.actor) } } } ", " (view.time(set.at)) } }
                 @if let Some(at) = budget.warned_at { p."small soft" { "Warned " (view.time(at)) } }
                 @if let Some(at) = budget.ends_at { p."small soft" { "Begins again " (view.time(at)) } }
             }
@@ -157,7 +242,7 @@ fn waiting_tasks(budget: &OwnedBudget) -> String {
 
 /// The calls that the budget has paid.
 fn calls_of(budget: &OwnedBudget) -> String {
-    let key = crate::console::parts::url_text(&budget.key);
+    let key = url_text(&budget.key);
     let of = match (budget.owner, budget.period) {
         (OwnerKind::Campaign, _) => format!("days=90&campaign_id={key}"),
         (OwnerKind::Agent, _) => format!("days=90&agent={key}"),

@@ -22,7 +22,7 @@ use self::{
 use super::{
     layout::Content,
     page::{Page, PageResult},
-    parts::{empty, section, sparkline, tokens, wide},
+    parts::{count_unpriced, empty, no_price, section, sparkline, tokens, wide},
 };
 use crate::{
     domain::{
@@ -62,10 +62,11 @@ pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResu
     let body = html! {
         div.head {
             div { h1 { "Cost" } }
-            div.actions { a.btn href=(query.link("/cost/report.csv", &[])) download { "Download CSV" } }
+            div.actions { (files(&query)) }
         }
         (tabs("/cost"))
         p.lede { (summary(&page, &chart)) }
+        (count_unpriced(report.total.calls_without_price))
         (filters(&query, period, &campaigns, view.day_of(view.now)))
         @if report.total.calls == 0 {
             (empty("No call was made in this period. A call is charged when a turn of an agent ends.", "dalsegno cost --since 90d"))
@@ -85,15 +86,34 @@ pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResu
 pub(super) async fn csv(Query(query): Query<CostQuery>, page: Page) -> PageResult {
     query.check()?;
     let dimension = query.dimension();
-    let and = Some(dimension).filter(|dimension| *dimension != Dimension::Day);
-    let report = page.caller.run(query.report(&page.view, Dimension::Day, and)).await?;
+    let (by, and) = match dimension {
+        Dimension::Day => (Dimension::Day, None),
+        dimension if query.total == "true" => (dimension, None),
+        dimension => (Dimension::Day, Some(dimension)),
+    };
+    let report = page.caller.run(query.report(&page.view, by, and)).await?;
     let period = query.period(page.view.day_of(page.view.now));
-    let name = format!("cost-{}-{}-by-{}.csv", period.first, period.last, dimension.as_str());
+    let dimensions = report.dimensions().map(Dimension::as_str).collect::<Vec<_>>().join("-and-");
+    let name = format!("cost-{}-{}-by-{dimensions}.csv", period.first, period.last);
     let headers = [
         (CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
     ];
     Ok((headers, report.to_csv()).into_response())
+}
+
+/// Links to the files: with the sum of each value, and with its sums by day.
+fn files(query: &CostQuery) -> Markup {
+    const FILE: &str = "/cost/report.csv";
+    let dimension = query.dimension();
+    html! {
+        @if dimension != Dimension::Day {
+            a.btn href=(query.link(FILE, &[("total", "true")])) download { "CSV by " (dimension.as_str()) }
+        }
+        a.btn href=(query.link(FILE, &[])) download {
+            "CSV by day" @if dimension != Dimension::Day { " and " (dimension.as_str()) }
+        }
+    }
 }
 
 pub(super) fn tabs(here: &str) -> Markup {
@@ -117,7 +137,7 @@ fn summary(page: &Page, chart: &Chart<'_>) -> Markup {
     let view = &page.view;
     let highest = chart.stack.values.first().filter(|_| chart.stack.values.len() > 1);
     html! {
-        b { (view.money(total.cost_micros)) } " for " (total.calls) " calls "
+        b { @if total.is_unpriced() { "No price" } @else { (view.money(total.cost_micros)) } } " for " (total.calls) " calls "
         @match chart.period.n_days() { 1 => { "on " (chart.period.first.format("%-d %B")) }, n => { "in " (n) " days up to " (chart.period.last.format("%-d %B")) } }
         "."
         @if let Some((value, costs)) = highest {
@@ -203,7 +223,7 @@ fn legend(chart: &Chart<'_>) -> Markup {
         @if chart.dimension != Dimension::Day {
             ul.legend {
                 @for (place, (value, costs)) in stack.values.iter().take(N_OWN).enumerate() {
-                    li { (swatch(stack.class(place))) a href=(chart.query.calls_link(chart.dimension, value.as_deref(), None)) { bdi { (name(chart.report, value)) } } b { (shown(chart.measure.of(costs))) } }
+                    li { (swatch(stack.class(place))) a href=(chart.query.calls_link(chart.dimension, value.as_deref(), None)) { bdi { (name(chart.report, value)) } } b { @if chart.measure == Measure::Money && costs.is_unpriced() { "no price" } @else { (shown(chart.measure.of(costs))) } } }
                 }
                 @if stack.values.len() > N_OWN { li { (swatch(stack.class(N_OWN))) (stack.values.len() - N_OWN) " others" b { (shown(of_rest)) } } }
             }
@@ -231,7 +251,7 @@ fn table(page: &Page, chart: &Chart<'_>) -> Markup {
                         td.num.narrow-off { (tokens(costs.output_tokens)) }
                         td.trend.narrow-off { @if chart.period.n_days() > 1 { (sparkline("Per day", &chart.stack.days_of(value, chart.period))) } }
                         td.num { (share_of(chart.measure.of(costs), whole)) }
-                        td.num { a href=(link) { (money(costs.cost_micros)) } }
+                        td.num { (cost(costs, &link, &money)) }
                     }
                 }
                 @if !others.is_empty() { (sum(&of_others, &format!("{} others, in the CSV file", others.len()), 2, &money)) }
@@ -239,6 +259,11 @@ fn table(page: &Page, chart: &Chart<'_>) -> Markup {
             tfoot { (sum(&chart.report.total, "Total", 2, &money)) }
         }
     }
+}
+
+/// The cost of a row, with a link to its calls. Only calls without a price have no amount.
+fn cost(costs: &Costs, link: &str, money: &impl Fn(i64) -> String) -> Markup {
+    html! { @if costs.is_unpriced() { (no_price()) } @else { a href=(link) { (money(costs.cost_micros)) } } }
 }
 
 fn sum(total: &Costs, words: &str, n_more: usize, money: &impl Fn(i64) -> String) -> Markup {
@@ -249,7 +274,7 @@ fn sum(total: &Costs, words: &str, n_more: usize, money: &impl Fn(i64) -> String
             td.num.narrow-off { (tokens(total.cache_read_tokens)) }
             td.num.narrow-off { (tokens(total.output_tokens)) }
             @for _ in 0..n_more { td.narrow-off {} }
-            td.num { (money(total.cost_micros)) }
+            td.num { @if total.is_unpriced() { (no_price()) } @else { (money(total.cost_micros)) } }
         }
     }
 }
@@ -292,7 +317,7 @@ fn days(page: &Page, chart: &Chart<'_>) -> Markup {
                         td.num.narrow-off { (tokens(costs.input_tokens + costs.cache_creation_tokens)) }
                         td.num.narrow-off { (tokens(costs.cache_read_tokens)) }
                         td.num.narrow-off { (tokens(costs.output_tokens)) }
-                        td.num { a href=(link) { (money(costs.cost_micros)) } }
+                        td.num { (cost(costs, &link, &money)) }
                     }
                 }
             }

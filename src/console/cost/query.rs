@@ -46,6 +46,9 @@ pub(in crate::console) struct CostQuery {
     /// `true`: without reruns.
     #[serde(default)]
     pub(super) without_reruns: String,
+    /// `true`: the CSV file has one line per value instead of one per day and value.
+    #[serde(default)]
+    pub(super) total: String,
     #[serde(default)]
     pub(super) order: String,
     #[serde(default)]

@@ -10,7 +10,10 @@ use crate::{
             Action, Tone, agent_name, counted, empty, icon, section, sentence, title, url_text,
         },
     },
-    domain::attention::{Attention, Kind},
+    domain::{
+        amount::Owner,
+        attention::{Attention, Kind},
+    },
     operations::{
         EnableWebhook, ReleaseLane, ReplayWebhook, ResumeAgent, ResumeAgentEverywhere,
         ResumeCampaign, ResumeCredential, ResumeQueue, ResumeSchedule, RetryTask, RunCleanup,
@@ -84,11 +87,22 @@ fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup
                 }
             }
             div.actions {
+                @if is_refused(failures[0]) { a."btn slim" href=(raise_form(failures[0])) { "Raise the limit" } }
                 @if Action::of::<RetryTask>("", "", &[], "/").is_allowed(&page.caller) { a."btn slim" href=(retry) { "Retry all " (failures.len()) "…" } }
                 a."btn slim quiet" href="/tasks?state=failed" { "Details" }
             }
         }
     }
+}
+
+/// Returns true for a task that failed at a budget which would refuse a retry, too: its command raises the limit first.
+fn is_refused(item: &Attention) -> bool {
+    item.kind == Kind::FailedTask && Owner::of_raise_command(&item.command).is_some()
+}
+
+/// The form for the limit, on the page of the task.
+fn raise_form(item: &Attention) -> String {
+    format!("/tasks/{}#enough", url_text(&item.subject))
 }
 
 /// Names the campaign of an entry, unless the entry is about the campaign itself.
@@ -156,6 +170,9 @@ fn fix(page: &Page, item: &Attention) -> Markup {
     let (id, name) = ([("id", subject)], [("name", subject)]);
     let campaign = item.campaign_id.map(|id| id.to_string()).unwrap_or_default();
     let agent = [("id", campaign.as_str()), ("name", subject)];
+    if is_refused(item) {
+        return html! { a."btn slim" href=(raise_form(item)) { "Raise the limit" } };
+    }
     // The command of failed deliveries ends with the time of the oldest one.
     let since = item.command.rsplit_once(" --since ").map_or("", |(_, since)| since);
     let deliveries = [("id", subject), ("since", since)];
@@ -251,6 +268,16 @@ mod tests {
         };
         let found: Vec<_> = groups(&items).iter().map(of).collect();
         assert_eq!(found, ["1 3", "2", "turns"]);
+    }
+
+    #[test]
+    fn a_task_that_failed_at_a_budget_leads_to_its_limit() {
+        let raise = "dalsegno budget set day --money 0.80 && dalsegno task retry 1".to_owned();
+        let refused = Attention { command: raise, ..item(Kind::FailedTask, "1", "too large") };
+        assert!(is_refused(&refused));
+        assert_eq!(raise_form(&refused), "/tasks/1#enough");
+        let retry = "dalsegno task retry 1".to_owned();
+        assert!(!is_refused(&Attention { command: retry, ..refused }));
     }
 
     #[test]

@@ -12,7 +12,9 @@ use super::{
     layout::{Content, Favicon},
     names::Names,
     page::{Page, PageResult},
-    parts::{Share, agent, counted, duration, empty, section, share_bar, sparkline, title},
+    parts::{
+        Share, agent, counted, duration, empty, no_price, section, share_bar, sparkline, title,
+    },
     range::{TimeRange, choice},
     work::waits::WaitSums,
 };
@@ -134,7 +136,7 @@ fn strip(
             }
             div {
                 p.what { "Cost today" span.faint { "since midnight" } }
-                p.figure { (page.view.money(today)) " " small { (costs.map_or(0, |costs| costs.total.calls)) " calls" } }
+                p.figure { @if costs.is_some_and(|costs| costs.total.is_unpriced()) { (no_price()) } @else { (page.view.money(today)) } " " small { (costs.map_or(0, |costs| costs.total.calls)) " calls" } }
             }
         }
     }

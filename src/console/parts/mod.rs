@@ -23,7 +23,7 @@ pub(super) use self::{
     difference::word_diff,
     forms::{Action, Confirmation, campaign_id, optional, place},
     markdown::rendered,
-    prices::{no_price, price_hint},
+    prices::{count_unpriced, no_price, price_hint},
     tables::wide,
     view::{View, bytes, duration, tokens},
     words::{coded, first_sentence, linked_words, sentence},

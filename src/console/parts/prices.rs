@@ -10,6 +10,18 @@ pub(in crate::console) fn no_price() -> Markup {
     html! { a.faint href=(SETTING) title="No price is set for the model, so its calls count as 0." { "no price" } }
 }
 
+/// Counts calls without a price, with the page of the setting.
+pub(in crate::console) fn count_unpriced(n: i64) -> Markup {
+    html! {
+        @if n > 0 {
+            p."small soft" {
+                (n) @if n == 1 { " call" } @else { " calls" } " had no price and count as 0, also in budgets. "
+                a href=(SETTING) { "Set the prices" } " of their models for later calls."
+            }
+        }
+    }
+}
+
 /// Names the models without a price, what that means, and the setting that changes it.
 pub(in crate::console) fn price_hint<'a>(
     models: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -30,8 +30,9 @@ use super::{
 };
 use crate::{
     domain::{
+        amount::Refusal,
         batches,
-        explanations::Explanation,
+        explanations::{Explanation, Obstacle},
         tasks::{Detail, State, WaitedFor},
     },
     http::Problem,
@@ -64,7 +65,7 @@ pub(super) async fn show(
     let attempt = result::Attempt::of(&query, &detail);
     let runs = JobRuns::of_turns(&page, &detail.turns).await?;
     let body = html! {
-        (head(&page, &detail, &name))
+        (head(&page, &detail, &name, refused_at(&explanation).is_some()))
         (explain(&page, &detail, &explanation))
         div.cols {
             div.stack {
@@ -118,7 +119,16 @@ pub(super) fn tone(state: State) -> Tone {
     }
 }
 
-fn head(page: &Page, detail: &Detail, name: &str) -> Markup {
+/// Returns the refusal of the budget at which the task has failed, if a retry would fail, too.
+fn refused_at(explanation: &Explanation) -> Option<&Refusal> {
+    match (explanation.state, explanation.obstacles.first()) {
+        (State::Failed, Some(Obstacle::Budget(refusal))) => Some(refusal),
+        _ => None,
+    }
+}
+
+/// If a budget would refuse a retry, its button stands below the form for the limit.
+fn head(page: &Page, detail: &Detail, name: &str, is_refused: bool) -> Markup {
     let task = &detail.task;
     let given = task.id.to_string();
     let here = format!("/tasks/{given}");
@@ -146,7 +156,7 @@ fn head(page: &Page, detail: &Detail, name: &str) -> Markup {
                 }
             }
             div.actions {
-                @if matches!(task.state, State::Failed | State::Cancelled) { (retry.button(&page.view, &page.caller)) }
+                @if matches!(task.state, State::Failed | State::Cancelled) && !is_refused { (retry.button(&page.view, &page.caller)) }
                 @if task.state == State::Queued { (priority(page, detail)) }
                 @if !has_ended { (cancel.button(&page.view, &page.caller)) }
             }
@@ -170,11 +180,10 @@ fn priority(page: &Page, detail: &Detail) -> Markup {
     change.button(&page.view, &page.caller)
 }
 
-fn explain(
-    page: &Page,
-    detail: &Detail,
-    Explanation { because, next, obstacles, .. }: &Explanation,
-) -> Markup {
+fn explain(page: &Page, detail: &Detail, explanation: &Explanation) -> Markup {
+    let Explanation { because, next, obstacles, .. } = explanation;
+    let given = detail.task.id.to_string();
+    let here = format!("/tasks/{given}");
     let state = detail.task.state;
     let tone = match state {
         State::Queued => Tone::Waiting,
@@ -189,7 +198,14 @@ fn explain(
                 @if !details.is_empty() { p.next dir="auto" { (sentence(&page.view, details)) } }
                 @if state == State::Done { p.next { "There is nothing to do. " a href="#result" { "The answer is on this page." } } }
                 @else { p.next dir="auto" { (sentence(&page.view, next)) } }
-                (remedies::show(page, &format!("/tasks/{}", detail.task.id), obstacles))
+                @match refused_at(explanation) {
+                    Some(refusal) => {
+                        @let fields = [("id", given.as_str())];
+                        @let retry = Action::of::<RetryTask>("Retry", "retry", &fields, &here);
+                        (remedies::raise_and_retry(page, &here, refusal, &retry.button(&page.view, &page.caller)))
+                    }
+                    None => (remedies::show(page, &here, obstacles)),
+                }
             }
         }
     }

@@ -17,6 +17,8 @@ use crate::{
     },
 };
 
+const BUDGETS: &str = "/cost/budgets";
+
 /// Renders a button, and a link to the thing, for each obstacle.
 pub(super) fn show(page: &Page, here: &str, obstacles: &[Obstacle]) -> Markup {
     html! {
@@ -74,27 +76,62 @@ fn remedy(page: &Page, here: &str, obstacle: &Obstacle) -> Markup {
     }
 }
 
+/// Renders the open form that raises the limit at which a task has failed, and the retry behind it.
+pub(super) fn raise_and_retry(
+    page: &Page,
+    here: &str,
+    refusal: &Refusal,
+    retry: &Markup,
+) -> Markup {
+    let (owner, key) = refusal.owner.columns();
+    let fields = [("id", key.as_str()), ("owner", owner), ("key", key.as_str())];
+    let Some((action, target)) = raise(refusal, &fields, here) else { return html! { (retry) } };
+    let form = html! {
+        (limit(page, refusal))
+        p."small soft" { "The amount in the field allows the call of this task. Then retry the task." }
+        div."actions after" {
+            button.btn.primary { "Raise the limit of " (coded(&refusal.owner.describe())) }
+            @if !target.is_empty() { a."btn quiet" href=(target) { "The budget" } }
+        }
+    };
+    html! {
+        @if action.is_allowed(&page.caller) { div.after { (action.form(&page.view, &form)) } }
+        div."actions after" { (retry) }
+    }
+}
+
+/// Returns the action that raises a limit, and the page of the budget. `fields` are its id, its owner and its key.
+fn raise<'a>(
+    refusal: &Refusal,
+    fields: &'a [(&'a str, &'a str); 3],
+    here: &'a str,
+) -> Option<(Action<'a>, String)> {
+    let words = "Raise the limit";
+    Some(match &refusal.owner {
+        Owner::Campaign(campaign) => (
+            Action::of::<ChangeBudget>(words, "", &fields[..1], here),
+            format!("/campaigns/{campaign}"),
+        ),
+        Owner::Task(_) => {
+            (Action::of::<ChangeTaskBudget>(words, "", &fields[..1], here), String::new())
+        }
+        // A task does not wait for the budget of reruns.
+        Owner::Experiments(_) => return None,
+        Owner::Day(_) => {
+            (Action::of::<SetBudget>(words, "", &fields[1..2], here), BUDGETS.to_owned())
+        }
+        Owner::Agent(_) | Owner::User(_) => {
+            (Action::of::<SetBudget>(words, "", &fields[1..], here), BUDGETS.to_owned())
+        }
+    })
+}
+
 /// The form for a limit that allows the next call, and a link to the budget.
 fn budget(page: &Page, here: &str, refusal: &Refusal) -> Markup {
     let (owner, key) = refusal.owner.columns();
-    let id = [("id", key.as_str())];
-    let named = [("owner", owner), ("key", key.as_str())];
-    let words = "Raise the limit";
-    let (action, target) = match &refusal.owner {
-        Owner::Campaign(campaign) => {
-            (Action::of::<ChangeBudget>(words, "", &id, here), format!("/campaigns/{campaign}"))
-        }
-        Owner::Task(_) => (Action::of::<ChangeTaskBudget>(words, "", &id, here), String::new()),
-        // A task does not wait for the budget of reruns.
-        Owner::Experiments(_) => return html! {},
-        Owner::Day(_) => {
-            (Action::of::<SetBudget>(words, "", &named[..1], here), "/cost/budgets".to_owned())
-        }
-        Owner::Agent(_) | Owner::User(_) => {
-            (Action::of::<SetBudget>(words, "", &named, here), "/cost/budgets".to_owned())
-        }
-    };
-    let raise = Confirmation {
+    let fields = [("id", key.as_str()), ("owner", owner), ("key", key.as_str())];
+    let Some((action, target)) = raise(refusal, &fields, here) else { return html! {} };
+    let confirmation = Confirmation {
         action,
         id: "raise-limit",
         heading: "Raise the hard limit",
@@ -103,7 +140,7 @@ fn budget(page: &Page, here: &str, refusal: &Refusal) -> Markup {
         command: refusal.raise_command().trim_matches('`').to_owned(),
     };
     html! {
-        (raise.button(&page.view, &page.caller))
+        (confirmation.button(&page.view, &page.caller))
         @if !target.is_empty() { a."btn quiet" href=(target) { (coded(&capital(&refusal.owner.describe()))) } }
     }
 }

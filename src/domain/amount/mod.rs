@@ -1,6 +1,7 @@
 //! Money and tokens, and the rule that decides whether there is enough of both.
 
 mod refusal;
+mod stored_refusal;
 
 use std::{
     iter::Sum,
@@ -9,7 +10,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-pub use self::refusal::{OnLimit, Owner, Refusal, is_of_task_budget};
+pub use self::{
+    refusal::{OnLimit, Owner, Refusal, is_of_task_budget},
+    stored_refusal::StoredRefusal,
+};
 use crate::domain::class::{Class, Classify, Kind};
 
 /// Money is in micro-units: 1,000,000 are one unit of the configured currency.

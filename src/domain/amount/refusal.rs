@@ -219,6 +219,21 @@ impl Refusal {
         let Self { limit, spent, reserved, needed, .. } = *self;
         let say = |value: i64| self.format(value);
         let budget = self.owner.describe();
+        if needed > limit {
+            let verb = match self.unit {
+                Unit::Money => "cost",
+                Unit::Tokens => "use",
+            };
+            let spent_words = match spent {
+                0 => String::new(),
+                n => format!(", of which {} are spent", say(n)),
+            };
+            return format!(
+                "this call may {verb} up to {}; the whole limit of {budget} is {}{spent_words}",
+                say(needed),
+                say(limit),
+            );
+        }
         let spent_words = format!("{} of {} are spent", say(spent), say(limit));
         if spent >= limit {
             return format!("{budget} is used up: {spent_words}");
@@ -227,9 +242,8 @@ impl Refusal {
             0 => String::new(),
             _ => format!(", {} are set aside for running turns", say(reserved)),
         };
-        let more = if needed > limit { ", more than the whole limit" } else { "" };
         format!(
-            "{budget} does not allow the call: {spent_words}{reserved_words}, and up to {} are needed{more}",
+            "{budget} does not allow the call: {spent_words}{reserved_words}, and up to {} are needed",
             say(needed),
         )
     }
@@ -291,10 +305,8 @@ mod tests {
         assert!(!refusal(100, 0, 0, 101).waits());
         assert!(!Refusal { on_limit: OnLimit::Fail, ..refusal(100, 100, 0, 1) }.waits());
         let words = refusal(100, 0, 0, 101).to_string();
-        assert!(
-            words.contains("101 tokens are needed, more than the whole limit; raise"),
-            "{words}"
-        );
+        let larger = "this call may use up to 101 tokens; the whole limit of the budget of the campaign is 100 tokens; raise";
+        assert!(words.starts_with(larger), "{words}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::{
     StatementError,
     agent_pauses::{self, Pause},
+    amount::{Refusal, StoredRefusal},
     campaigns,
     class::{Class, Classify},
     credentials,
@@ -40,7 +41,7 @@ pub struct Attention {
     pub campaign_id: Option<Uuid>,
     /// The reason.
     pub because: String,
-    /// The command that resolves it.
+    /// The command that resolves it; if there are two, with ` && ` between them.
     pub command: String,
     pub since: Option<DateTime<Utc>>,
     /// The end, if it resolves itself.
@@ -117,7 +118,7 @@ pub async fn list(
     let campaigns = campaigns::paused(&mut *conn, MAX_OF_KIND).await?;
     let campaigns = of_campaigns(&mut *conn, campaigns).await?;
     let warnings = warnings::list(&mut *conn, &queues, &health, n_broken_files, now).await?;
-    let failed = failed.into_iter().map(of_failed);
+    let failed = of_failures(&mut *conn, failed).await?;
     let reasons: Vec<String> = pauses.iter().map(Pause::hold_reason).collect();
     let by_pauses = if reasons.is_empty() {
         Vec::new()
@@ -171,9 +172,35 @@ impl Attention {
     }
 }
 
-fn of_failed(task: TaskLine) -> Attention {
-    let because = task.error.unwrap_or_default();
-    let command = format!("dalsegno task retry {}", task.id);
+/// Describes failed tasks. A retry of a task that failed at a budget fails again until its limit is raised.
+async fn of_failures(
+    conn: &mut PgConnection,
+    failed: Vec<TaskLine>,
+) -> Result<Vec<Attention>, Error> {
+    let mut all = Vec::with_capacity(failed.len());
+    for task in failed {
+        let stored = task.error.as_deref().and_then(StoredRefusal::parse);
+        let refusal = match &stored {
+            Some(stored) => {
+                Box::pin(tasks::refusal_of_failure(&mut *conn, task.id, stored)).await?
+            }
+            None => None,
+        };
+        let amounts = stored.filter(|_| refusal.is_some()).map(|stored| stored.amounts);
+        all.push(of_failed(task, amounts.zip(refusal)));
+    }
+    Ok(all)
+}
+
+fn of_failed(task: TaskLine, refused: Option<(String, Refusal)>) -> Attention {
+    let retry = format!("dalsegno task retry {}", task.id);
+    let (because, command) = match refused {
+        Some((amounts, refusal)) => {
+            let raise = refusal.raise_command();
+            (amounts, format!("{} && {retry}", raise.trim_matches('`')))
+        }
+        None => (task.error.unwrap_or_default(), retry),
+    };
     Attention {
         name: task.prompt,
         agent: Some(task.agent),

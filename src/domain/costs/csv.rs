@@ -3,7 +3,7 @@
 use super::{CostLine, CostReport, Costs, Dimension};
 use crate::domain::amount::format_money;
 
-const COUNTS: [&str; 8] = [
+const COUNTS: [&str; 9] = [
     "calls",
     "input_tokens",
     "output_tokens",
@@ -12,6 +12,7 @@ const COUNTS: [&str; 8] = [
     "cost",
     "cost_micros",
     "currency",
+    "calls_without_price",
 ];
 
 impl CostReport {
@@ -38,6 +39,7 @@ impl CostReport {
             output_tokens,
             cache_read_tokens,
             cache_creation_tokens,
+            calls_without_price,
         } = line.costs;
         let counts = [calls, input_tokens, output_tokens, cache_read_tokens, cache_creation_tokens];
         let values = [&line.value, &line.second].into_iter().zip(self.dimensions());
@@ -49,7 +51,12 @@ impl CostReport {
             }
         });
         let counts = counts.iter().map(i64::to_string);
-        let amounts = [format_money(cost_micros), cost_micros.to_string(), self.currency.clone()];
+        let amounts = [
+            format_money(cost_micros),
+            cost_micros.to_string(),
+            self.currency.clone(),
+            calls_without_price.to_string(),
+        ];
         values.chain(counts).chain(amounts).collect()
     }
 }
@@ -75,7 +82,13 @@ mod tests {
 
     #[test]
     fn csv_quotes_what_it_must() {
-        let costs = Costs { calls: 2, cost_micros: 1_250_000, input_tokens: 7, ..Costs::default() };
+        let costs = Costs {
+            calls: 2,
+            cost_micros: 1_250_000,
+            input_tokens: 7,
+            calls_without_price: 1,
+            ..Costs::default()
+        };
         let report = CostReport {
             by: Dimension::Agent,
             and: Some(Dimension::User),
@@ -90,7 +103,7 @@ mod tests {
         let csv = report.to_csv();
         let lines: Vec<&str> = csv.split("\r\n").collect();
         assert!(lines[0].starts_with("agent,user,calls,input_tokens,"), "{csv}");
-        assert_eq!(lines[1], "\"a \"\"b\"\", c\",,2,7,0,0,0,1.25,1250000,EUR");
+        assert_eq!(lines[1], "\"a \"\"b\"\", c\",,2,7,0,0,0,1.25,1250000,EUR,1");
         let id = uuid::Uuid::from_u128(7);
         let named = CostReport {
             by: Dimension::Campaign,

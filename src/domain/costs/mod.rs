@@ -95,6 +95,9 @@ pub struct Costs {
     pub output_tokens: i64,
     pub cache_read_tokens: i64,
     pub cache_creation_tokens: i64,
+    /// Calls that used tokens and count as 0, because no price was set for their model. Older versions do not send it.
+    #[serde(default)]
+    pub calls_without_price: i64,
 }
 
 /// The costs of one value, or of one pair of values.
@@ -170,6 +173,12 @@ impl Costs {
         self.output_tokens += other.output_tokens;
         self.cache_read_tokens += other.cache_read_tokens;
         self.cache_creation_tokens += other.cache_creation_tokens;
+        self.calls_without_price += other.calls_without_price;
+    }
+
+    /// Returns true if the cost is 0 because the calls have no price.
+    pub fn is_unpriced(&self) -> bool {
+        self.cost_micros == 0 && self.calls_without_price > 0
     }
 }
 
@@ -236,6 +245,7 @@ async fn lines(conn: &mut PgConnection, question: &Question<'_>) -> Result<Vec<C
             output_tokens: row.output_tokens,
             cache_read_tokens: row.cache_read_tokens,
             cache_creation_tokens: row.cache_creation_tokens,
+            calls_without_price: row.calls_without_price,
         },
     });
     Ok(lines.collect())

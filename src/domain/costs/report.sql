@@ -7,11 +7,13 @@
 -- the period, of which only a part is in it. A day has at most 26 hours.
 with sums as (
     select d.day, d.campaign_id, d.agent, d.provider, d.model, d.purpose, d.calls, d.cost_micros, d.input_tokens, d.output_tokens,
-           d.cache_read_tokens, d.cache_creation_tokens
+           d.cache_read_tokens, d.cache_creation_tokens, d.calls_without_price
       from dalsegno.ledger_days as d where $9::bigint > 0 and d.day >= $10::date and d.day < $11::date
     union all
     select c.day, c.campaign_id, c.agent, c.provider, c.model, c.purpose, 1, c.cost_micros, coalesce(c.input_tokens, 0),
-           coalesce(c.output_tokens, 0), coalesce(c.cache_read_tokens, 0), coalesce(c.cache_creation_tokens, 0)
+           coalesce(c.output_tokens, 0), coalesce(c.cache_read_tokens, 0), coalesce(c.cache_creation_tokens, 0),
+           (c.price is null and c.cost_micros = 0 and coalesce(c.input_tokens, 0) + coalesce(c.output_tokens, 0) + coalesce(c.cache_read_tokens, 0)
+            + coalesce(c.cache_creation_tokens, 0) > 0)::integer
       from (select (u.called_at at time zone $3::text)::date as day, u.*
               from dalsegno.usage as u
              where u.id > $9 and ($4::timestamptz is null or u.called_at >= $4) and ($5::timestamptz is null or u.called_at < $5)
@@ -50,5 +52,6 @@ with sums as (
 )
 select k.first, k.second, sum(k.calls)::bigint as "calls!", sum(k.cost_micros)::bigint as "cost_micros!",
        sum(k.input_tokens)::bigint as "input_tokens!", sum(k.output_tokens)::bigint as "output_tokens!",
-       sum(k.cache_read_tokens)::bigint as "cache_read_tokens!", sum(k.cache_creation_tokens)::bigint as "cache_creation_tokens!"
+       sum(k.cache_read_tokens)::bigint as "cache_read_tokens!", sum(k.cache_creation_tokens)::bigint as "cache_creation_tokens!",
+       sum(k.calls_without_price)::bigint as "calls_without_price!"
   from keyed as k group by k.first, k.second order by k.first nulls last, k.second nulls last limit $8

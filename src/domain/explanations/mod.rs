@@ -22,7 +22,7 @@ use crate::{
     domain::{
         Amount,
         agent_pauses::{self, Pause},
-        amount::{Owner, Refusal},
+        amount::{Owner, Refusal, StoredRefusal},
         batches::{self, BatchWait},
         budgets::{self, OwnerKind},
         campaigns::{self, Campaign, CampaignPause},
@@ -63,6 +63,8 @@ struct TaskFacts {
     spent: Option<Refusal>,
     /// The refusal of the budget for which it waits; an inner `None`: the budget has space by now.
     budget_wait: Option<Option<Refusal>>,
+    /// The refusal of the budget at which it has failed, if the budget would refuse a retry, too.
+    failed_at: Option<Refusal>,
     /// The batch of its call, for which it waits.
     batch_wait: Option<BatchWait>,
     /// Its wait for a rate limit.
@@ -132,6 +134,7 @@ async fn load_facts(
     };
     Ok(TaskFacts {
         rests: rests(&mut *conn, &task).await?,
+        failed_at: failed_at(&mut *conn, &task, flow.is_some()).await?,
         flow,
         paused_flow,
         spent: spent(&mut *conn, &task, session.as_ref()).await?,
@@ -250,6 +253,21 @@ async fn busy_since(
 ) -> Result<Option<DateTime<Utc>>, Error> {
     match job.cause {
         Cause::Snooze => Ok(tasks::busy_since(conn, task.id).await?),
+        _ => Ok(None),
+    }
+}
+
+/// Finds the budget at which a task has failed. A step of a flow gets its own budget from the agent's file.
+async fn failed_at(
+    conn: &mut PgConnection,
+    task: &Task,
+    is_step: bool,
+) -> Result<Option<Refusal>, Error> {
+    let error = task.error.as_deref().filter(|_| task.state == State::Failed);
+    match error.and_then(StoredRefusal::parse) {
+        Some(stored) if !(is_step && matches!(stored.owner, Owner::Task(_))) => {
+            Box::pin(tasks::refusal_of_failure(conn, task.id, &stored)).await
+        }
         _ => Ok(None),
     }
 }

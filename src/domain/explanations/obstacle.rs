@@ -39,6 +39,9 @@ pub enum Obstacle {
 impl TaskFacts {
     /// Lists what the explanation names, in its order.
     pub(super) fn obstacles(&self) -> Vec<Obstacle> {
+        if self.task.state == State::Failed {
+            return self.failed_at.iter().cloned().map(Obstacle::Budget).collect();
+        }
         let is_open = matches!(self.task.state, State::Queued | State::Running);
         let waits_for_others = self.waiting.as_ref().is_some_and(|waiting| waiting.n_open() > 0);
         let waits_for_batch = self.batch_wait.is_some();

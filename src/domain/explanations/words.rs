@@ -3,7 +3,7 @@
 use super::{Explanation, State, TaskFacts, TaskWaits, TurnAhead};
 use crate::domain::{
     agent_pauses::Pause,
-    amount::{Owner, Refusal, is_of_task_budget},
+    amount::{Owner, Refusal, StoredRefusal, is_of_task_budget},
     busy_models::format_moment,
     campaigns::Status,
     tasks::{OnFailure, WaitedFor},
@@ -76,16 +76,27 @@ impl TaskFacts {
     fn failed(&self) -> Reason {
         let id = self.task.id;
         let error = self.task.error.as_deref().unwrap_or("no reason was stored");
+        let stored = StoredRefusal::parse(error);
+        let (cause, fix) = match (&stored, &self.failed_at) {
+            (Some(stored), Some(refusal)) => (
+                stored.amounts.as_str(),
+                format!("Raise the limit with {}, then run", refusal.raise_command()),
+            ),
+            (Some(stored), None) => {
+                (stored.amounts.as_str(), "The limit allows the call now: run".to_owned())
+            }
+            (None, _) => (error, "Fix the cause, then run".to_owned()),
+        };
         let next = match &self.flow {
             Some((flow, step)) if is_of_task_budget(error) => format!(
                 "Raise the budget in the agent's file, then run `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it. A retry of the task keeps the budget."
             ),
             Some((flow, step)) => format!(
-                "Fix the cause, then run `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it."
+                "{fix} `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it."
             ),
-            None => format!("Fix the cause, then run `dalsegno task retry {id}`."),
+            None => format!("{fix} `dalsegno task retry {id}`."),
         };
-        (format!("It failed: {}", sentence(error)), next)
+        (format!("It failed: {}", sentence(cause)), next)
     }
 
     fn cancelled(&self) -> Reason {
@@ -431,6 +442,7 @@ mod tests {
             flow: None,
             paused_flow: None,
             budget_wait: None,
+            failed_at: None,
             batch_wait: None,
             limit_wait: None,
             busy_since: None,
@@ -765,6 +777,25 @@ mod tests {
         facts.task.state = State::Cancelled;
         let told = facts.explain();
         assert!(told.next.contains(&retry), "{told:?}");
+    }
+
+    #[test]
+    fn a_task_that_failed_at_a_budget_names_the_limit_before_the_retry() {
+        let refused = refusal(Owner::Campaign(Uuid::from_u128(2)), 0, 120);
+        let mut facts = facts(State::Failed, "ended");
+        facts.task.error = Some(refused.to_string());
+        facts.failed_at = Some(refused.clone());
+        let told = facts.explain();
+        assert_eq!(
+            told.because,
+            "It failed: this call may use up to 120 tokens; the whole limit of the budget of the campaign is 100 tokens."
+        );
+        let raise =
+            format!("Raise the limit with {}, then run `dalsegno task", refused.raise_command());
+        assert!(told.next.starts_with(&raise), "{told:?}");
+        assert_eq!(told.obstacles, [Obstacle::Budget(refused)]);
+        facts.failed_at = None;
+        assert!(facts.explain().next.starts_with("The limit allows the call now: run `dalsegno"));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use uuid::Uuid;
 use super::{Error, Task, get};
 use crate::domain::{
     Amount, StatementError,
-    amount::{Limit, Owner, Refusal},
-    budgets,
+    amount::{Limit, Owner, Refusal, StoredRefusal},
+    budgets::{self, OwnerKind},
 };
 
 /// A change of a task's budget. `None` leaves a limit as it is, `Some(None)` removes it.
@@ -35,6 +35,25 @@ pub async fn check_budget(
     needed: Amount,
 ) -> Result<(), Error> {
     Ok(get(executor, id).await?.check_budget(Amount::ZERO, needed)?)
+}
+
+/// Returns the refusal of the budget at which a task has failed, with the present amounts of the budget. `None`: the call fits by now.
+pub async fn refusal_of_failure(
+    conn: &mut PgConnection,
+    id: Uuid,
+    stored: &StoredRefusal,
+) -> Result<Option<Refusal>, Error> {
+    let (owner, key) = stored.owner.columns();
+    let kind = OwnerKind::ALL.into_iter().find(|kind| kind.as_str() == owner);
+    let refused = match (&stored.owner, kind) {
+        (Owner::Task(_), _) => get(conn, id).await?.check_budget(Amount::ZERO, stored.call()),
+        (_, Some(kind)) => match budgets::find(conn, kind, &key, None).await? {
+            Some(budget) => budget.check(stored.call()),
+            None => Ok(()),
+        },
+        (_, None) => Ok(()),
+    };
+    Ok(refused.err().map(|refusal| stored.complete(refusal)))
 }
 
 /// Charges a task for a call outside of its turn.

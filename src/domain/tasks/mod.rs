@@ -50,7 +50,7 @@ mod waits;
 use self::state::end_without_turn;
 pub use self::{
     add::{AddResult, Config, New, check_new, lane, lanes_of},
-    budget::{BudgetChange, change_budget, charge, check_budget},
+    budget::{BudgetChange, change_budget, charge, check_budget, refusal_of_failure},
     bulk::{BAD_ITEMS, BulkError, BulkTask, MAX_TASKS, add_many},
     cancel_many::{CANCEL_MANY_MAX, CancelScope, cancel_many},
     cancellation::{Cancellation, CancelledJob, CancelledTask, DescendantCounts},

@@ -61,6 +61,29 @@ async fn the_log_is_filtered_by_the_names_of_campaigns_agents_and_users() {
 }
 
 #[tokio::test]
+async fn a_change_of_a_budget_has_both_amounts_and_leads_to_the_budget() {
+    let scenery = Scenery::new().await;
+    for (micros, tokens) in [(5_000_000, json!(9000)), (10_000_000, json!(null))] {
+        let budget =
+            json!({ "owner": "agent", "key": "reviewer", "micros": micros, "tokens": tokens });
+        scenery.send("PATCH", "/v1/budgets", &budget).await;
+    }
+    let campaign = format!("/v1/campaigns/{}/budget", scenery.world.campaign.id);
+    scenery.send("PATCH", &campaign, &json!({ "on_limit": "fail" })).await;
+    let page = scenery.page("/audit?action=budget").await;
+    let (money, removed) = ("$5.00 → $10.00", "9000 tokens → none");
+    assert!(page.contains(money) && page.contains(removed), "{page}");
+    assert!(page.contains("none → $5.00"), "{page}");
+    let link = "/cost/budgets?of=agent%2Freviewer";
+    assert!(page.contains(&format!("href=\"{link}\"")), "{page}");
+    let budgets = scenery.page(link).await;
+    assert!(budgets.contains("Set by ") && budgets.contains("Only the budget of"), "{budgets}");
+    assert_eq!(budgets.matches("class=\"budget-bar\"").count(), 1, "{budgets}");
+    let of_campaign = scenery.page("/audit?action=campaign.limit").await;
+    assert!(of_campaign.contains("tasks wait → tasks fail"), "{of_campaign}");
+}
+
+#[tokio::test]
 async fn every_action_can_be_chosen_and_details_are_words() {
     let scenery = Scenery::new().await;
     let bulk = json!({ "action": "cancel", "filter": { "agent": "planner", "text": "no task has these words" }, "reason": HOSTILE });

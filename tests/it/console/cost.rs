@@ -58,9 +58,9 @@ async fn the_csv_file_has_the_lines_of_the_page() {
         send(scenery.app.address, "GET", "/cost/report.csv?by=model&days=30", &[], "").await;
     assert_eq!(reply.status, 200, "{reply:?}");
     assert!(reply.head.contains("text/csv"), "{reply:?}");
-    assert!(reply.head.contains("cost-2026-10-22-2026-11-20-by-model.csv"), "{reply:?}");
+    assert!(reply.head.contains("cost-2026-10-22-2026-11-20-by-day-and-model.csv"), "{reply:?}");
     assert!(reply.body.starts_with("day,model,calls,input_tokens"), "{}", reply.body);
-    let micros = |line: &str| line.rsplit(',').nth(1).unwrap().parse::<i64>().unwrap();
+    let micros = |line: &str| line.rsplit(',').nth(2).unwrap().parse::<i64>().unwrap();
     let sum: i64 = reply.body.lines().skip(1).map(micros).sum();
     let all = "select sum(cost_micros)::bigint from dalsegno.usage";
     let stored: i64 = sqlx::query_scalar(all).fetch_one(&scenery.app.pool).await.unwrap();
@@ -70,6 +70,39 @@ async fn the_csv_file_has_the_lines_of_the_page() {
     assert!(named.starts_with("day,campaign,campaign_name,calls,"), "{named}");
     let campaign = &scenery.world.campaign;
     assert!(named.contains(&format!("{},{},", campaign.id, campaign.name)), "{named}");
+    let page = scenery.page("/cost?by=campaign&days=30").await;
+    let total = "/cost/report.csv?by=campaign&days=30&total=true";
+    for (words, path) in [("CSV by campaign", total), ("CSV by day and campaign", path)] {
+        let link = format!("href=\"{}\" download>{words}</a>", path.replace('&', "&amp;"));
+        let has_link = page.replace("download=\"\"", "download").contains(&link);
+        assert!(has_link, "{link} in {page}");
+    }
+    let totals = send(scenery.app.address, "GET", total, &[], "").await;
+    assert!(totals.head.contains("cost-2026-10-22-2026-11-20-by-campaign.csv"), "{totals:?}");
+    assert!(totals.body.starts_with("campaign,campaign_name,calls,"), "{}", totals.body);
+    let of_campaign = totals.body.lines().filter(|line| line.contains(&campaign.id.to_string()));
+    assert_eq!(of_campaign.count(), 1, "{}", totals.body);
+}
+
+#[tokio::test]
+async fn rows_of_calls_without_a_price_have_no_amount() {
+    let scenery = Scenery::new().await;
+    scenery.charge().await;
+    let free = "insert into dalsegno.usage (called_at, campaign_id, agent, model, provider, purpose, outcome, cost_micros, input_tokens)
+                select called_at, campaign_id, 'free', 'local', 'sim', purpose, outcome, 0, 5 from dalsegno.usage order by id desc limit 3";
+    sqlx::raw_sql(free).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page("/cost?by=model&days=90").await;
+    let row = page.split("<tr>").skip(1).find(|row| row.contains("model=local")).unwrap();
+    assert!(row.contains(">no price<"), "{row}");
+    assert!(
+        page.contains("calls had no price") && page.contains("setting=prices.models"),
+        "{page}"
+    );
+    let csv = send(scenery.app.address, "GET", "/cost/report.csv?by=model&days=90", &[], "").await;
+    assert!(csv.body.lines().next().unwrap().ends_with(",calls_without_price"), "{}", csv.body);
+    let of_free = csv.body.lines().filter(|line| line.contains(",local,"));
+    let counts = of_free.map(|line| line.rsplit(',').next().unwrap().parse::<i64>().unwrap());
+    assert_eq!(counts.sum::<i64>(), 3, "{}", csv.body);
 }
 
 #[tokio::test]

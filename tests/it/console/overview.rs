@@ -194,7 +194,7 @@ async fn providers_that_refuse_held_lanes_and_waits_for_budgets_are_listed() {
     assert!(lane["because"].as_str().unwrap().contains("legal reads it first"), "{lane}");
     let budget = of("spent_budget");
     assert_eq!(budget["count"], 2, "{budget}");
-    assert!(budget["because"].as_str().unwrap().contains("900001 tokens are needed"), "{budget}");
+    assert!(budget["because"].as_str().unwrap().contains("up to 900001 tokens"), "{budget}");
     assert!(budget["command"].as_str().unwrap().contains("--tokens "), "{budget}");
     let page = scenery.page("/").await;
     let campaign = scenery.world.campaign.id;

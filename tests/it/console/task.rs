@@ -202,6 +202,37 @@ async fn an_explanation_has_links_and_the_button_that_ends_the_wait() {
 }
 
 #[tokio::test]
+async fn a_task_that_failed_at_a_budget_offers_a_higher_limit_before_the_retry() {
+    let scenery = Scenery::new().await;
+    let task = scenery.add_apart("Part 11: The storm.").await;
+    let campaign = scenery.world.campaign.id;
+    let limit = format!("/v1/campaigns/{campaign}/budget");
+    scenery.send("PATCH", &limit, &json!({ "micros": 500_000, "on_limit": "fail" })).await;
+    let error = format!(
+        "this call may cost up to 0.80; the whole limit of the budget of the campaign is 0.50; raise the limit with \
+         `dalsegno campaign budget {campaign} --money 0.80`, or remove it with --no-money"
+    );
+    let fail =
+        "update dalsegno.tasks set state = 'failed', ended_at = $3, error = $2 where id = $1";
+    let fail = sqlx::query(fail).bind(task.id).bind(error).bind(noon());
+    fail.execute(&scenery.app.pool).await.unwrap();
+    let path = format!("/tasks/{}", task.id);
+    let page = scenery.page(&path).await;
+    let place =
+        |page: &str, part: &str| page.find(part).unwrap_or_else(|| panic!("{part}: {page}"));
+    assert!(place(&page, "/do/change_budget") < place(&page, "/do/retry_task"), "{page}");
+    assert!(page.contains("value=\"0.80\"") && page.contains("of the budget of the campaign"));
+    let budgets = scenery.page("/cost/budgets").await;
+    assert!(budgets.contains("1 budget has") && budgets.contains("1 task failed"), "{budgets}");
+    assert!(!budgets.contains("No budget has reached its limit"), "{budgets}");
+    let overview = scenery.page("/").await;
+    assert!(overview.contains(&format!("href=\"{path}#enough\"")), "{overview}");
+    scenery.send("PATCH", &limit, &json!({ "micros": 800_000 })).await;
+    let page = scenery.page(&path).await;
+    assert!(!page.contains("/do/change_budget") && page.contains("/do/retry_task"), "{page}");
+}
+
+#[tokio::test]
 async fn the_limit_in_the_form_lets_the_task_go_on() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;

@@ -82,7 +82,7 @@ async fn a_tasks_own_budget_stops_its_turn() {
         world.try_begin(&task, world.lease(), TurnSettings::default(), needed).await.unwrap_err();
     let said = error.to_string();
     assert!(said.contains("the budget of the task"), "{said}");
-    assert!(said.contains("up to 101 tokens are needed"), "{said}");
+    assert!(said.contains("may use up to 101 tokens; the whole limit"), "{said}");
 }
 
 /// Other systems write with SQL; their mistakes have messages, too.

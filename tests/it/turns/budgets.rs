@@ -4,9 +4,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::{
     Amount,
     amount::Limit,
+    attention,
     budgets::{self, Change, OwnerKind, Payers, Spender},
     campaigns::LimitChange,
-    explanations,
+    explanations::{self, Obstacle},
     tasks::{self, State, Task},
 };
 
@@ -168,12 +169,35 @@ async fn a_call_that_exceeds_the_whole_limit_fails_its_task_at_once() {
     let task = fixture.ended(&fixture.add("Write.").await).await;
     worker.stop().await;
     let why = task.error.unwrap();
-    assert!(
-        why.contains(
-            "are needed, more than the whole limit; raise the limit with `dalsegno campaign budget "
-        ),
-        "{why}"
+    let larger = "; the whole limit of the budget of the campaign is 500 tokens; raise the limit with `dalsegno campaign budget ";
+    assert!(why.starts_with("this call may use up to ") && why.contains(larger), "{why}");
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    let told = explanations::explain(&mut conn, task.id).await.unwrap();
+    let [Obstacle::Budget(refusal)] = &told.obstacles[..] else { panic!("{told:?}") };
+    let next = format!(
+        "Raise the limit with {}, then run `dalsegno task retry {}`.",
+        refusal.raise_command(),
+        task.id
     );
+    assert_eq!(told.next, next);
+    let listed = attention::list(&mut conn, 0, noon()).await.unwrap();
+    let failed = listed.iter().find(|it| it.kind == attention::Kind::FailedTask).unwrap();
+    let raise = format!("dalsegno campaign budget {} --tokens ", fixture.campaign.id);
+    assert!(failed.command.starts_with(&raise), "{failed:?}");
+    assert!(
+        failed.command.ends_with(&format!(" && dalsegno task retry {}", task.id)),
+        "{failed:?}"
+    );
+    assert!(failed.because.ends_with("is 500 tokens"), "{failed:?}");
+    fixture
+        .change_limit(LimitChange {
+            tokens: Some(Some(refusal.sufficient_limit())),
+            ..Default::default()
+        })
+        .await;
+    let told = explanations::explain(&mut conn, task.id).await.unwrap();
+    assert_eq!(told.obstacles, []);
+    assert!(told.next.starts_with("The limit allows the call now"), "{told:?}");
 }
 
 const BERLIN: &str = "Europe/Berlin";

@@ -296,7 +296,7 @@ async fn a_task_stays_within_its_own_budget_and_prices_are_frozen() {
     let poor = fixture.add_as("writer", "main", "Write.", None, small).await;
     let poor = fixture.ended(&poor).await;
     let error = poor.error.unwrap();
-    assert!(error.contains("the budget of the task does not allow the call"), "{error}");
+    assert!(error.contains("; the whole limit of the budget of the task is 0.00001; "), "{error}");
     let rich = fixture.add("Write.").await;
     let rich = fixture.done(&rich).await;
     let turn = &fixture.turns(&rich).await[0];
