@@ -6,7 +6,7 @@ use super::PageQuery;
 use crate::{
     console::{
         page::Page,
-        parts::{Tone, counted, empty, section, wide, word_diff},
+        parts::{Tone, counted, empty, marks_words, section, wide, word_diff},
     },
     domain::{class::Kind, files::SourceFile, prompt_versions::PromptVersion},
     operations::{CompareContexts, ListPromptVersions, PartDiff, Refusal, ShowContext},
@@ -80,8 +80,10 @@ impl<'a> Pair<'a> {
         &self.versions[self.chosen]
     }
 
-    fn other(&self) -> Option<&'a PromptVersion> {
-        self.with.map(|place| &self.versions[place])
+    /// Returns both versions, the older one first, whichever of them was chosen.
+    fn older_and_newer(&self) -> Option<(&'a PromptVersion, &'a PromptVersion)> {
+        let with = self.with?;
+        Some((&self.versions[self.chosen.max(with)], &self.versions[self.chosen.min(with)]))
     }
 
     /// Links to the comparisons with the version before, the one after and the current one.
@@ -157,17 +159,15 @@ fn short(version: &PromptVersion) -> String {
 async fn one(page: &Page, pair: &Pair<'_>) -> Result<Markup, Refusal> {
     let version = pair.version();
     let text = system_of(page, version).await?;
-    let changes = match pair.other() {
-        Some(other) => changes_since(page, other, version).await?,
+    let compared = pair.older_and_newer();
+    let changes = match compared {
+        Some((older, newer)) => changes_between(page, older, newer).await?,
         None => None,
     };
     let body = html! {
         (pair.choices())
-        @if let Some(other) = pair.other() {
-            p."small soft after" {
-                "From version " code { (short(other)) } " to version " code { (short(version)) } ". "
-                a href=(link(pair.here, other, version)) { "The other way round" }
-            }
+        @if let Some((older, newer)) = compared {
+            p."small soft after" { "From the older version " code { (short(older)) } " to the newer version " code { (short(newer)) } ". " (marks_words()) }
             @match &changes {
                 Some(changes) => {
                     @for part in changes { (word_diff(&part.words)) }
@@ -198,16 +198,16 @@ async fn system_of(page: &Page, version: &PromptVersion) -> Result<Option<String
 }
 
 /// Lists the parts from files that differ between the last calls of two versions, if both are stored.
-async fn changes_since(
+async fn changes_between(
     page: &Page,
-    before: &PromptVersion,
-    version: &PromptVersion,
+    older: &PromptVersion,
+    newer: &PromptVersion,
 ) -> Result<Option<Vec<PartDiff>>, Refusal> {
     let ask = CompareContexts {
-        id: before.last_session_id,
-        from: before.last_session_turns,
-        to: version.last_session_turns,
-        to_session: Some(version.last_session_id),
+        id: older.last_session_id,
+        from: older.last_session_turns,
+        to: newer.last_session_turns,
+        to_session: Some(newer.last_session_id),
     };
     match page.caller.run_if_allowed(ask).await {
         Ok(diff) => Ok(diff.map(|diff| {
@@ -258,6 +258,18 @@ mod tests {
         assert_eq!(Pair::of(&all, 1, Some(1), "").with, Some(2), "not with itself");
         assert_eq!(Pair::of(&all, 2, None, "").with, Some(1), "the oldest one with the one after");
         assert_eq!(Pair::of(&all[..1], 0, None, "").with, None);
+    }
+
+    #[test]
+    fn a_comparison_goes_from_the_older_version_to_the_newer_one() {
+        let all = versions(0);
+        let hashes = |chosen, with| {
+            let (older, newer) = Pair::of(&all, chosen, with, "").older_and_newer().unwrap();
+            (older.prompt_hash.as_str(), newer.prompt_hash.as_str())
+        };
+        assert_eq!(hashes(2, None), ("hash-2", "hash-1"), "opened from the oldest one");
+        assert_eq!(hashes(2, Some(0)), ("hash-2", "hash-0"));
+        assert_eq!(hashes(0, Some(2)), ("hash-2", "hash-0"));
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(super) async fn show(
     };
     let compared = match query.with.as_str() {
         "" => html! {},
-        with => difference::show(&page, given, number, with).await?,
+        with => difference::show(&page, turn, with).await?,
     };
     let worker = JobRuns::of_turns(&page, std::slice::from_ref(turn)).await?.worker_of(turn);
     let calls = reruns::load(&page, given, number, call).await?;
