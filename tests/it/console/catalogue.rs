@@ -180,13 +180,20 @@ async fn an_agent_is_paused_everywhere_with_the_scope_only() {
     let page = open(app, path, &operator).await.body;
     assert!(page.contains(pause), "{page}");
     let token = form_token(&page);
-    let fields = [("form_token", token.as_str()), ("name", "copywriter"), ("then", path)];
+    let mut fields = vec![("form_token", token.as_str()), ("name", "copywriter"), ("then", path)];
+    fields.push(("reason", "the notes are late"));
     assert_eq!(post(app, pause, &operator, &fields, &[]).await.status, 303);
+    fields.pop();
     let page = open(app, path, &operator).await.body;
     assert!(
         page.contains("in all campaigns") && page.contains("/do/resume_agent_everywhere"),
         "{page}"
     );
+    assert!(!page.contains(pause) && page.contains(">the notes are late</bdi>. Paused since"));
+    assert!(page.contains("ann</bdi>."), "{page}");
+    let list = open(app, "/catalogue", &operator).await.body;
+    let row = list.split("<tr").find(|row| row.contains(&format!("href=\"{path}\""))).unwrap();
+    assert!(row.contains("paused") && !row.contains("in order"), "{row}");
     assert_eq!(post(app, "/do/resume_agent_everywhere", &operator, &fields, &[]).await.status, 303);
 }
 
