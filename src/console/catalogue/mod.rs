@@ -3,7 +3,7 @@
 pub(super) mod prompt;
 mod source;
 mod uses;
-mod versions;
+pub(super) mod versions;
 
 use axum::extract::{Path, Query};
 use maud::{Markup, html};

@@ -17,6 +17,11 @@ const HASH_CHARS: usize = 12;
 /// Parts of a context that are written in the files of an agent and of its skills. Others belong to a campaign or to a turn.
 const FROM_FILES: [&str; 2] = ["agent_prompt", "skill"];
 
+/// Returns the address of a version on the page of its agent.
+pub(in crate::console) fn address(agent: &str, prompt_hash: &str) -> String {
+    format!("/catalogue/agent/{agent}?part=versions&version={prompt_hash}#version")
+}
+
 pub(super) async fn show(
     page: &Page,
     file: &SourceFile,
