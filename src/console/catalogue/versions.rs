@@ -123,18 +123,17 @@ fn link(here: &str, version: &PromptVersion, with: &PromptVersion) -> String {
 fn table(page: &Page, versions: &[PromptVersion], here: &str, chosen: Option<usize>) -> Markup {
     html! {
         table.folds {
-            thead { tr { th { "State" } th { "Version" } th { "First used" } th { "Last used" } th.num { "Conversations" } th.num { "Turns" } th { "Last conversation" } th { "Compare" } } }
+            thead { tr { th { "State" } th { "Version" } th { "First used" } th { "Last used" } th.num { "Conversations" } th.num { "Turns" } th { "Last conversation" } } }
             tbody {
                 @for (place, version) in versions.iter().enumerate() {
                     tr {
                         td { @if version.is_current { (Tone::Running.state("current", None)) } @else { (Tone::Done.state("earlier", None)) } }
-                        td.text { a href={ (here) "&version=" (version.prompt_hash) "#version" } aria-current=[(chosen == Some(place)).then_some("true")] { code { (short(version)) } } }
+                        td.text { a href={ (here) "&version=" (version.prompt_hash) "#version" } aria-current=[(chosen == Some(place)).then_some("true")] { code { (short(version)) } } (comparisons(versions, place, here)) }
                         td.nowrap { (page.view.calendar(version.first_used_at)) }
                         td.nowrap { (page.view.calendar(version.last_used_at)) }
                         td.num { (version.sessions) }
                         td.num { (version.turns) }
                         td { a href={ "/sessions/" (version.last_session_id) } { (crate::console::parts::id("", version.last_session_id)) } @if version.last_session_turns > 0 { ", " a href={ "/sessions/" (version.last_session_id) "/turns/" (version.last_session_turns) } { "turn " (version.last_session_turns) } } }
-                        td { (comparisons(versions, place, here)) }
                     }
                 }
             }
@@ -150,9 +149,8 @@ fn comparisons(versions: &[PromptVersion], place: usize, here: &str) -> Markup {
     let (later, earlier) = (current.map(|at| at.min(place)), current.map(|at| at.max(place)));
     let pair = later.zip(earlier).map(|(later, earlier)| (&versions[later], &versions[earlier]));
     html! {
-        @if let Some(before) = before { a href=(link(here, version, before)) { "with the one before" } }
-        @if before.is_some() && pair.is_some() { ", " }
-        @if let Some((later, earlier)) = pair { a href=(link(here, later, earlier)) { "with the current one" } }
+        @if let Some(before) = before { div."small compare" { a href=(link(here, version, before)) { "Compare with the one before" } } }
+        @if let Some((later, earlier)) = pair { div."small compare" { a href=(link(here, later, earlier)) { "Compare with the current one" } } }
     }
 }
 
@@ -282,8 +280,12 @@ mod tests {
         let all = versions(1);
         let shown = |place| comparisons(&all, place, "?a").0;
         assert_eq!(shown(0).matches("<a ").count(), 1, "the one before is the current one");
-        assert!(shown(1).contains("with=hash-2#version\">with the one before"), "{}", shown(1));
-        let from_earlier = "version=hash-1&amp;with=hash-2#version\">with the current one";
+        assert!(
+            shown(1).contains("with=hash-2#version\">Compare with the one before"),
+            "{}",
+            shown(1)
+        );
+        let from_earlier = "version=hash-1&amp;with=hash-2#version\">Compare with the current one";
         assert!(shown(2).contains(from_earlier), "{}", shown(2));
     }
 }

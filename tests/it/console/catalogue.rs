@@ -118,9 +118,8 @@ async fn the_prompt_that_results_and_its_versions_are_shown() {
     assert!(unseen.contains("No call has seen this prompt"), "{unseen}");
 }
 
-#[tokio::test]
-async fn versions_of_a_prompt_are_compared_from_the_older_to_the_newer_one() {
-    let scenery = Scenery::new().await;
+/// Adds a later version of the copywriter's prompt. Returns the hashes of the earlier one and of this one.
+async fn add_version(scenery: &Scenery) -> (String, &'static str) {
     let earlier: String =
         sqlx::query_scalar("select prompt_hash from dalsegno.sessions where id = $1")
             .bind(scenery.session_id)
@@ -134,12 +133,38 @@ async fn versions_of_a_prompt_are_compared_from_the_older_to_the_newer_one() {
         ..TurnSettings::default()
     };
     scenery.world.turn("Part 10: The harbour bell.", settings).await;
+    (earlier, later)
+}
+
+#[tokio::test]
+async fn links_to_comparisons_are_in_sight_on_one_line() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    add_version(&scenery).await;
+    for width in [1280, 360] {
+        browser.resize(width, 900).await;
+        browser.open(&scenery.url("/catalogue/agent/copywriter?part=versions")).await;
+        let seen = "return [...document.querySelectorAll('.compare a')].map((link) => {
+            const box = link.getBoundingClientRect(), frame = link.closest('.wide').getBoundingClientRect();
+            return link.getClientRects().length === 1 && box.left >= frame.left - 1 && box.right <= frame.right + 1;
+          })";
+        assert_eq!(browser.run(seen).await, serde_json::json!([true]), "{width}");
+    }
+}
+
+#[tokio::test]
+async fn versions_of_a_prompt_are_compared_from_the_older_to_the_newer_one() {
+    let scenery = Scenery::new().await;
+    let (earlier, later) = add_version(&scenery).await;
     let here = "/catalogue/agent/copywriter?part=versions";
     let link = |version: &str, with: &str| {
         format!("href=\"{here}&amp;version={version}&amp;with={with}#version\"")
     };
     let list = scenery.page(here).await;
-    assert!(list.contains(&format!("{}>with the one before", link(later, &earlier))), "{list}");
+    assert!(
+        list.contains(&format!("{}>Compare with the one before", link(later, &earlier))),
+        "{list}"
+    );
     let way = format!(
         "From the older version <code>{}</code> to the newer version <code>{}</code>",
         &earlier[..12],
