@@ -106,19 +106,7 @@ fn agents() -> Vec<CompletionCandidate> {
 /// Lists the newest tasks by the end of their id.
 fn tasks() -> Vec<CompletionCandidate> {
     candidates(&async |server: &Server| {
-        let list = ListTasks {
-            campaign_id: None,
-            agent: None,
-            instance: None,
-            state: None,
-            created_after: None,
-            created_before: None,
-            text: None,
-            tags: None,
-            metadata: None,
-            cursor: None,
-            limit: Some(N_CANDIDATES),
-        };
+        let list = ListTasks { limit: Some(N_CANDIDATES), ..ListTasks::default() };
         let tasks = server.call(list).await?.items;
         let help = |state: &str, prompt: &str| format!("{state}: {prompt}");
         Ok(tasks

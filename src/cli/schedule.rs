@@ -21,7 +21,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ScheduleCommand {
-    /// Lists the schedules with their last and next run.
+    /// Lists the schedules with their last and next run, the next one to run first.
     Ls,
     /// Shows one schedule.
     Show(Name),
@@ -84,7 +84,8 @@ async fn run_on_server(
     let output = context.output;
     match command {
         ScheduleCommand::Ls => {
-            let schedules = server.call(ListSchedules {}).await?.items;
+            let mut schedules = server.call(ListSchedules {}).await?.items;
+            schedules.sort_by_key(|schedule| (schedule.next_slot.is_none(), schedule.next_slot));
             output.print_data(&schedules, || format_schedules(&schedules));
         }
         ScheduleCommand::Show(Name { name }) => {
@@ -97,7 +98,8 @@ async fn run_on_server(
             let schedule = server.call(new).await?;
             output.print_data(&schedule, || {
                 let next = time_or_dash(schedule.next_slot);
-                format!("schedule `{}` is {done}, next at {next} UTC", schedule.name)
+                let (name, zone) = (&schedule.name, &schedule.time_zone);
+                format!("schedule `{name}` is {done}, next at {next} UTC; its times are in the time zone {zone}")
             });
         }
         ScheduleCommand::Rm(Name { name }) => {
@@ -181,7 +183,7 @@ fn format_schedules(schedules: &[Schedule]) -> String {
         ]
     };
     let head = ["NAME", "WHEN", "ZONE", "JOB", "LAST (UTC)", "ITS JOB", "NEXT (UTC)"];
-    Table::new(&head).leaves_out(&["ITS JOB", "ZONE"]).format(schedules.iter().map(row))
+    Table::new(&head).leaves_out(&["ITS JOB", "JOB"]).format(schedules.iter().map(row))
 }
 
 fn format_manual_run(run: &ManualRun) -> String {

@@ -11,8 +11,8 @@ use super::{
     parts::{Action, Tone, empty, id, next_page, section, wide},
 };
 use crate::{
-    domain::sign_ins::SignIn,
-    operations::{EndSignIn, ListSignIns},
+    domain::{keys::Key, sign_ins::SignIn},
+    operations::{EndSignIn, ListKeys, ListSignIns, MAX_LIMIT},
 };
 
 #[derive(Debug, Deserialize)]
@@ -22,6 +22,8 @@ pub(super) struct PageQuery {
 
 pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
     let listing = page.caller.run(ListSignIns { cursor: query.cursor, limit: None }).await?;
+    let keys = ListKeys { named: None, cursor: None, limit: Some(MAX_LIMIT) };
+    let keys = page.caller.run_if_allowed(keys).await?.map(|keys| keys.items).unwrap_or_default();
     let n_open = listing.items.iter().filter(|it| it.is_open(page.view.now)).count();
     let body = html! {
         div.head { div { h1 { "Sign-ins" } div.meta { span { "Browsers that have exchanged an API key for a cookie, of the last 30 days" } } } }
@@ -29,7 +31,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
         @if listing.items.is_empty() {
             (empty("No browser has signed in. Where no key is required, the console needs no sign-in.", "dalsegno sign-in ls"))
         } @else {
-            (section("Sign-ins", &html! { (n_open) " open of " (listing.items.len()) }, &table(&page, &listing.items)))
+            (section("Sign-ins", &html! { (n_open) " open of " (listing.items.len()) }, &table(&page, &listing.items, &keys)))
             (next_page("/sign-ins", &[], listing.next.as_deref()))
         }
     };
@@ -43,7 +45,16 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
         .await?)
 }
 
-fn table(page: &Page, items: &[SignIn]) -> Markup {
+/// Names the key that was exchanged, by its id if it is older than the keys that are known.
+fn key_name(sign_in: &SignIn, keys: &[Key]) -> Markup {
+    let Some(given) = sign_in.key_id else { return html! { "admin key" } };
+    match keys.iter().find(|key| key.id == given) {
+        Some(key) => html! { bdi { (key.name) } " " span."tiny faint" { (id("", given)) } },
+        None => id("key", given),
+    }
+}
+
+fn table(page: &Page, items: &[SignIn], keys: &[Key]) -> Markup {
     let own = page.caller.sign_in().map(|own| own.id);
     let row = |sign_in: &SignIn| {
         let is_open = sign_in.is_open(page.view.now);
@@ -61,7 +72,7 @@ fn table(page: &Page, items: &[SignIn]) -> Markup {
                 td { (state) }
                 td { (page.view.time(sign_in.created_at)) }
                 td { (page.view.time(sign_in.expires_at)) }
-                td { @match sign_in.key_id { Some(key) => (id("key", key)), None => "admin key" } }
+                td { (key_name(sign_in, keys)) }
                 td { (sign_in.peer.as_deref().unwrap_or_default()) }
                 td.text { bdi { (sign_in.browser.as_deref().unwrap_or_default()) } }
                 td.num { @if is_open { (end.button(&page.view, &page.caller)) } }

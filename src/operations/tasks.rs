@@ -31,7 +31,7 @@ pub(super) const READ_OR_ENQUEUE: &[Scope] = &[Scope::Read, Scope::Enqueue];
 ///
 /// Filters by agent, time, text and the state `done` check each task. A page checks at most 2,000 tasks that match otherwise: it may have
 /// fewer items than `limit`, or none, and a `next`.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListTasks {
     pub campaign_id: Option<Uuid>,

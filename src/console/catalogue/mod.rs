@@ -3,7 +3,7 @@
 pub(super) mod prompt;
 mod source;
 mod uses;
-mod versions;
+pub(super) mod versions;
 
 use axum::extract::{Path, Query};
 use maud::{Markup, html};
@@ -17,7 +17,10 @@ use super::{
     problem,
 };
 use crate::{
-    domain::files::{Problem, SourceFile, SourceKind},
+    domain::{
+        agent_pauses::Pause,
+        files::{SourceFile, SourceKind},
+    },
     operations::{Agents, ListAgents, ListFiles, ListFlowTemplates, ShowFile},
 };
 
@@ -46,6 +49,7 @@ pub(super) struct PageQuery {
 pub(super) async fn list(page: Page) -> PageResult {
     let files = page.caller.run(ListFiles {}).await?;
     let agents = page.caller.run(ListAgents {}).await?;
+    let pauses = uses::load_pauses(&page).await?;
     let flows = page.caller.run_if_allowed(ListFlowTemplates {}).await;
     let flows = flows.ok().flatten().map(|all| all.items).unwrap_or_default();
     let about = |file: &SourceFile| -> String {
@@ -88,7 +92,7 @@ pub(super) async fn list(page: Page) -> PageResult {
         @if !files.problems.is_empty() { (section("Folders that cannot be used", &html! { (files.problems.len()) }, &source::problem_list(&files.problems))) }
         @if !files.warnings.is_empty() { (section("Keys that cannot work as written", &html! { (files.warnings.len()) }, &source::problem_list(&files.warnings))) }
         div.stack {
-            @for kind in KINDS { (group(kind, &files.items, &agents, &about)) }
+            @for kind in KINDS { (group(kind, &files.items, &agents, &pauses, &about)) }
         }
         p."small soft after" { "In a terminal: " code { "dalsegno agent check" } ", which also warns of tools, windows and budgets that cannot work, and " code { "dalsegno flow check" } "." }
     };
@@ -148,6 +152,7 @@ fn group(
     kind: SourceKind,
     files: &[SourceFile],
     agents: &Agents,
+    pauses: &[Pause],
     about: &dyn Fn(&SourceFile) -> String,
 ) -> Markup {
     let own: Vec<&SourceFile> = files.iter().filter(|file| file.kind == kind).collect();
@@ -158,7 +163,7 @@ fn group(
             tbody {
                 @for file in &own {
                     tr {
-                        td { (state(&file.problems)) }
+                        td { (state(file, &pauses_of(pauses, file))) }
                         td.text { a href=(target(file)) { b { bdi { (file.name) } } } }
                         td.about dir="auto" { (about(file)) }
                         @if is_agent {
@@ -179,10 +184,17 @@ fn group(
     )
 }
 
-fn state(problems: &[Problem]) -> Markup {
-    match problems.len() {
-        0 => Tone::Done.state("in order", None),
-        n => Tone::Failed.state("refused", Some(&counted(n, "problem", "problems"))),
+/// Returns the pauses of an agent, none for a file of another kind.
+fn pauses_of(pauses: &[Pause], file: &SourceFile) -> Vec<Pause> {
+    let is_own = |pause: &&Pause| file.kind == SourceKind::Agent && pause.agent == file.name;
+    pauses.iter().filter(is_own).cloned().collect()
+}
+
+fn state(file: &SourceFile, pauses: &[Pause]) -> Markup {
+    match (file.problems.len(), uses::paused_where(pauses)) {
+        (0, Some(place)) => Tone::Paused.state("paused", Some(&place)),
+        (0, None) => Tone::Done.state("in order", None),
+        (n, _) => Tone::Failed.state("refused", Some(&counted(n, "problem", "problems"))),
     }
 }
 
@@ -279,6 +291,7 @@ pub(super) async fn show(
     let file = &source.file;
     let here = target(file);
     let is_agent = kind == SourceKind::Agent;
+    let pauses = pauses_of(&uses::load_pauses(&page).await?, file);
     let part = match (is_agent, query.part.as_str()) {
         (true, "prompt") => prompt::show(&page, file, &query).await?,
         (true, "versions") => versions::show(&page, file, &query).await?,
@@ -290,11 +303,12 @@ pub(super) async fn show(
             div {
                 h1 { bdi { (heading) } }
                 div.meta {
+                    @if let Some(place) = uses::paused_where(&pauses) { (Tone::Paused.badge("paused", Some(&place))) }
                     @if file.problems.is_empty() { (Tone::Done.badge("in order", None)) } @else { (Tone::Failed.badge("refused", Some(&counted(file.problems.len(), "problem", "problems")))) }
                     @if file.is_built_in { span { "built in" } } @else { code title=(file.path) { bdi { (short_path(&file.path)) } } }
                 }
             }
-            div.actions { (uses::actions(&page, file)) }
+            div.actions { (uses::actions(&page, file, &pauses)) }
         }
         @if !file.problems.is_empty() { (refused(file)) }
         @if is_agent {
@@ -308,7 +322,7 @@ pub(super) async fn show(
             div.stack { (part) }
             aside."stack side" {
                 @if is_agent { (section("Facts", &html! {}, &agent_facts(&page, &agents, &name))) }
-                (uses::show(&page, file, &agents).await?)
+                (uses::show(&page, file, &agents, &pauses).await?)
             }
         }
     };

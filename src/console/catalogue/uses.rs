@@ -7,9 +7,11 @@ use crate::{
     console::{
         names::Names,
         page::Page,
-        parts::{Action, Confirmation, Tone, empty, section},
+        parts::{Action, Confirmation, counted, empty, section},
+        pauses::pause_words,
     },
     domain::{
+        agent_pauses::Pause,
         agents::Node,
         files::{SourceFile, SourceKind},
         flows::Template,
@@ -17,7 +19,7 @@ use crate::{
     },
     operations::{
         Agents, ListAgentPauses, ListFlowTemplates, ListFlows, ListSessions, PauseAgentEverywhere,
-        Refusal, ResumeAgentEverywhere,
+        Refusal, ResumeAgent, ResumeAgentEverywhere,
     },
 };
 
@@ -26,7 +28,7 @@ const MAX_SESSIONS: i64 = 8;
 const MAX_FLOWS: i64 = 200;
 
 /// Pause or resume of an agent everywhere; the start of a flow.
-pub(super) fn actions(page: &Page, file: &SourceFile) -> Markup {
+pub(super) fn actions(page: &Page, file: &SourceFile, pauses: &[Pause]) -> Markup {
     let here = format!("/catalogue/{}/{}", file.kind.as_str(), file.name);
     let fields = [("name", file.name.as_str())];
     let pause = Confirmation {
@@ -37,7 +39,11 @@ pub(super) fn actions(page: &Page, file: &SourceFile) -> Markup {
         fields: html! { div.field { label for="pause-reason" { "Reason, shown with each waiting task" } input #pause-reason name="reason" data-flag="--reason" maxlength="300"; } },
         command: format!("dalsegno agent pause {} --everywhere", file.name),
     };
+    let resume = Action::of::<ResumeAgentEverywhere>("Resume", "running", &fields, &here);
     match file.kind {
+        SourceKind::Agent if find_everywhere(pauses).is_some() => {
+            resume.button(&page.view, &page.caller)
+        }
         SourceKind::Agent => pause.button(&page.view, &page.caller),
         SourceKind::Flow if file.problems.is_empty() => {
             html! { a."btn primary" href={ "/flows/start?template=" (file.name) } { "Start a flow" } }
@@ -50,6 +56,7 @@ pub(super) async fn show(
     page: &Page,
     file: &SourceFile,
     agents: &Agents,
+    pauses: &[Pause],
 ) -> Result<Markup, Refusal> {
     let templates = page.caller.run_if_allowed(ListFlowTemplates {}).await;
     // A folder that cannot be read has its problem on the list of files.
@@ -57,7 +64,7 @@ pub(super) async fn show(
     let name = file.name.as_str();
     Ok(match file.kind {
         SourceKind::Agent => html! {
-            (paused(page, name).await?)
+            (paused(page, name, pauses).await?)
             (in_templates(&templates, |step| step.agent == name))
             (conversations(page, name).await?)
         },
@@ -72,27 +79,51 @@ pub(super) async fn show(
     })
 }
 
-/// The pause of the agent in all campaigns, with the button that ends it.
-async fn paused(page: &Page, name: &str) -> Result<Markup, Refusal> {
+/// Loads the pauses of all agents that are in force.
+pub(super) async fn load_pauses(page: &Page) -> Result<Vec<Pause>, Refusal> {
     let pauses = page.caller.run_if_allowed(ListAgentPauses {}).await?;
-    let pauses = pauses.map(|all| all.items).unwrap_or_default();
+    Ok(pauses.map(|all| all.items).unwrap_or_default())
+}
+
+/// Returns the pause in all campaigns among those of an agent.
+fn find_everywhere(pauses: &[Pause]) -> Option<&Pause> {
+    pauses.iter().find(|pause| pause.campaign_id.is_none())
+}
+
+/// Says where an agent is paused, if it is.
+pub(super) fn paused_where(pauses: &[Pause]) -> Option<String> {
+    match (find_everywhere(pauses), pauses.len()) {
+        (Some(_), _) => Some("in all campaigns".to_owned()),
+        (None, 0) => None,
+        (None, n) => Some(format!("in {}", counted(n, "campaign", "campaigns"))),
+    }
+}
+
+/// The pauses of the agent. The button that ends the one in all campaigns is in the head of the page.
+async fn paused(page: &Page, name: &str, pauses: &[Pause]) -> Result<Markup, Refusal> {
+    if pauses.is_empty() {
+        return Ok(html! {});
+    }
+    let names = Names::load(page).await?;
     let here = format!("/catalogue/agent/{name}");
-    let fields = [("name", name)];
-    let resume = Action::of::<ResumeAgentEverywhere>("Resume", "running", &fields, &here);
-    let own: Vec<_> = pauses.iter().filter(|pause| pause.agent == name).collect();
+    let resume = |campaign: uuid::Uuid| {
+        let given = campaign.to_string();
+        let fields = [("id", given.as_str()), ("name", name)];
+        let resume = Action::of::<ResumeAgent>("Resume", "", &fields, &here).class("btn slim");
+        resume.button(&page.view, &page.caller)
+    };
     let body = html! {
         ul."rows small" {
-            @for pause in &own {
+            @for pause in pauses {
                 li {
-                    (Tone::Paused.state("paused", None)) " "
-                    @match pause.campaign_id { Some(id) => { "in " a href={ "/campaigns/" (id) } { "a campaign" } }, None => "in all campaigns" }
-                    " since " (page.view.time(pause.paused_at)) ": " bdi { (pause.reason) }
-                    @if pause.campaign_id.is_none() { div."actions after" { (resume.button(&page.view, &page.caller)) } }
+                    @match pause.campaign_id { Some(id) => { "In " (names.campaign(id)) }, None => "In all campaigns" }
+                    ": " (pause_words(&page.view, &pause.reason, Some(&pause.paused_by), Some(pause.paused_at)))
+                    @if let Some(id) = pause.campaign_id { div."actions after" { (resume(id)) } }
                 }
             }
         }
     };
-    Ok(html! { @if !own.is_empty() { (section("Paused", &html! { (own.len()) }, &body)) } })
+    Ok(section("Paused", &html! { (pauses.len()) }, &body))
 }
 
 fn in_templates(
@@ -172,4 +203,27 @@ async fn flows(page: &Page, name: &str) -> Result<Markup, Refusal> {
         @else { ul."rows small" { @for flow in own.iter().take(8) { li { a href={ "/flows/" (flow.id) } { (crate::console::flow::state(flow)) } " " span.faint { (page.view.time(flow.created_at)) } } } } }
     };
     Ok(section("Flows from it", &html! { (own.len()) }, &body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_in_all_campaigns_comes_before_those_of_single_ones() {
+        let pause = |campaign_id| Pause {
+            id: uuid::Uuid::nil(),
+            campaign_id,
+            agent: "copywriter".to_owned(),
+            reason: String::new(),
+            paused_at: chrono::DateTime::UNIX_EPOCH,
+            paused_by: "cli:ann".to_owned(),
+            resumed_at: None,
+            resumed_by: None,
+        };
+        let own = pause(Some(uuid::Uuid::nil()));
+        assert_eq!(paused_where(&[]), None);
+        assert_eq!(paused_where(std::slice::from_ref(&own)).as_deref(), Some("in 1 campaign"));
+        assert_eq!(paused_where(&[own, pause(None)]).as_deref(), Some("in all campaigns"));
+    }
 }

@@ -6,7 +6,7 @@ use super::PageQuery;
 use crate::{
     console::{
         page::Page,
-        parts::{Tone, counted, empty, section, wide, word_diff},
+        parts::{Tone, counted, empty, marks_words, section, wide, word_diff},
     },
     domain::{class::Kind, files::SourceFile, prompt_versions::PromptVersion},
     operations::{CompareContexts, ListPromptVersions, PartDiff, Refusal, ShowContext},
@@ -16,6 +16,11 @@ use crate::{
 const HASH_CHARS: usize = 12;
 /// Parts of a context that are written in the files of an agent and of its skills. Others belong to a campaign or to a turn.
 const FROM_FILES: [&str; 2] = ["agent_prompt", "skill"];
+
+/// Returns the address of a version on the page of its agent.
+pub(in crate::console) fn address(agent: &str, prompt_hash: &str) -> String {
+    format!("/catalogue/agent/{agent}?part=versions&version={prompt_hash}#version")
+}
 
 pub(super) async fn show(
     page: &Page,
@@ -80,8 +85,10 @@ impl<'a> Pair<'a> {
         &self.versions[self.chosen]
     }
 
-    fn other(&self) -> Option<&'a PromptVersion> {
-        self.with.map(|place| &self.versions[place])
+    /// Returns both versions, the older one first, whichever of them was chosen.
+    fn older_and_newer(&self) -> Option<(&'a PromptVersion, &'a PromptVersion)> {
+        let with = self.with?;
+        Some((&self.versions[self.chosen.max(with)], &self.versions[self.chosen.min(with)]))
     }
 
     /// Links to the comparisons with the version before, the one after and the current one.
@@ -116,18 +123,17 @@ fn link(here: &str, version: &PromptVersion, with: &PromptVersion) -> String {
 fn table(page: &Page, versions: &[PromptVersion], here: &str, chosen: Option<usize>) -> Markup {
     html! {
         table.folds {
-            thead { tr { th { "State" } th { "Version" } th { "First used" } th { "Last used" } th.num { "Conversations" } th.num { "Turns" } th { "Last conversation" } th { "Compare" } } }
+            thead { tr { th { "State" } th { "Version" } th { "First used" } th { "Last used" } th.num { "Conversations" } th.num { "Turns" } th { "Last conversation" } } }
             tbody {
                 @for (place, version) in versions.iter().enumerate() {
                     tr {
                         td { @if version.is_current { (Tone::Running.state("current", None)) } @else { (Tone::Done.state("earlier", None)) } }
-                        td.text { a href={ (here) "&version=" (version.prompt_hash) "#version" } aria-current=[(chosen == Some(place)).then_some("true")] { code { (short(version)) } } }
+                        td.text { a href={ (here) "&version=" (version.prompt_hash) "#version" } aria-current=[(chosen == Some(place)).then_some("true")] { code { (short(version)) } } (comparisons(versions, place, here)) }
                         td.nowrap { (page.view.calendar(version.first_used_at)) }
                         td.nowrap { (page.view.calendar(version.last_used_at)) }
                         td.num { (version.sessions) }
                         td.num { (version.turns) }
                         td { a href={ "/sessions/" (version.last_session_id) } { (crate::console::parts::id("", version.last_session_id)) } @if version.last_session_turns > 0 { ", " a href={ "/sessions/" (version.last_session_id) "/turns/" (version.last_session_turns) } { "turn " (version.last_session_turns) } } }
-                        td { (comparisons(versions, place, here)) }
                     }
                 }
             }
@@ -143,9 +149,8 @@ fn comparisons(versions: &[PromptVersion], place: usize, here: &str) -> Markup {
     let (later, earlier) = (current.map(|at| at.min(place)), current.map(|at| at.max(place)));
     let pair = later.zip(earlier).map(|(later, earlier)| (&versions[later], &versions[earlier]));
     html! {
-        @if let Some(before) = before { a href=(link(here, version, before)) { "with the one before" } }
-        @if before.is_some() && pair.is_some() { ", " }
-        @if let Some((later, earlier)) = pair { a href=(link(here, later, earlier)) { "with the current one" } }
+        @if let Some(before) = before { div."small compare" { a href=(link(here, version, before)) { "Compare with the one before" } } }
+        @if let Some((later, earlier)) = pair { div."small compare" { a href=(link(here, later, earlier)) { "Compare with the current one" } } }
     }
 }
 
@@ -157,17 +162,15 @@ fn short(version: &PromptVersion) -> String {
 async fn one(page: &Page, pair: &Pair<'_>) -> Result<Markup, Refusal> {
     let version = pair.version();
     let text = system_of(page, version).await?;
-    let changes = match pair.other() {
-        Some(other) => changes_since(page, other, version).await?,
+    let compared = pair.older_and_newer();
+    let changes = match compared {
+        Some((older, newer)) => changes_between(page, older, newer).await?,
         None => None,
     };
     let body = html! {
         (pair.choices())
-        @if let Some(other) = pair.other() {
-            p."small soft after" {
-                "From version " code { (short(other)) } " to version " code { (short(version)) } ". "
-                a href=(link(pair.here, other, version)) { "The other way round" }
-            }
+        @if let Some((older, newer)) = compared {
+            p."small soft after" { "From the older version " code { (short(older)) } " to the newer version " code { (short(newer)) } ". " (marks_words()) }
             @match &changes {
                 Some(changes) => {
                     @for part in changes { (word_diff(&part.words)) }
@@ -198,16 +201,16 @@ async fn system_of(page: &Page, version: &PromptVersion) -> Result<Option<String
 }
 
 /// Lists the parts from files that differ between the last calls of two versions, if both are stored.
-async fn changes_since(
+async fn changes_between(
     page: &Page,
-    before: &PromptVersion,
-    version: &PromptVersion,
+    older: &PromptVersion,
+    newer: &PromptVersion,
 ) -> Result<Option<Vec<PartDiff>>, Refusal> {
     let ask = CompareContexts {
-        id: before.last_session_id,
-        from: before.last_session_turns,
-        to: version.last_session_turns,
-        to_session: Some(version.last_session_id),
+        id: older.last_session_id,
+        from: older.last_session_turns,
+        to: newer.last_session_turns,
+        to_session: Some(newer.last_session_id),
     };
     match page.caller.run_if_allowed(ask).await {
         Ok(diff) => Ok(diff.map(|diff| {
@@ -261,12 +264,28 @@ mod tests {
     }
 
     #[test]
+    fn a_comparison_goes_from_the_older_version_to_the_newer_one() {
+        let all = versions(0);
+        let hashes = |chosen, with| {
+            let (older, newer) = Pair::of(&all, chosen, with, "").older_and_newer().unwrap();
+            (older.prompt_hash.as_str(), newer.prompt_hash.as_str())
+        };
+        assert_eq!(hashes(2, None), ("hash-2", "hash-1"), "opened from the oldest one");
+        assert_eq!(hashes(2, Some(0)), ("hash-2", "hash-0"));
+        assert_eq!(hashes(0, Some(2)), ("hash-2", "hash-0"));
+    }
+
+    #[test]
     fn each_row_leads_to_the_version_before_and_to_the_current_one() {
         let all = versions(1);
         let shown = |place| comparisons(&all, place, "?a").0;
         assert_eq!(shown(0).matches("<a ").count(), 1, "the one before is the current one");
-        assert!(shown(1).contains("with=hash-2#version\">with the one before"), "{}", shown(1));
-        let from_earlier = "version=hash-1&amp;with=hash-2#version\">with the current one";
+        assert!(
+            shown(1).contains("with=hash-2#version\">Compare with the one before"),
+            "{}",
+            shown(1)
+        );
+        let from_earlier = "version=hash-1&amp;with=hash-2#version\">Compare with the current one";
         assert!(shown(2).contains(from_earlier), "{}", shown(2));
     }
 }

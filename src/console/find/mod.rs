@@ -208,17 +208,9 @@ async fn user(page: &Page, name: &str) -> Result<Option<Found>, Refusal> {
 
 async fn tasks(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
     let list = ListTasks {
-        campaign_id: None,
-        agent: None,
-        instance: None,
-        state: None,
-        created_after: None,
-        created_before: None,
         text: Some(text.chars().take(200).collect()),
-        tags: None,
-        metadata: None,
-        cursor: None,
         limit: Some(5),
+        ..ListTasks::default()
     };
     let listing = page.caller.run_if_allowed(list).await?;
     let all = listing.map(|listing| listing.items).unwrap_or_default();

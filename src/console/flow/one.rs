@@ -38,7 +38,9 @@ pub(in crate::console) async fn show(Path(given): Path<Uuid>, page: Page) -> Pag
     let wait = explain_wait(&page, &detail).await?;
     let paused_at = flow.paused_at.filter(|_| flow.state == State::Paused);
     let paused_by = match paused_at {
-        Some(at) => page.caller.pause_author(PauseSubject::Flow, &given.to_string(), at).await?,
+        Some(at) => {
+            page.caller.pause_author(PauseSubject::Flow, &given.to_string(), at, None).await?
+        }
         None => None,
     };
     let name = format!("Flow {}", flow.template);

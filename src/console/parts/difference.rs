@@ -32,6 +32,11 @@ pub(in crate::console) fn word_diff(changes: &[WordChange]) -> Markup {
     }
 }
 
+/// Says which marks of a comparison belong to which side.
+pub(in crate::console) fn marks_words() -> Markup {
+    html! { del { "Removed" } " text is in the older one only, " ins { "added" } " text in the newer one only." }
+}
+
 fn stretch(change: &WordChange, place: usize, last: usize) -> Markup {
     html! {
         @match change.kind {

@@ -20,7 +20,7 @@ use super::assets;
 pub(super) use self::{
     charts::{Share, share_bar, sparkline},
     context::{GROUPS, gauge, group_of, part_name},
-    difference::word_diff,
+    difference::{marks_words, word_diff},
     forms::{Action, Confirmation, campaign_id, optional, place},
     markdown::rendered,
     prices::{count_unpriced, no_price, price_hint},

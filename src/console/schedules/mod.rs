@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{
     layout::Content,
+    names::Names,
     page::{Page, PageResult},
     parts::{Action, Confirmation, Tone, counted, empty, section, title, url_text, wide},
 };
@@ -24,13 +25,14 @@ pub(super) async fn show(page: Page) -> PageResult {
     let mut items = page.caller.run(ListSchedules {}).await?.items;
     items.sort_by_key(|schedule| (schedule.next_slot.is_none(), schedule.next_slot));
     let has_own = items.iter().any(|schedule| schedule.source == Source::User);
-    let next = items.iter().filter_map(|schedule| schedule.next_slot).min();
+    let next = items.first().and_then(|schedule| Some((schedule, schedule.next_slot?)));
+    let names = Names::load(&page).await?;
     let choices = form::Choices::load(&page).await?;
     let body = html! {
         div.head {
             div {
                 h1 { "Schedules" }
-                div.meta { @if let Some(at) = next { span { "The next one fires " (page.view.calendar(at)) } } }
+                div.meta { @if let Some((schedule, at)) = next { span { "Next: " a href={ (HERE) "/" (url_text(&schedule.name)) } { bdi { (schedule.name) } } ", " (page.view.calendar(at)) } } }
             }
         }
         @if items.is_empty() {
@@ -38,7 +40,7 @@ pub(super) async fn show(page: Page) -> PageResult {
         } @else {
             div.stack {
                 (section("Today and the next seven days", &html! { "times of " (page.view.zone()) }, &week::show(&page, &items)))
-                (section("Schedules", &html! { (counted(items.len(), "schedule", "schedules")) }, &table(&page, &items)))
+                (section("Schedules", &html! { (counted(items.len(), "schedule", "schedules")) }, &table(&page, &items, &names)))
                 @if !has_own { (empty("No task recurs yet.", ADD)) }
             }
         }
@@ -52,22 +54,22 @@ fn tone(schedule: &Schedule) -> Tone {
     if schedule.paused_at.is_some() { Tone::Paused } else { Tone::Running }
 }
 
-fn table(page: &Page, items: &[Schedule]) -> Markup {
+fn table(page: &Page, items: &[Schedule], names: &Names) -> Markup {
     let table = html! {
         table.folds {
             thead { tr { th { "State" } th { "Schedule" } th { "When" } th { "Last" } th { "Next" } th {} } }
-            tbody { @for (n, schedule) in items.iter().enumerate() { (row(page, n, schedule)) } }
+            tbody { @for (n, schedule) in items.iter().enumerate() { (row(page, n, schedule, names)) } }
         }
     };
     wide("Schedules", &table)
 }
 
-fn row(page: &Page, n: usize, schedule: &Schedule) -> Markup {
+fn row(page: &Page, n: usize, schedule: &Schedule, names: &Names) -> Markup {
     let word = if schedule.paused_at.is_some() { "paused" } else { "active" };
     html! {
         tr {
             td { (tone(schedule).state(word, schedule.pause_reason.as_deref())) }
-            td.text { a href={ (HERE) "/" (url_text(&schedule.name)) } { b { bdi { (schedule.name) } } } div."small soft" { (purpose(schedule)) } }
+            td.text { a href={ (HERE) "/" (url_text(&schedule.name)) } { b { bdi { (schedule.name) } } } div."small soft" { (purpose(schedule, names)) } }
             td { code { (schedule.cron) } div."tiny faint" { "in " (schedule.time_zone) } }
             td { @if let Some(at) = schedule.last_slot { (page.view.calendar(at)) @if let Some(job) = schedule.last_job_id { div.tiny { a href={ "/work/jobs/" (job) } { "job " (job) } } } } @else { span.faint { "never" } } }
             td { @if let Some(at) = schedule.next_slot { (page.view.calendar(at)) } }
@@ -77,14 +79,14 @@ fn row(page: &Page, n: usize, schedule: &Schedule) -> Markup {
 }
 
 /// Describes what a schedule does: the beginning of its prompt and its agent, or the kind of its job.
-fn purpose(schedule: &Schedule) -> Markup {
+fn purpose(schedule: &Schedule, names: &Names) -> Markup {
     let text = |name: &str| schedule.payload[name].as_str();
     let campaign = text("campaign_id").and_then(|id| id.parse::<Uuid>().ok());
     html! {
         @match (schedule.source, text("prompt"), text("agent")) {
             (Source::User, Some(prompt), Some(agent)) => {
                 bdi { (agent) } ": " bdi { (title(prompt)) }
-                @if let Some(campaign) = campaign { " " a href={ "/campaigns/" (campaign) } { "campaign" } }
+                @if let Some(campaign) = campaign { ", in " (names.campaign(campaign)) }
             },
             (Source::User, ..) => (schedule.kind.replace('_', " ")),
             (Source::BuiltIn, ..) => { (schedule.kind.replace('_', " ")) ", set by the configuration" },

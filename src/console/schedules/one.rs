@@ -11,6 +11,7 @@ use super::{
 use crate::{
     console::{
         layout::Content,
+        names::Names,
         page::{Page, PageResult},
         parts::{facts, plain, section},
     },
@@ -25,6 +26,7 @@ pub(in crate::console) async fn show(Path(name): Path<String>, page: Page) -> Pa
         Source::User => Some(Choices::load(&page).await?),
         Source::BuiltIn => None,
     };
+    let names = Names::load(&page).await?;
     let word = if schedule.paused_at.is_some() { "paused" } else { "active" };
     let rows = facts(&[
         ("When", html! { code { (schedule.cron) } " in " (schedule.time_zone) }),
@@ -37,7 +39,7 @@ pub(in crate::console) async fn show(Path(name): Path<String>, page: Page) -> Pa
             "By hand",
             html! { @if let Some(run) = &last_manual_run { (page.view.calendar(run.at)) " by " bdi { (run.actor) } @if let Some(job) = run.job_id { ", " a href={ "/work/jobs/" (job) } { "job " (job) } } } },
         ),
-        ("Does", purpose(&schedule)),
+        ("Does", purpose(&schedule, &names)),
         ("Catches up", html! { (schedule.catch_up_secs) " s" }),
         ("Since", page.view.calendar(schedule.created_at)),
     ]);

@@ -6,10 +6,10 @@ use uuid::Uuid;
 use crate::{
     console::{
         page::Page,
-        parts::{empty, id, section, tokens, wide, word_diff},
+        parts::{empty, id, marks_words, section, tokens, wide, word_diff},
     },
-    domain::{class::Kind, manifests::Span},
-    operations::{CompareContexts, PartChange, PartDiff, Refusal},
+    domain::{class::Kind, manifests::Span, turns::Turn},
+    operations::{CompareContexts, PartChange, PartDiff, Refusal, ShowTurn},
 };
 
 /// A turn that a person names: by its number in this session, or by a link to the page of any turn.
@@ -20,6 +20,10 @@ pub(super) struct GivenTurn {
 }
 
 impl GivenTurn {
+    fn of(turn: &Turn) -> Self {
+        Self { session: turn.session_id, number: turn.number }
+    }
+
     /// Reads `7`, `/sessions/ID/turns/7`, the address of that page, or `ID 7`.
     pub(super) fn parse(text: &str, session: Uuid) -> Option<Self> {
         let mut parts = text
@@ -55,21 +59,23 @@ pub(super) fn form(here: &str, number: i32, with: &str) -> Markup {
     section("Compare contexts", &html! {}, &body)
 }
 
-pub(super) async fn show(
-    page: &Page,
-    session: Uuid,
-    number: i32,
-    with: &str,
-) -> Result<Markup, Refusal> {
-    let Some(other) = GivenTurn::parse(with, session) else {
+pub(super) async fn show(page: &Page, own: &Turn, with: &str) -> Result<Markup, Refusal> {
+    let Some(other) = GivenTurn::parse(with, own.session_id) else {
         let words =
             "The text names no turn: write a number, or paste the address of the page of a turn.";
         return Ok(framed(&html! {}, &empty(words, "")));
     };
-    // From the earlier to the later one, if both are of this session.
-    let own = GivenTurn { session, number };
-    let is_later = other.session == session && other.number > number;
-    let (from, to) = if is_later { (own, other) } else { (other, own) };
+    let show_other = ShowTurn { id: other.session, number: other.number };
+    let found = match page.caller.run_if_allowed(show_other).await {
+        Ok(found) => found,
+        // The comparison says what is missing.
+        Err(refusal) if refusal.kind == Kind::NotFound => None,
+        Err(refusal) => return Err(refusal),
+    };
+    let is_newer = found.as_ref().is_some_and(|found| began_before(own, &found.turn.turn));
+    let other = found.map_or(other, |found| GivenTurn::of(&found.turn.turn));
+    let own = GivenTurn::of(own);
+    let (from, to) = if is_newer { (own, other) } else { (other, own) };
     let ask = CompareContexts {
         id: from.session,
         from: from.number,
@@ -91,13 +97,14 @@ pub(super) async fn show(
         Err(refusal) => return Err(refusal),
     };
     let from = html! {
+        "the older "
         a href={ "/sessions/" (diff.from.session_id) "/turns/" (diff.from.turn) } { "turn " (diff.from.turn) }
         @if diff.from.session_id != diff.to.session_id { " of " (id("session", diff.from.session_id)) }
     };
     let body = html! {
         p."small soft" {
-            "From " (from) " (" bdi { (diff.from.model) } ", " (tokens(diff.from.estimated_tokens)) " tokens) to " a href={ "/sessions/" (diff.to.session_id) "/turns/" (diff.to.turn) } { "turn " (diff.to.turn) }
-            " (" bdi { (diff.to.model) } ", " (tokens(diff.to.estimated_tokens)) " tokens)."
+            "From " (from) " (" bdi { (diff.from.model) } ", " (tokens(diff.from.estimated_tokens)) " tokens) to the newer " a href={ "/sessions/" (diff.to.session_id) "/turns/" (diff.to.turn) } { "turn " (diff.to.turn) }
+            " (" bdi { (diff.to.model) } ", " (tokens(diff.to.estimated_tokens)) " tokens). " (marks_words())
             @if let (Some(shared), Some(all)) = (diff.shared_bytes, diff.to_bytes) { " The first " (tokens(shared)) " of " (tokens(all)) " bytes are the same, so a provider can reuse its cache of them." }
         }
         @if diff.parts.is_empty() {
@@ -105,13 +112,18 @@ pub(super) async fn show(
         } @else {
             (wide("Changed parts", &html! {
                 table.tree {
-                    thead { tr { th { "Part" } th { "Change" } th.num { "Before" } th.num { "After" } } }
+                    thead { tr { th { "Part" } th { "Change" } th.num { "Older" } th.num { "Newer" } } }
                     tbody { @for part in &diff.parts { (row(part)) } }
                 }
             }))
         }
     };
     Ok(framed(&html! { "turn " (diff.from.turn) " → " (diff.to.turn) }, &body))
+}
+
+/// Returns true if a turn is older than another one. Turns of one moment follow their numbers.
+fn began_before(turn: &Turn, other: &Turn) -> bool {
+    (turn.started_at, turn.number) < (other.started_at, other.number)
 }
 
 fn framed(end: &Markup, body: &Markup) -> Markup {

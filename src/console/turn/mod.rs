@@ -14,6 +14,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::{
+    catalogue::versions,
     job_runs::JobRuns,
     layout::Content,
     page::{Page, PageResult},
@@ -71,7 +72,7 @@ pub(super) async fn show(
     };
     let compared = match query.with.as_str() {
         "" => html! {},
-        with => difference::show(&page, given, number, with).await?,
+        with => difference::show(&page, turn, with).await?,
     };
     let worker = JobRuns::of_turns(&page, std::slice::from_ref(turn)).await?.worker_of(turn);
     let calls = reruns::load(&page, given, number, call).await?;
@@ -83,7 +84,14 @@ pub(super) async fn show(
     };
     let campaign = session.session.campaign_id;
     let rerun = reruns::form(&page, (given, number, call), campaign, calls.as_ref()).await?;
-    let titles = edict_titles(&page, campaign, context).await?;
+    let links = PartLinks {
+        session: given,
+        campaign,
+        titles: edict_titles(&page, campaign, context).await?,
+        // A turn of an earlier session of the conversation may have had another prompt.
+        prompt: (turn.session_id == session.session.id)
+            .then(|| versions::address(&listed.agent, &session.session.prompt_hash)),
+    };
     let body = html! {
         div.head {
             div {
@@ -99,7 +107,7 @@ pub(super) async fn show(
                 (reruns::answer(&detail, answered.as_ref().or(calls.as_ref())))
                 (waterfall::show(&page.view, &detail))
                 (side_call)
-                @if let Some(context) = context { (manifest(context, &detail.contexts, &here, (given, campaign), &titles)) }
+                @if let Some(context) = context { (manifest(context, &detail.contexts, &here, &links)) }
                 @else { (section("Context", &html! {}, &empty(no_context(turn), &format!("dalsegno turn show {given} {number}")))) }
                 (hidden_posts(&detail.hidden_posts, campaign))
                 (request)
@@ -171,13 +179,7 @@ fn no_context(turn: &Turn) -> &'static str {
 }
 
 /// The parts of a context by group, each with the reason why it was sent or left out.
-fn manifest(
-    context: &CallContext,
-    all: &[CallContext],
-    here: &str,
-    (session, campaign): (Uuid, Uuid),
-    titles: &HashMap<String, String>,
-) -> Markup {
+fn manifest(context: &CallContext, all: &[CallContext], here: &str, links: &PartLinks) -> Markup {
     let rows = html! {
         table.tree {
             thead { tr { th { "Part" } th { "Why" } th.num { "Tokens" } } }
@@ -191,7 +193,7 @@ fn manifest(
                         }
                         @for part in parts {
                             tr.part.out[!part.sent] {
-                                td { (linked(part, session, campaign, titles)) }
+                                td { (links.name(part)) }
                                 td { @if !part.sent { b { "left out: " } } (part.reason) }
                                 td.num { (tokens(part.tokens)) }
                             }
@@ -250,27 +252,41 @@ async fn edict_titles(
     Ok(items.map(|item| (item.id.to_string(), item.title)).collect())
 }
 
-/// Names a part, with a link to its messages, its posts or its item of the memory.
-fn linked(part: &Part, session: Uuid, campaign: Uuid, titles: &HashMap<String, String>) -> Markup {
-    let edict = part.id.as_ref().filter(|_| part.kind == "edict");
-    if let Some((id, name)) = edict.and_then(|id| Some((id, titles.get(id)?))) {
-        let target = format!("/campaigns/{campaign}?part=memory&item={id}");
-        return html! { a href=(target) { "edict " bdi { (title(name)) } } };
-    }
-    let target = part.span.and_then(|span| match part.kind.as_str() {
-        "transcript" | "task" | "notice" | "rounds" | "synthetic_results" | "results" => {
-            let (first, before) = (span.from_seq, span.from_seq - 1);
-            Some(format!("/sessions/{session}?cursor={before}#m{first}"))
+/// The places to which the parts of a context lead.
+struct PartLinks {
+    session: Uuid,
+    campaign: Uuid,
+    /// Titles of edicts by their ids.
+    titles: HashMap<String, String>,
+    /// The page of the version of the prompt that the session has.
+    prompt: Option<String>,
+}
+
+impl PartLinks {
+    /// Names a part, with a link to its messages, its posts, its item of the memory or its version of the prompt.
+    fn name(&self, part: &Part) -> Markup {
+        let Self { session, campaign, titles, prompt } = self;
+        let edict = part.id.as_ref().filter(|_| part.kind == "edict");
+        if let Some((id, name)) = edict.and_then(|id| Some((id, titles.get(id)?))) {
+            let target = format!("/campaigns/{campaign}?part=memory&item={id}");
+            return html! { a href=(target) { "edict " bdi { (title(name)) } } };
         }
-        "posts" => {
-            Some(format!("/campaigns/{campaign}?cursor={}#p{}", span.to_seq + 1, span.to_seq))
-        }
-        _ => None,
-    });
-    html! {
-        @match target {
-            Some(target) => a href=(target) { (part_name(part)) },
-            None => (part_name(part)),
+        let target = part.span.and_then(|span| match part.kind.as_str() {
+            "transcript" | "task" | "notice" | "rounds" | "synthetic_results" | "results" => {
+                let (first, before) = (span.from_seq, span.from_seq - 1);
+                Some(format!("/sessions/{session}?cursor={before}#m{first}"))
+            }
+            "posts" => {
+                Some(format!("/campaigns/{campaign}?cursor={}#p{}", span.to_seq + 1, span.to_seq))
+            }
+            _ => None,
+        });
+        let target = target.or_else(|| prompt.clone().filter(|_| part.kind == "agent_prompt"));
+        html! {
+            @match target {
+                Some(target) => a href=(target) { (part_name(part)) },
+                None => (part_name(part)),
+            }
         }
     }
 }
@@ -320,14 +336,16 @@ mod tests {
             { "kind": "transcript", "span": { "from_seq": 3, "to_seq": 8 }, "tokens": 9, "sent": true, "why": "recent_history" },
             { "kind": "posts", "span": { "from_seq": 13, "to_seq": 15 }, "tokens": 9, "sent": true, "why": "since_cursor" },
             { "kind": "tools", "tokens": 9, "sent": true, "why": "every_call" },
+            { "kind": "agent_prompt", "tokens": 9, "sent": true, "why": "every_call" },
         ] });
         let (session, campaign) = (Uuid::from_u128(1), Uuid::from_u128(2));
-        let shown: Vec<String> = parts_of(&stored)
-            .iter()
-            .map(|part| linked(part, session, campaign, &HashMap::new()).0)
-            .collect();
+        let prompt = Some(versions::address("copywriter", "ab12"));
+        let links = PartLinks { session, campaign, titles: HashMap::new(), prompt };
+        let shown: Vec<String> = parts_of(&stored).iter().map(|part| links.name(part).0).collect();
         assert!(shown[0].contains(&format!("/sessions/{session}?cursor=2#m3")), "{shown:?}");
         assert!(shown[1].contains(&format!("/campaigns/{campaign}?cursor=16#p15")), "{shown:?}");
         assert!(!shown[2].contains("href"), "{shown:?}");
+        let version = "/catalogue/agent/copywriter?part=versions&amp;version=ab12#version";
+        assert!(shown[3].contains(version), "{shown:?}");
     }
 }

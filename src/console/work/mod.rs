@@ -44,9 +44,12 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let queue = queues.iter().find(|queue| queue.queue == name);
     let sums = queue.map(|queue| WaitSums::of(queue, &waits));
     let names = Names::load(&page).await?;
-    let paused_by = match queue.and_then(|queue| queue.paused_at) {
-        Some(at) => page.caller.pause_author(PauseSubject::Queue, name, at).await?,
-        None => None,
+    let paused_by = match queue {
+        Some(QueueView { paused_at: Some(at), pause_reason, .. }) => {
+            let reason = pause_reason.as_deref();
+            page.caller.pause_author(PauseSubject::Queue, name, *at, reason).await?
+        }
+        _ => None,
     };
     let body = html! {
         (head(&page, name, queue, sums))

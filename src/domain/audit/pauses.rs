@@ -46,12 +46,13 @@ pub fn pause_data(reason: &str, paused_at: Option<DateTime<Utc>>) -> Value {
 /// Returns the author of a pause as `kind:name`. `None`: it was made in SQL, or the log does not have it any more.
 ///
 /// The last line about pausing or resuming the subject counts, and only if it is about this pause: after a resume, a statement can have
-/// paused it again.
+/// paused it again, or given the pause another reason. `reason`: that of the pause; a flow's pause has none.
 pub async fn pause_author(
     executor: impl PgExecutor<'_>,
     kind: PauseSubject,
     subject: &str,
     paused_at: DateTime<Utc>,
+    reason: Option<&str>,
 ) -> Result<Option<String>, StatementError> {
     let (pauses, resumes) = kind.actions();
     let actions: Vec<String> =
@@ -65,7 +66,9 @@ pub async fn pause_author(
     .await
     .map_err(StatementError::to("find the author of a pause"))?;
     let is_its_line = |action: &str, at, data: &Value| {
-        pauses.iter().any(|pause| pause.as_str() == action) && is_about(at, data, paused_at)
+        pauses.iter().any(|pause| pause.as_str() == action)
+            && is_about(at, data, paused_at)
+            && has_reason(data, reason)
     };
     let line = last.filter(|line| is_its_line(&line.action, line.at, &line.data));
     Ok(line.map(|line| match line.actor.as_str() {
@@ -81,6 +84,11 @@ fn is_about(at: DateTime<Utc>, data: &Value, paused_at: DateTime<Utc>) -> bool {
         Some(named) => named == paused_at,
         None => (at - paused_at).abs() <= MAX_DISTANCE,
     }
+}
+
+/// Returns true unless a line names another reason than this one: a pause of something that is paused replaces the reason alone.
+fn has_reason(data: &Value, reason: Option<&str>) -> bool {
+    data["reason"].as_str().zip(reason).is_none_or(|(named, reason)| named == reason)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub async fn find_pause(conn: &mut PgConnection, id: Uuid) -> Result<Option<Camp
     let group = id.to_string();
     let found = admin::find_pause(&mut *conn, admin::PauseScope::Group, &group).await?;
     let Some(admin::Pause { reason, paused_at }) = found else { return Ok(None) };
-    let paused_by = audit::pause_author(conn, PauseSubject::Campaign, &group, paused_at).await?;
+    let paused_by =
+        audit::pause_author(conn, PauseSubject::Campaign, &group, paused_at, Some(&reason)).await?;
     Ok(Some(CampaignPause { reason, paused_at, paused_by }))
 }

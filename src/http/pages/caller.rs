@@ -125,11 +125,12 @@ impl PageCaller {
         kind: PauseSubject,
         subject: &str,
         paused_at: DateTime<Utc>,
+        reason: Option<&str>,
     ) -> Result<Option<String>, Refusal> {
         if !self.may_reach(&ListAudit::SPEC) {
             return Ok(None);
         }
-        Ok(audit::pause_author(&self.app.pool, kind, subject, paused_at).await?)
+        Ok(audit::pause_author(&self.app.pool, kind, subject, paused_at, reason).await?)
     }
 
     /// Runs the operation of a form by its id, with the fields of the form. Returns its output.

@@ -44,6 +44,12 @@ async fn a_recurring_task_is_added_and_removed() {
     assert!(fixture.run(&["schedule", "ls"]).await.stdout.contains("add_task"));
     let changed = fixture.run(&fine).await;
     assert!(changed.stdout.contains("schedule `news` is changed, next at"), "{changed:?}");
+    assert!(changed.stdout.contains("its times are in the time zone UTC"), "{changed:?}");
+    let mut soon = fine.clone();
+    (soon[2], soon[8]) = ("zz-soon", "0 * * * * *");
+    fixture.json(&soon).await;
+    let list = fixture.run(&["schedule", "ls"]).await.stdout;
+    assert!(list.find("zz-soon").unwrap() < list.find("news").unwrap(), "{list}");
     let gone = fixture.run(&["schedule", "rm", "news"]).await;
     assert_eq!((gone.code, gone.stdout.trim()), (0, "schedule `news` is removed"));
     assert_eq!(fixture.run(&["schedule", "rm", "news"]).await.code, 3);

@@ -118,9 +118,8 @@ async fn the_prompt_that_results_and_its_versions_are_shown() {
     assert!(unseen.contains("No call has seen this prompt"), "{unseen}");
 }
 
-#[tokio::test]
-async fn versions_of_a_prompt_are_compared_both_ways() {
-    let scenery = Scenery::new().await;
+/// Adds a later version of the copywriter's prompt. Returns the hashes of the earlier one and of this one.
+async fn add_version(scenery: &Scenery) -> (String, &'static str) {
     let earlier: String =
         sqlx::query_scalar("select prompt_hash from dalsegno.sessions where id = $1")
             .bind(scenery.session_id)
@@ -134,30 +133,51 @@ async fn versions_of_a_prompt_are_compared_both_ways() {
         ..TurnSettings::default()
     };
     scenery.world.turn("Part 10: The harbour bell.", settings).await;
+    (earlier, later)
+}
+
+#[tokio::test]
+async fn links_to_comparisons_are_in_sight_on_one_line() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    add_version(&scenery).await;
+    for width in [1280, 360] {
+        browser.resize(width, 900).await;
+        browser.open(&scenery.url("/catalogue/agent/copywriter?part=versions")).await;
+        let seen = "return [...document.querySelectorAll('.compare a')].map((link) => {
+            const box = link.getBoundingClientRect(), frame = link.closest('.wide').getBoundingClientRect();
+            return link.getClientRects().length === 1 && box.left >= frame.left - 1 && box.right <= frame.right + 1;
+          })";
+        assert_eq!(browser.run(seen).await, serde_json::json!([true]), "{width}");
+    }
+}
+
+#[tokio::test]
+async fn versions_of_a_prompt_are_compared_from_the_older_to_the_newer_one() {
+    let scenery = Scenery::new().await;
+    let (earlier, later) = add_version(&scenery).await;
     let here = "/catalogue/agent/copywriter?part=versions";
     let link = |version: &str, with: &str| {
         format!("href=\"{here}&amp;version={version}&amp;with={with}#version\"")
     };
     let list = scenery.page(here).await;
-    assert!(list.contains(&format!("{}>with the one before", link(later, &earlier))), "{list}");
+    assert!(
+        list.contains(&format!("{}>Compare with the one before", link(later, &earlier))),
+        "{list}"
+    );
+    let way = format!(
+        "From the older version <code>{}</code> to the newer version <code>{}</code>",
+        &earlier[..12],
+        &later[..12]
+    );
     let old = scenery.page(&format!("{here}&version={earlier}")).await;
     for part in [
         &format!("{} aria-current=\"page\">compare with the version after", link(&earlier, later)),
-        &format!("{}>The other way round", link(later, &earlier)),
-        &format!(
-            "From version <code>{}</code> to version <code>{}</code>",
-            &later[..12],
-            &earlier[..12]
-        ),
+        &way,
     ] {
         assert!(old.contains(part.as_str()), "{part} in {old}");
     }
     let new = scenery.page(&format!("{here}&version={later}&with={earlier}")).await;
-    let way = format!(
-        "From version <code>{}</code> to version <code>{}</code>",
-        &earlier[..12],
-        &later[..12]
-    );
     assert!(new.contains(&way) && new.contains("compare with the version before"), "{new}");
 }
 
@@ -185,13 +205,20 @@ async fn an_agent_is_paused_everywhere_with_the_scope_only() {
     let page = open(app, path, &operator).await.body;
     assert!(page.contains(pause), "{page}");
     let token = form_token(&page);
-    let fields = [("form_token", token.as_str()), ("name", "copywriter"), ("then", path)];
+    let mut fields = vec![("form_token", token.as_str()), ("name", "copywriter"), ("then", path)];
+    fields.push(("reason", "the notes are late"));
     assert_eq!(post(app, pause, &operator, &fields, &[]).await.status, 303);
+    fields.pop();
     let page = open(app, path, &operator).await.body;
     assert!(
         page.contains("in all campaigns") && page.contains("/do/resume_agent_everywhere"),
         "{page}"
     );
+    assert!(!page.contains(pause) && page.contains(">the notes are late</bdi>. Paused since"));
+    assert!(page.contains("ann</bdi>."), "{page}");
+    let list = open(app, "/catalogue", &operator).await.body;
+    let row = list.split("<tr").find(|row| row.contains(&format!("href=\"{path}\""))).unwrap();
+    assert!(row.contains("paused") && !row.contains("in order"), "{row}");
     assert_eq!(post(app, "/do/resume_agent_everywhere", &operator, &fields, &[]).await.status, 303);
 }
 

@@ -59,6 +59,26 @@ async fn the_strip_lists_every_moment_or_their_number() {
 }
 
 #[tokio::test]
+async fn the_schedule_that_runs_next_is_the_first_one_and_names_its_campaign() {
+    let scenery = Scenery::new().await;
+    scenery.add_schedules().await;
+    let of_page = |page: &str| {
+        let list = page.rsplit("<tbody>").next().unwrap();
+        let name = list.split("<bdi>").nth(1).unwrap().split('<').next().unwrap();
+        let next = page.split("Next: <a").nth(1).unwrap().split("<bdi>").nth(1).unwrap();
+        (name.to_owned(), next.split('<').next().unwrap().to_owned())
+    };
+    let page = scenery.page("/schedules").await;
+    assert_eq!(of_page(&page), ("dense".to_owned(), "dense".to_owned()), "{page}");
+    let campaign = &scenery.world.campaign;
+    let link = format!("<a href=\"/campaigns/{}\"><bdi>{}</bdi></a>", campaign.id, campaign.name);
+    assert!(page.matches(&link).count() >= 6, "{page}");
+    scenery.send("POST", "/v1/schedules/dense/pause", &json!({ "reason": "busy" })).await;
+    let page = scenery.page("/schedules").await;
+    assert_eq!(of_page(&page), ("hourly".to_owned(), "hourly".to_owned()), "{page}");
+}
+
+#[tokio::test]
 async fn no_text_of_the_strip_is_above_another_one() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;

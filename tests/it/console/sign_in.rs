@@ -205,6 +205,7 @@ async fn sign_ins_are_listed_and_ended() {
     let (reader, admin) = (sign_in(app, &secret).await, sign_in(app, ADMIN_KEY).await);
     let list = open(app, "/sign-ins", &admin).await;
     assert!(list.status == 200 && list.body.contains("this browser"), "{list:?}");
+    assert!(list.body.contains("<bdi>ann</bdi>") && list.body.contains("admin key"), "{list:?}");
     let bearer = format!("Bearer {ADMIN_KEY}");
     let auth = [("Authorization", bearer.as_str())];
     let listed = send(app.address, "GET", "/v1/sign-ins", &auth, "").await.expect(200);

@@ -101,6 +101,26 @@ async fn a_turn_is_compared_with_one_of_another_session() {
 }
 
 #[tokio::test]
+async fn turns_are_compared_from_the_older_to_the_newer_one() {
+    let turns = TwoTurns::new().await;
+    let (first, second) = (TwoTurns::path(&turns.first), TwoTurns::path(&turns.second));
+    // The clock of the test stands still.
+    sqlx::query("update dalsegno.turns set started_at = started_at - interval '1 hour' where session_id = $1")
+        .bind(turns.first.session_id)
+        .execute(&turns.app.pool)
+        .await
+        .unwrap();
+    for (opened, with) in [(&first, &second), (&second, &first)] {
+        let page = turns.app.get(&format!("{opened}?with={with}")).await.body;
+        let way = [
+            format!("From the older <a href=\"{first}\">"),
+            format!("to the newer <a href=\"{second}\">"),
+        ];
+        assert!(way.iter().all(|words| page.contains(words)), "{opened}: {page}");
+    }
+}
+
+#[tokio::test]
 async fn reruns_stand_below_their_call_and_are_followed_until_they_end() {
     let turns = TwoTurns::new().await;
     let path = TwoTurns::path(&turns.second);

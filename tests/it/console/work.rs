@@ -97,6 +97,17 @@ async fn pages_of_paused_things_name_the_reason_the_begin_and_the_author() {
             open(app, &path, &admin).await.body.replace("</p><p class=\"next\" dir=\"auto\">", " ");
         assert!(page.contains(reason) && page.contains(author), "{path}: {page}");
     }
+    // A pause in SQL of what is paused already gives it another reason, and has no author.
+    let replace = format!(
+        "select dalsegno.pause('group', '{campaign}', 'by hand'), dalsegno.pause('queue', 'turns', 'by hand')"
+    );
+    sqlx::query(sqlx::AssertSqlSafe(replace)).execute(&app.pool).await.unwrap();
+    for path in ["/work".to_owned(), format!("/campaigns/{campaign}")] {
+        let page = open(app, &path, &admin).await.body;
+        let words =
+            page.split("id=\"explain\"").nth(1).unwrap().split("</section>").next().unwrap();
+        assert!(words.contains("by hand") && !words.contains("key:ann"), "{path}: {words}");
+    }
     // The log has another author than the pauses that a person made in SQL later: after a resume by the API, and after one in SQL.
     let flow = scenery.flow;
     scenery.send("POST", &format!("/v1/campaigns/{campaign}/resume"), &json!({})).await;
