@@ -834,3 +834,30 @@ async fn a_call_with_files_is_an_ordinary_one_and_its_explanation_says_so() {
     let words = "Its call was an ordinary one and no batch, because it has files.";
     assert!(because.contains(words), "{because}");
 }
+
+/// An earlier task of the conversation has the image: its message is part of the call.
+#[tokio::test]
+async fn a_batch_has_text_files_and_a_conversation_with_an_image_gets_ordinary_calls() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let worker = fixture.start_worker().await;
+    let notes = [NewAttachment::upload("notes.md", b"Low tide at six.".to_vec())];
+    let task =
+        fixture.add_within_with("main", "Sum them up.", DAY_SECS, &notes, Default::default()).await;
+    let batch = sent(&server, 1).await.remove(0);
+    let messages = batch.call["messages"].to_string();
+    assert!(messages.contains("notes.md") && messages.contains("Low tide at six."), "{messages}");
+    fixture.waits_for_batch(&task).await;
+    server.state.batches.end(0, answers("At six."));
+    assert_eq!(fixture.ended_with_looks(&task).await.result.as_deref(), Some("At six."));
+    let image = [NewAttachment::upload("chart.png", PNG.to_vec())];
+    let with_image =
+        fixture.add_within_with("main", "Describe it.", DAY_SECS, &image, Default::default()).await;
+    fixture.done(&with_image).await;
+    let later = fixture.add_within("main", "And now?", DAY_SECS).await;
+    fixture.done(&later).await;
+    worker.stop().await;
+    assert_eq!((server.state.batches.all().len(), server.calls().len()), (1, 2));
+    let last = server.calls().pop().unwrap()["messages"].to_string();
+    assert!(last.contains("Low tide at six.") && last.contains("image/png"), "{last}");
+}
