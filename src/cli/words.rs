@@ -21,9 +21,10 @@ use crate::{
     },
 };
 
+pub(super) use crate::domain::timestamp::parse_period;
+
 /// Larger than any accepted text, so that a wrong file is refused before it fills the memory.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
-const PERIOD_MAX_SECS: i64 = 10 * 366 * 86_400;
 
 /// Limits for a budget.
 #[derive(Debug, Args)]
@@ -124,27 +125,6 @@ pub(super) fn time(at: DateTime<Utc>) -> String {
 
 pub(super) fn time_or_dash(at: Option<DateTime<Utc>>) -> String {
     at.map_or_else(|| "-".to_owned(), time)
-}
-
-/// Parses a duration: `90d`, `24h`, `30m`, `45s` or `2w`.
-pub(super) fn parse_period(text: &str) -> Result<TimeDelta, String> {
-    let wrong =
-        || format!("invalid duration `{text}`: use for example `30s`, `15m`, `24h`, `90d` or `2w`");
-    let unit_secs = match text.chars().last() {
-        Some('s') => 1,
-        Some('m') => 60,
-        Some('h') => 3_600,
-        Some('d') => 86_400,
-        Some('w') => 7 * 86_400,
-        _ => return Err(wrong()),
-    };
-    // Below the range where adding to a time overflows, and longer than useful values.
-    let n: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
-    let secs = i64::from(n) * unit_secs;
-    match secs <= PERIOD_MAX_SECS {
-        true => Ok(TimeDelta::seconds(secs)),
-        false => Err(format!("invalid duration `{text}`: use at most ten years")),
-    }
 }
 
 /// Parses a number of tokens.
@@ -311,15 +291,6 @@ mod tests {
         let a_day_later = parse_moment("1d").unwrap().at + TimeDelta::days(1);
         assert!((before..=SystemClock.now()).contains(&a_day_later));
         assert!(parse_moment("yesterday").unwrap_err().contains("invalid time"));
-    }
-
-    #[test]
-    fn a_duration_needs_a_unit() {
-        assert_eq!(parse_period("90d"), Ok(TimeDelta::days(90)));
-        assert_eq!(parse_period("0s"), Ok(TimeDelta::zero()));
-        for wrong in ["", "d", "90", "-1d", "1.5h", "90 d", "1ü", "600w", "9999999999s"] {
-            assert!(parse_period(wrong).is_err(), "{wrong}");
-        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::{
         campaign_overview::Overview,
         campaigns::Status,
         ids::PartialId,
-        tasks::{Detail, OnFailure, State, Task, TaskLink},
+        tasks::{self, Detail, OnFailure, State, Task, TaskLink},
         timestamp,
     },
     operations::{AddTask, AddedTask, END, EstimateTask, FollowTask, Noun, ShowCampaign, ShowTask},
@@ -66,7 +66,7 @@ pub(in crate::cli) struct Add {
     attach_from: Vec<FileReference>,
     /// Time that the answer may take, 1h to 7d: a provider with a batch API is then asked at its lower price for batches.
     ///
-    /// Counted from now, or from --at. Later tasks of the conversation wait meanwhile. Other providers are called as usual.
+    /// Counted from now, from --at, or from the end of the tasks in --after. Later tasks of the conversation wait meanwhile. Other providers are called as usual.
     #[arg(long, value_name = "DURATION", value_parser = parse_period)]
     within: Option<TimeDelta>,
     /// Priority of the conversation, 0 to 32767; 0 is the most urgent. Default: 100.
@@ -213,14 +213,9 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<AddTask, F
         metadata: add.labels.metadata(),
         parameters: add.parameters.object(),
         result_schema: add.result_schema.clone(),
-        within_secs: add.within.map(within_secs),
+        within_secs: add.within.map(tasks::within_secs),
         attachments: attached_files::read(&add.attach, &add.attach_from, server).await?,
     })
-}
-
-/// Returns the seconds of a period. The operation refuses one that is too long.
-fn within_secs(period: TimeDelta) -> i32 {
-    i32::try_from(period.num_seconds()).unwrap_or(i32::MAX)
 }
 
 async fn estimate(add: &Add, context: &Context, server: &Server) -> Result<EstimateTask, Failure> {

@@ -96,6 +96,11 @@ const STEPS: &str = r#"{
                 "type": "object",
                 "description": "JSON Schema that the answers to its tasks have to match. Prompts of later steps read fields of the results: `{{steps.plan.result.title}}`. Default: that of the agent's file."
             },
+            "within": {
+                "type": "string",
+                "pattern": "^[0-9]+[smhdw]$",
+                "description": "Time that the answers to its tasks may take, 1h to 7d, from the end of the steps in `after`: a provider with a batch API is then asked at its lower price for batches. Default: no time is given."
+            },
             "each": {
                 "type": "string",
                 "description": "Input whose items repeat the step: one task per item, with `{{item}}` and `{{number}}` in the prompt. Default: one task."

@@ -57,6 +57,7 @@ impl Improvement {
                 prompt: reflection.clone(),
                 fields: None,
                 result_schema: None,
+                within_secs: None,
                 after: after.clone(),
             })
             .collect();
@@ -72,6 +73,7 @@ impl Improvement {
             prompt,
             fields: None,
             result_schema: None,
+            within_secs: None,
             after: if drafts.is_empty() { after } else { reflections },
         });
         drafts

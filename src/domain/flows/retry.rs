@@ -61,7 +61,7 @@ pub async fn retry(
             parameters: None,
             result_schema: task.result_schema.as_ref(),
             attachments: &[],
-            within_secs: None,
+            within_secs: task.within_secs,
             links: Links {
                 depends_on: after,
                 on_failure: task.on_failure,

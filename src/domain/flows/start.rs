@@ -50,6 +50,7 @@ pub(super) struct Draft<'a> {
     /// The places of the prompt that stand for fields of earlier results.
     pub fields: Option<Value>,
     pub result_schema: Option<&'a Value>,
+    pub within_secs: Option<i32>,
     pub after: Vec<TaskLink>,
 }
 
@@ -139,7 +140,7 @@ pub async fn start(
             parameters: None,
             result_schema: draft.result_schema,
             attachments: &[],
-            within_secs: None,
+            within_secs: draft.within_secs,
             links: Links {
                 depends_on: &draft.after,
                 on_failure: draft.on_failure,
@@ -276,6 +277,7 @@ fn drafts_of_steps<'a>(template: &'a Template, inputs: &Inputs) -> Vec<Draft<'a>
                 prompt: text,
                 fields: (!fields.is_empty()).then(|| json!(fields)),
                 result_schema: step.result_schema.as_ref(),
+                within_secs: step.within_secs,
                 after: after.clone(),
             }
         };

@@ -9,7 +9,8 @@ use super::{
 use crate::domain::{
     agents::{Catalogue, LookupError, SessionMode as Mode},
     files::{Fields, ListItem, is_name, nearest},
-    tasks::OnFailure,
+    tasks::{self, OnFailure},
+    timestamp,
 };
 
 /// The parts of an installation and of the template that a step may name.
@@ -30,6 +31,7 @@ struct StepKeys {
     node: Option<String>,
     each: Option<String>,
     result_schema: Option<Value>,
+    within_secs: Option<i32>,
 }
 
 /// Placeholders that only a repeated step has.
@@ -80,6 +82,7 @@ pub(super) fn read_step(
         node: step.node,
         each: step.each,
         result_schema: step.result_schema,
+        within_secs: step.within_secs,
         prompt: section.text.clone(),
     })
 }
@@ -95,7 +98,19 @@ fn read_keys(keys: &mut Fields<'_>) -> StepKeys {
         node: keys.text("node"),
         each: keys.text("each"),
         result_schema: keys.result_schema(),
+        within_secs: read_within(keys),
     }
+}
+
+/// Reads the time for the answers, with the checks of `task add --within`.
+fn read_within(keys: &mut Fields<'_>) -> Option<i32> {
+    const KEY: &str = "within";
+    let period = timestamp::parse_period(&keys.text(KEY)?);
+    let secs = period.map(tasks::within_secs);
+    let checked = secs.and_then(|secs| {
+        tasks::check_within(secs).map(|()| secs).map_err(|error| error.to_string())
+    });
+    checked.map_err(|message| keys.fail(KEY, message, "within: 1h to 7d, for example 24h")).ok()
 }
 
 fn read_after(keys: &mut Fields<'_>) -> Vec<String> {

@@ -57,6 +57,9 @@ pub struct Step {
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub result_schema: Option<Value>,
+    /// Seconds that the answers to its tasks may take, from the end of the steps that they wait for.
+    #[serde(default)]
+    pub within_secs: Option<i32>,
     /// The prompt with `{{input}}`, `{{steps.plan.result.title}}` for a field of an earlier result, and in a repeated step `{{item}}` and
     /// `{{number}}`.
     pub prompt: String,

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -161,6 +161,16 @@ pub(super) fn check_priority(priority: i32) -> Result<i16, Error> {
     fits.ok_or(Error::Priority(priority))
 }
 
+/// Returns the seconds of a time for an answer. [`check_within`] refuses one that is too long.
+pub fn within_secs(period: TimeDelta) -> i32 {
+    i32::try_from(period.num_seconds()).unwrap_or(i32::MAX)
+}
+
+/// Checks the time that an answer may take.
+pub fn check_within(secs: i32) -> Result<(), Error> {
+    if WITHIN_SECS.contains(&secs) { Ok(()) } else { Err(Error::Within(secs)) }
+}
+
 /// Builds the feed event of a new task.
 pub(super) fn event(new: &New<'_>, id: Uuid) -> feed::New {
     feed::New {
@@ -192,9 +202,7 @@ pub fn check_new(config: &Config, new: &New<'_>) -> Result<(), Error> {
     new.parameters.map_or(Ok(()), parameters::check)?;
     new.result_schema.map_or(Ok(()), result_schemas::check)?;
     attachments::check(&config.attachment_limits(), new.attachments)?;
-    if let Some(secs) = new.within_secs.filter(|secs| !WITHIN_SECS.contains(secs)) {
-        return Err(Error::Within(secs));
-    }
+    new.within_secs.map_or(Ok(()), check_within)?;
     let budgets = [new.budget.micros, new.budget.tokens];
     match budgets.into_iter().flatten().find(|budget| *budget <= 0) {
         Some(budget) => Err(Error::EmptyBudget(budget)),

@@ -25,6 +25,8 @@ pub struct FlowTask {
     pub result_schema: Option<Value>,
     /// The places of the prompt that stand for fields of results.
     pub step_fields: Option<Value>,
+    /// Seconds that its answer may take.
+    pub within_secs: Option<i32>,
     /// The tasks that it waits for or has waited for, in order.
     pub after: Vec<Uuid>,
     pub started_at: Option<DateTime<Utc>>,
@@ -39,7 +41,7 @@ pub async fn of_flow(
     sqlx::query_as!(
         FlowTask,
         r#"select s.task_id as "id!", s.step as "step!", s.place as "place!", s.agent as "agent!", s.instance as "instance!",
-                  s.state as "state!: State", t.prompt, t.session_mode as "session_mode: Mode", t.node, t.result_schema, t.step_fields, t.started_at, t.ended_at,
+                  s.state as "state!: State", t.prompt, t.session_mode as "session_mode: Mode", t.node, t.result_schema, t.step_fields, t.within_secs, t.started_at, t.ended_at,
                   coalesce(w.on_failure, 'run') as "on_failure!: OnFailure",
                   array(select d.on_task_id from dalsegno.task_dependencies as d where d.task_id = s.task_id order by d.place) as "after!"
              from dalsegno.flow_steps as s

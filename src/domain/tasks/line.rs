@@ -74,8 +74,8 @@ pub struct Line {
     /// Files that the task is given with its prompt: images, PDF or text, or files of other tasks of the campaign.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<NewAttachment>,
-    /// Seconds that the answer may take, from now or from `run_at`: 3600 to 604800. Providers with a batch API are then asked for it at a
-    /// lower price.
+    /// Seconds that the answer may take, from now, from `run_at` or from the end of the tasks that it waits for: 3600 to 604800. Providers with
+    /// a batch API are then asked for it at a lower price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 3600, maximum = 604800)]
     pub within_secs: Option<i32>,

@@ -49,7 +49,7 @@ mod waits;
 
 use self::state::end_without_turn;
 pub use self::{
-    add::{AddResult, Config, New, check_new, lane, lanes_of},
+    add::{AddResult, Config, New, check_new, check_within, lane, lanes_of, within_secs},
     budget::{BudgetChange, change_budget, charge, check_budget, refusal_of_failure},
     bulk::{BAD_ITEMS, BulkError, BulkTask, MAX_TASKS, add_many},
     cancel_many::{CANCEL_MANY_MAX, CancelScope, cancel_many},

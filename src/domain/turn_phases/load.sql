@@ -12,7 +12,9 @@ select t.id, t.campaign_id, t.agent, t.instance, t.session_mode as "session_mode
        (select p.parameters from dalsegno.task_parameters as p where p.task_id = t.id) as "task_parameters?: Json<Parameters>",
        exists (select from dalsegno.task_dependencies as d where d.task_id = t.id) as "has_waited!",
        exists (select from dalsegno.batches as m where m.task_id = t.id) as "has_batch!",
-       greatest(t.created_at, t.run_at) + make_interval(secs => t.within_secs) as "answer_by?",
+       case when t.within_secs is not null
+            then greatest(t.created_at, t.run_at, (select w.over_at from dalsegno.task_waits as w where w.task_id = t.id))
+                 + make_interval(secs => t.within_secs) end as "answer_by?",
        exists (select from dalsegno.task_attachments as a where a.task_id = t.id) as "has_attachments!",
        t.first_job_id is not null as "was_retried!",
        b.limit_micros as "limit_micros?", b.limit_tokens as "limit_tokens?",

@@ -4,6 +4,7 @@ use dalsegno::domain::{
     agents::SessionMode as Mode,
     amount::Limit,
     campaign_control,
+    task_files::attachments::NewAttachment,
     tasks::{self, New},
 };
 use serde_json::Value;
@@ -112,6 +113,125 @@ async fn a_key_has_the_same_input_digest_from_rust_and_sql() {
     assert_eq!(call(&mut conn, world.campaign.id, again).await.unwrap(), (first.id, false));
 }
 
+/// Returns the attachments of a task and the time for its answer.
+async fn files_and_time(conn: &mut PgConnection, task: Uuid) -> Value {
+    let sql = "select jsonb_build_array(t.within_secs, (select jsonb_agg(jsonb_build_array(a.position, a.name, a.sha256) order by a.position)
+                                                          from dalsegno.task_attachments as a where a.task_id = t.id))
+                 from dalsegno.tasks as t where t.id = $1";
+    sqlx::query_scalar(sql).bind(task).fetch_one(conn).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_task_in_sql_has_the_files_and_the_time_of_one_from_rust() {
+    let world = World::new().await;
+    let upload = [NewAttachment::upload("notes.md", b"Low tide at six.".to_vec())];
+    let source = world.add_new(&New { attachments: &upload, ..world.ask("Write them.") }).await;
+    let source = source.unwrap().task.id;
+    let reference = |name: Option<&str>| NewAttachment {
+        name: name.map(str::to_owned),
+        content: None,
+        media_type: None,
+        task: Some(source),
+        file: Some("notes.md".to_owned()),
+    };
+    let attachments = [reference(None), reference(Some("tide \"ä\".md"))];
+    let ask = New {
+        idempotency_key: Some("order-1"),
+        within_secs: Some(86_400),
+        attachments: &attachments,
+        ..world.ask("Read them.")
+    };
+    let first = world.add_new(&ask).await.unwrap().task.id;
+    let mut conn = world.pool.acquire().await.unwrap();
+    let campaign = world.campaign.id;
+    let given = format!(
+        r#"within_secs => 86400, attachments => '[{{"task": "{source}", "file": "notes.md"}}, {{"task": "{source}", "file": "notes.md", "name": "tide \"ä\".md"}}]'"#
+    );
+    let again = format!("'copywriter', 'Read them.', idempotency_key => 'order-1', {given}");
+    assert_eq!(call(&mut conn, campaign, &again).await.unwrap(), (first, false));
+    for (other, of) in [("86400", "3600"), ("notes.md", "note.md")] {
+        let other = again.replacen(other, of, 1);
+        assert_eq!(refused(call(&mut conn, campaign, &other).await).0, "DS409", "{other}");
+    }
+    let expected = files_and_time(&mut conn, first).await;
+    assert_eq!((&expected[0], &expected[1][1][1]), (&86_400.into(), &"tide \"ä\".md".into()));
+    for arguments in
+        ["'copywriter', 'Read them.'", &format!("'copywriter', 'Then.', '{{{source}}}'::uuid[]")]
+    {
+        let (id, created) =
+            call(&mut conn, campaign, &format!("{arguments}, {given}")).await.unwrap();
+        assert!(created);
+        assert_eq!(files_and_time(&mut conn, id).await, expected, "{arguments}");
+    }
+}
+
+#[tokio::test]
+async fn files_that_a_task_in_sql_cannot_have_are_refused_with_a_hint() {
+    let world = World::new().await;
+    let upload = [NewAttachment::upload("notes.md", b"Low tide at six.".to_vec())];
+    let source = world.add_new(&New { attachments: &upload, ..world.ask("Write them.") }).await;
+    let source = source.unwrap().task.id;
+    let mut conn = world.pool.acquire().await.unwrap();
+    let other = Uuid::from_u128(7);
+    for sql in [
+        "insert into dalsegno.campaigns (id, name) values ('00000000-0000-0000-0000-000000000007', 'Other')",
+        "insert into dalsegno.file_contents (n_bytes, stored_at, sha256, media_type, content) values (2, now(), sha256('PK'), 'application/zip', 'PK')",
+        "insert into dalsegno.task_files (stored_at, turn, task_id, sha256, name, problem)
+           select now(), 1, id, f.sha256, f.name, f.problem
+             from dalsegno.tasks, (values (sha256('PK'), 'a.zip', null), (null, 'long.bin', 'it is too long')) as f (sha256, name, problem)",
+    ] {
+        sqlx::query(sql).execute(&mut *conn).await.unwrap();
+    }
+    let file = |name: &str| format!(r#"[{{"task": "{source}", "file": "{name}"}}]"#);
+    let named =
+        |name: &str| format!(r#"[{{"task": "{source}", "file": "notes.md", "name": "{name}"}}]"#);
+    let notes = file("notes.md");
+    let twice = format!("{}, {}", &notes[..notes.len() - 1], &notes[1..]);
+    let cases = [
+        (world.campaign.id, file("note.md"), "DS404", "has no file `note.md` to attach"),
+        (other, notes.clone(), "DS404", "has no file `notes.md` to attach"),
+        (world.campaign.id, file("a.zip"), "DS400", "`a.zip` seems to be application/zip"),
+        (world.campaign.id, file("long.bin"), "DS400", "is not stored: it is too long"),
+        (world.campaign.id, twice, "DS400", "two attachments are named `notes.md`"),
+        (world.campaign.id, named("a/b"), "DS400", "a name that cannot be used"),
+        (world.campaign.id, named(r"a\nb"), "DS400", "a name that cannot be used"),
+        (world.campaign.id, named(r"a\u202eb"), "DS400", "a name that cannot be used"),
+        (world.campaign.id, named(".."), "DS400", "a name that cannot be used"),
+        (world.campaign.id, "{}".to_owned(), "DS400", "not a JSON array"),
+        (
+            world.campaign.id,
+            r#"[{"name": "a", "content": "YQ=="}]"#.to_owned(),
+            "DS400",
+            "attachment 1 does not name a file",
+        ),
+        (
+            world.campaign.id,
+            notes.replace(&source.to_string(), "7"),
+            "DS400",
+            "attachment 1 does not name a file",
+        ),
+    ];
+    for (campaign, attachments, code, words) in cases {
+        let arguments = format!("'copywriter', 'x', attachments => '{attachments}'");
+        let (got, said) = refused(call(&mut conn, campaign, &arguments).await);
+        assert_eq!(got, code, "{arguments}: {said}");
+        assert!(said.contains(words), "{arguments}: {said}");
+    }
+    let arguments = format!("'copywriter', 'x', attachments => '{notes}'");
+    for (setting, code, words) in [
+        ("max_attachments = 0", "DS400", "at most 0 are allowed"),
+        ("max_attachment_bytes = 15", "DS413", "has 16 bytes, and at most 15"),
+        ("max_attachments_bytes = 15", "DS413", "it has 16 bytes of attachments, and at most 15"),
+    ] {
+        let mut tx = world.pool.begin().await.unwrap();
+        let setting = format!("set local dalsegno.{setting}");
+        sqlx::query(sqlx::AssertSqlSafe(setting)).execute(&mut *tx).await.unwrap();
+        let (got, said) = refused(call(&mut tx, world.campaign.id, &arguments).await);
+        assert_eq!(got, code, "{said}");
+        assert!(said.contains(words), "{said}");
+    }
+}
+
 #[tokio::test]
 async fn a_rolled_back_task_never_existed() {
     let world = World::new().await;
@@ -141,6 +261,12 @@ async fn an_invalid_task_is_refused_with_a_hint() {
         ("'copywriter', 'x', budget_tokens => 0", "DS400", "the budget must be more than 0"),
         ("'copywriter', 'x', idempotency_key => ''", "DS400", "idempotency_key"),
         ("'copywriter', 'x', priority => -1", "DS400", "priority"),
+        ("'copywriter', 'x', within_secs => 3599", "DS400", "may not take 3599 s"),
+        (
+            "'copywriter', 'x', '{}'::uuid[], within_secs => 604801",
+            "DS400",
+            "may not take 604801 s",
+        ),
     ];
     for (arguments, code, words) in cases {
         let (got, said) = refused(call(&mut conn, campaign, arguments).await);

@@ -104,6 +104,9 @@ An error has an SQLSTATE, a message and mostly a hint. It aborts the transaction
 | setting | default | meaning |
 |---|---|---|
 | `dalsegno.max_prompt_bytes` | 262144 | longest prompt that `add_task` accepts, in bytes |
+| `dalsegno.max_attachments` | 20 | attachments of a task that `add_task` accepts |
+| `dalsegno.max_attachment_bytes` | 10000000 | bytes of one of them |
+| `dalsegno.max_attachments_bytes` | 25000000 | bytes of all attachments of a task |
 | `dalsegno.max_payload_bytes` | 1048576 | longest payload of a job, in bytes |
 ";
 

@@ -96,3 +96,25 @@ async fn an_invalid_start_of_a_flow_leaves_nothing() {
         "select (select count(*) from dalsegno.flows) + (select count(*) from dalsegno.tasks)";
     assert_eq!(fixture.count(left).await, 0);
 }
+
+#[tokio::test]
+async fn tasks_of_a_step_have_its_time_for_answers_also_after_a_retry() {
+    let fixture = fixture().await;
+    fixture.write_template(
+        "series",
+        &SERIES.replace("    each: parts\n", "    each: parts\n    within: 24h\n"),
+    );
+    let flow = start(&fixture, "series", &inputs("x", &["a", "b"])).await.unwrap();
+    let times = async || {
+        let sql = "select t.within_secs from dalsegno.flow_steps as s join dalsegno.tasks as t on t.id = s.task_id
+                    where s.flow_id = $1 order by s.place";
+        let times = sqlx::query_scalar::<_, Option<i32>>(sql).bind(flow.id);
+        times.fetch_all(&fixture.pool).await.unwrap()
+    };
+    let expected = [None, Some(86_400), Some(86_400), None, None];
+    assert_eq!(times().await, expected);
+    let first = show(&fixture, flow.id).await.steps[1].task_id;
+    retry(&fixture, flow.id, "draft").await.unwrap();
+    assert_ne!(show(&fixture, flow.id).await.steps[1].task_id, first);
+    assert_eq!(times().await, expected);
+}

@@ -162,6 +162,46 @@ Plan again.
 }
 
 #[test]
+fn a_time_for_answers_is_checked_as_that_of_a_task() {
+    let template = "---
+name: late
+description: Late
+steps:
+  - step: plan
+    agent: planner
+    within: 24h
+  - step: draft
+    agent: copywriter
+---
+## plan
+
+Plan.
+
+## draft
+
+Write.
+";
+    let templates = load(&[("late.md", template)]).unwrap_or_else(|said| panic!("{said}"));
+    let steps = &templates.get("late").unwrap().steps;
+    assert_eq!([steps[0].within_secs, steps[1].within_secs], [Some(86_400), None]);
+    for (given, expected) in [
+        (
+            "59m",
+            "late.md:7: within: the answer may not take 3540 s: give it one hour (3600) to seven",
+        ),
+        (
+            "8d",
+            "late.md:7: within: the answer may not take 691200 s: give it one hour (3600) to seven",
+        ),
+        ("soon", "late.md:7: within: invalid duration `soon`: use for example `30s`"),
+        ("24", "late.md:7: within: is 24\n  write: within: "),
+    ] {
+        let words = load(&[("late.md", &template.replace("24h", given))]).unwrap_err();
+        assert!(words.contains(expected), "{expected}\n in:\n{words}");
+    }
+}
+
+#[test]
 fn a_field_of_a_result_that_cannot_exist_is_reported() {
     let bad = "---
 name: bad

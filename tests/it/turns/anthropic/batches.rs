@@ -64,7 +64,7 @@ async fn fixture(server: &ScriptedServer) -> Fixture {
 
 impl Fixture {
     async fn add_within(&self, instance: &str, prompt: &str, within_secs: i32) -> Task {
-        self.add_within_with(instance, prompt, within_secs, &[]).await
+        self.add_within_with(instance, prompt, within_secs, &[], Default::default()).await
     }
 
     async fn add_within_with(
@@ -73,6 +73,7 @@ impl Fixture {
         prompt: &str,
         within_secs: i32,
         attachments: &[NewAttachment],
+        links: tasks::Links<'_>,
     ) -> Task {
         let config = self.config();
         let catalogue = Library::open(&config.agents).unwrap().current();
@@ -88,7 +89,7 @@ impl Fixture {
             priority: None,
             run_at: None,
             added_by: None,
-            links: Default::default(),
+            links,
             traceparent: None,
             labels: Default::default(),
             parameters: None,
@@ -603,6 +604,29 @@ async fn a_retried_task_has_its_time_again() {
     assert_eq!(task.result.as_deref(), Some("Part one."));
 }
 
+/// As a step of a flow behind others that take days.
+#[tokio::test]
+async fn a_task_that_waited_for_others_has_its_time_from_their_end() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let before = fixture.add_for("writer", "second", "Write part zero.").await;
+    let depends_on = [tasks::TaskLink::Task(before.id)];
+    let links = tasks::Links { depends_on: &depends_on, ..Default::default() };
+    let task = fixture.add_within_with("main", "Write part one.", DAY_SECS, &[], links).await;
+    fixture.advance(TimeDelta::days(2));
+    let worker = fixture.start_worker().await;
+    fixture.done(&before).await;
+    sent(&server, 1).await;
+    fixture.waits_for_batch(&task).await;
+    let from_the_end = "select b.answer_by = w.over_at + interval '1 day'
+                          from dalsegno.batches as b join dalsegno.task_waits as w on w.task_id = b.task_id";
+    assert!(sqlx::query_scalar::<_, bool>(from_the_end).fetch_one(&fixture.pool).await.unwrap());
+    server.state.batches.end(0, answers("Part one."));
+    let task = fixture.ended_with_looks(&task).await;
+    worker.stop().await;
+    assert_eq!(task.result.as_deref(), Some("Part one."));
+}
+
 #[tokio::test]
 async fn a_task_that_runs_before_its_earliest_start_keeps_its_time() {
     let server = server().await;
@@ -800,11 +824,40 @@ async fn a_call_with_files_is_an_ordinary_one_and_its_explanation_says_so() {
     let fixture = fixture(&server).await;
     let worker = fixture.start_worker().await;
     let image = NewAttachment::upload("chart.png", PNG.to_vec());
-    let task = fixture.add_within_with("main", "Describe it.", DAY_SECS, &[image]).await;
+    let task = fixture
+        .add_within_with("main", "Describe it.", DAY_SECS, &[image], Default::default())
+        .await;
     let task = fixture.done(&task).await;
     worker.stop().await;
     assert_eq!((server.state.batches.all().len(), server.calls().len()), (0, 1));
     let because = fixture.because(&task).await;
     let words = "Its call was an ordinary one and no batch, because it has files.";
     assert!(because.contains(words), "{because}");
+}
+
+/// An earlier task of the conversation has the image: its message is part of the call.
+#[tokio::test]
+async fn a_batch_has_text_files_and_a_conversation_with_an_image_gets_ordinary_calls() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let worker = fixture.start_worker().await;
+    let notes = [NewAttachment::upload("notes.md", b"Low tide at six.".to_vec())];
+    let task =
+        fixture.add_within_with("main", "Sum them up.", DAY_SECS, &notes, Default::default()).await;
+    let batch = sent(&server, 1).await.remove(0);
+    let messages = batch.call["messages"].to_string();
+    assert!(messages.contains("notes.md") && messages.contains("Low tide at six."), "{messages}");
+    fixture.waits_for_batch(&task).await;
+    server.state.batches.end(0, answers("At six."));
+    assert_eq!(fixture.ended_with_looks(&task).await.result.as_deref(), Some("At six."));
+    let image = [NewAttachment::upload("chart.png", PNG.to_vec())];
+    let with_image =
+        fixture.add_within_with("main", "Describe it.", DAY_SECS, &image, Default::default()).await;
+    fixture.done(&with_image).await;
+    let later = fixture.add_within("main", "And now?", DAY_SECS).await;
+    fixture.done(&later).await;
+    worker.stop().await;
+    assert_eq!((server.state.batches.all().len(), server.calls().len()), (1, 2));
+    let last = server.calls().pop().unwrap()["messages"].to_string();
+    assert!(last.contains("Low tide at six.") && last.contains("image/png"), "{last}");
 }
