@@ -243,7 +243,8 @@ export abstract class Operations {
   /**
    * Cancels a job: at once if it waits, through its worker if it runs.
    *
-   * Cancelling the job of a task cancels the task, with its children.
+   * Cancelling the job of a task cancels the task, with its children. Cancelling the job of a webhook delivery
+   * gives the delivery up; a replay sends it again.
    */
   cancelJob(jobId: number, body?: CancelJob, options: KeyedOptions = {}): Promise<CancelledJob> {
     return this.call({ method: 'POST', path: `/v1/jobs/${segment(jobId)}/cancel`, body, takesKey: true, options });

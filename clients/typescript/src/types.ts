@@ -517,7 +517,7 @@ export interface Attention {
   /** The reason. */
   because: string;
   campaign_id?: string | null;
-  /** The command that resolves it. */
+  /** The command that resolves it; if there are two, with ` && ` between them. */
   command: string;
   /** Number of jobs or tasks that are affected, where that is known. */
   count?: number | null;
@@ -795,8 +795,8 @@ export interface BulkTask {
   session?: SessionMode | null;
   tags?: string[];
   /**
-   * Seconds that the answer may take, from now or from `run_at`: 3600 to 604800. Providers with a batch API are
-   * then asked for it at a lower price.
+   * Seconds that the answer may take, from now, from `run_at` or from the end of the tasks that it waits for:
+   * 3600 to 604800. Providers with a batch API are then asked for it at a lower price.
    */
   within_secs?: number | null;
 }
@@ -1360,6 +1360,11 @@ export interface Costs {
   cache_creation_tokens: number;
   cache_read_tokens: number;
   calls: number;
+  /**
+   * Calls that used tokens and count as 0, because no price was set for their model. Older versions do not send
+   * it.
+   */
+  calls_without_price?: number;
   /** In millionths of the currency. */
   cost_micros: number;
   /** Counts that the provider did not report are 0. */
@@ -1935,6 +1940,8 @@ export interface FlowStep {
   /** The JSON Schema of its results; null: that of the agent's file, if it has one. */
   result_schema?: Record<string, unknown> | null;
   session?: SessionMode | null;
+  /** Seconds that the answers to its tasks may take, from the end of the steps that they wait for. */
+  within_secs?: number | null;
 }
 
 export interface FlowStepTask {
@@ -2514,8 +2521,8 @@ export interface NewTask {
   session?: SessionMode | null;
   tags?: string[];
   /**
-   * Seconds that the answer may take, from now or from `run_at`: 3600 to 604800. Providers with a batch API are
-   * then asked for it at a lower price.
+   * Seconds that the answer may take, from now, from `run_at` or from the end of the tasks that it waits for:
+   * 3600 to 604800. Providers with a batch API are then asked for it at a lower price.
    */
   within_secs?: number | null;
 }

@@ -105,7 +105,8 @@ class AsyncOperations:
     ) -> models.CancelledJob:
         """Cancels a job: at once if it waits, through its worker if it runs.
 
-        Cancelling the job of a task cancels the task, with its children.
+        Cancelling the job of a task cancels the task, with its children. Cancelling the job of a webhook
+        delivery gives the delivery up; a replay sends it again.
         """
         answer: models.CancelledJob = await self._call(Request("POST", f"/v1/jobs/{segment(job_id)}/cancel", body=body or None, takes_key=True, key=idempotency_key), models.CancelledJob)
         return answer

@@ -394,7 +394,7 @@ class Attention:
     """The reason."""
     campaign_id: str | None = None
     command: str
-    """The command that resolves it."""
+    """The command that resolves it; if there are two, with ` && ` between them."""
     count: int | None = None
     """Number of jobs or tasks that are affected, where that is known."""
     kind: enums.AttentionKind
@@ -1063,6 +1063,10 @@ class Costs:
     cache_creation_tokens: int
     cache_read_tokens: int
     calls: int
+    calls_without_price: int | None = None
+    """Calls that used tokens and count as 0, because no price was set for their model. Older versions do not
+    send it.
+    """
     cost_micros: int
     """In millionths of the currency."""
     input_tokens: int
@@ -1545,6 +1549,8 @@ class FlowStep:
     result_schema: dict[str, Any] | None = None
     """The JSON Schema of its results; null: that of the agent's file, if it has one."""
     session: enums.SessionMode | None = None
+    within_secs: int | None = None
+    """Seconds that the answers to its tasks may take, from the end of the steps that they wait for."""
 
 
 @dataclass(frozen=True, kw_only=True)

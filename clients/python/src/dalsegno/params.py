@@ -110,8 +110,8 @@ class BulkTask(TypedDict, total=False):
     session: enums.SessionMode | None
     tags: Sequence[str]
     within_secs: int | None
-    """Seconds that the answer may take, from now or from `run_at`: 3600 to 604800. Providers with a batch API
-    are then asked for it at a lower price.
+    """Seconds that the answer may take, from now, from `run_at` or from the end of the tasks that it waits for:
+    3600 to 604800. Providers with a batch API are then asked for it at a lower price.
     """
 
 
@@ -392,8 +392,8 @@ class NewTask(TypedDict, total=False):
     session: enums.SessionMode | None
     tags: Sequence[str]
     within_secs: int | None
-    """Seconds that the answer may take, from now or from `run_at`: 3600 to 604800. Providers with a batch API
-    are then asked for it at a lower price.
+    """Seconds that the answer may take, from now, from `run_at` or from the end of the tasks that it waits for:
+    3600 to 604800. Providers with a batch API are then asked for it at a lower price.
     """
 
 
