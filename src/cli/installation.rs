@@ -1,7 +1,10 @@
 //! `dalsegno installation`: version, settings, migrations and sizes.
 
 use super::{Context, Exit, Failure, output::format_table, server::with_server, words::time};
-use crate::operations::{InstallationView, ShowInstallation};
+use crate::{
+    domain::text::bytes,
+    operations::{InstallationView, ShowInstallation},
+};
 
 /// Tables that the text lists; `--json` has all.
 const MAX_TABLES: usize = 15;
@@ -19,17 +22,18 @@ fn format_installation(installation: &InstallationView) -> String {
     let InstallationView { id, created_at, version, database, tables, migrations, settings } =
         installation;
     let newest = migrations.first().map(|newest| newest.version.to_string()).unwrap_or_default();
-    let changed = settings.iter().filter(|setting| setting.origin != "default").count();
+    let changed = settings.iter().filter(|setting| !setting.is_default).count();
     let row = |table: &crate::domain::installation::TableSize| {
         let growth = table.added - table.removed;
-        [table.table.clone(), table.bytes.to_string(), table.rows.to_string(), growth.to_string()]
+        [table.table.clone(), bytes(table.bytes), table.rows.to_string(), format!("{growth:+}")]
     };
-    let head = ["TABLE", "BYTES", "ROWS", "GROWTH"];
+    // Since the statistics of the server began.
+    let head = ["TABLE", "SIZE", "ROWS", "ROW GROWTH"];
     format!(
-        "installation {id}, created {} UTC\nversion {version}, Postgres {}, {} bytes\nmigrations {}, the newest {newest}\nsettings {changed} of {} are not defaults: `dalsegno config print`\n\n{}",
+        "installation {id}, created {} UTC\nversion {version}, Postgres {}, {}\nmigrations {}, the newest {newest}\nsettings {changed} of {} are not defaults: `dalsegno config print`\n\n{}",
         time(*created_at),
         database.server_version,
-        database.bytes,
+        bytes(database.bytes),
         migrations.len(),
         settings.len(),
         format_table(&head, tables.iter().take(MAX_TABLES).map(row)),

@@ -1,13 +1,13 @@
 //! `dalsegno schedule`: schedules, which enqueue recurring jobs.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use super::{
     Context, Exit, Failure,
     args::Question,
-    output::{Table, format_fields, time_cell_or_dash},
+    output::{Table, format_fields, time_cell, time_cell_or_dash},
     server::{Server, with_server},
     words::{parse_period, secs, time, time_or_dash},
 };
@@ -159,10 +159,10 @@ async fn new(add: &Add, context: &Context, server: &Server) -> Result<PutSchedul
     })
 }
 
-fn format_next(schedule: &Schedule) -> String {
+fn format_next(schedule: &Schedule, format_time: fn(DateTime<Utc>) -> String) -> String {
     match &schedule.pause_reason {
         Some(reason) => format!("paused: {reason}"),
-        None => schedule.next_slot.map_or_else(|| "never".to_owned(), time),
+        None => schedule.next_slot.map_or_else(|| "never".to_owned(), format_time),
     }
 }
 
@@ -179,7 +179,7 @@ fn format_schedules(schedules: &[Schedule]) -> String {
             schedule.kind.clone(),
             time_cell_or_dash(schedule.last_slot),
             format_job(schedule),
-            format_next(schedule),
+            format_next(schedule, time_cell),
         ]
     };
     let head = ["NAME", "WHEN", "ZONE", "JOB", "LAST (UTC)", "ITS JOB", "NEXT (UTC)"];
@@ -201,6 +201,6 @@ fn format_schedule(ScheduleDetail { schedule, last_manual_run }: &ScheduleDetail
         ("last (UTC)", time_or_dash(schedule.last_slot)),
         ("its job", format_job(schedule)),
         ("by hand (UTC)", by_hand),
-        ("next (UTC)", format_next(schedule)),
+        ("next (UTC)", format_next(schedule, time)),
     ])
 }

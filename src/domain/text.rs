@@ -24,6 +24,16 @@ pub enum Error {
     NoWords,
 }
 
+/// Formats a number of bytes: 812 B, 41.8 kB, 1.2 MB.
+pub fn bytes(n: i64) -> String {
+    match n.abs() {
+        0..1_000 => format!("{n} B"),
+        1_000..1_000_000 => format!("{:.1} kB", n as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", n as f64 / 1e6),
+        _ => format!("{:.1} GB", n as f64 / 1e9),
+    }
+}
+
 /// Formats a number with its noun: `1 task`, `2 tasks`.
 pub fn count<N: Copy + Display + PartialEq + From<u8>>(n: N, one: &str, many: &str) -> String {
     let noun = if n == N::from(1) { one } else { many };
@@ -112,6 +122,11 @@ fn make_number_storable(number: &mut serde_json::Number) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_have_a_unit_and_one_decimal() {
+        assert_eq!([bytes(812), bytes(41_800), bytes(1_200_000)], ["812 B", "41.8 kB", "1.2 MB"]);
+    }
 
     #[test]
     fn numbers_are_written_as_postgres_returns_them() {

@@ -153,8 +153,8 @@ fn end(report: &Report, ending: DemoEnd, folder: &Path) -> String {
     ));
     let look = match ending {
         DemoEnd::Kept => format!(
-            "\n  look  dalsegno --set database.url= --set service.data_dir={} task ls\n        other commands, and `dalsegno demo --open`, which adds a \
-             campaign, work on it, too\n\n  open  {}\n        serves the console with this campaign; the simulation answers further tasks\n",
+            "\n  look  dalsegno --set database.url= --set service.data_dir={} task ls\n        commands that list and show work on it, and `dalsegno demo --open`, which adds a\n        \
+             campaign; `task add` needs the flags of the next line, too\n\n  open  {}\n        serves the console with this campaign; the simulation answers further tasks\n",
             folder.display(),
             serve_command(folder),
         ),

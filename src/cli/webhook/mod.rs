@@ -5,7 +5,7 @@ mod listen;
 mod sent_messages;
 mod warning;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 use uuid::Uuid;
@@ -31,6 +31,8 @@ use crate::{
     },
 };
 
+const NONE_FAILED: &str = "no delivery has failed for good; `dalsegno webhook deliveries` lists those that wait for another attempt";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum WebhookCommand {
     /// Adds a webhook for the ends of tasks of a campaign, or of all, and prints its signing secret once.
@@ -47,9 +49,9 @@ pub(super) enum WebhookCommand {
     Test(Id),
     /// Lists deliveries and their results, the newest first.
     ///
-    /// `dalsegno job cancel JOB` gives a waiting delivery up; `--json` has its `job_id`.
+    /// `dalsegno job cancel JOB`, with the job of its line, gives a waiting delivery up.
     Deliveries(Deliveries),
-    /// Sends a delivery again, or all since a time that were not delivered.
+    /// Sends a delivery again, or, with --webhook and --since, all that were not delivered, also those that were given up.
     Replay(Replay),
     /// Enables a webhook again. Deliveries held meanwhile can be replayed.
     Enable(Id),
@@ -136,7 +138,10 @@ async fn run_on_server(
         }
         WebhookCommand::Deliveries(filter) => {
             let deliveries = deliveries(filter, server).await?;
-            output.print_data(&deliveries, || format_deliveries(&deliveries));
+            output.print_data(&deliveries, || match filter.failed && deliveries.is_empty() {
+                true => NONE_FAILED.to_owned(),
+                false => format_deliveries(&deliveries),
+            });
         }
         WebhookCommand::Add(Add { url, kind, campaign }) => {
             let campaign_id = campaign.id_if_given(context, server).await?;
@@ -245,11 +250,11 @@ fn format_webhooks(webhooks: &[Webhook]) -> String {
             webhook.kinds.join(","),
             webhook.campaign_id.map_or_else(|| "all".to_owned(), short_id),
             time_cell_or_dash(webhook.rotates_until),
-            format_state(webhook),
+            format_state(webhook, time_cell),
         ]
     };
     let head = ["ID", "URL", "KINDS", "CAMPAIGN", "TWO SECRETS UNTIL (UTC)", "STATE"];
-    let least = ["TWO SECRETS UNTIL (UTC)", "CAMPAIGN"];
+    let least = ["TWO SECRETS UNTIL (UTC)", "CAMPAIGN", "KINDS"];
     Table::new(&head).leaves_out(&least).format(webhooks.iter().map(row))
 }
 
@@ -260,14 +265,14 @@ fn format_webhook(webhook: &Webhook) -> String {
         ("kinds", webhook.kinds.join(", ")),
         ("campaign", webhook.campaign_id.map_or_else(|| "all".to_owned(), |id| id.to_string())),
         ("two secrets until (UTC)", time_or_dash(webhook.rotates_until)),
-        ("state", format_state(webhook)),
+        ("state", format_state(webhook, time)),
     ])
 }
 
-fn format_state(webhook: &Webhook) -> String {
+fn format_state(webhook: &Webhook, format_time: fn(DateTime<Utc>) -> String) -> String {
     match (&webhook.disabled_because, webhook.failing_since) {
         (Some(reason), _) => format!("disabled: {reason}"),
-        (None, Some(since)) => format!("failing since {}", time(since)),
+        (None, Some(since)) => format!("failing since {}", format_time(since)),
         (None, None) => "enabled".to_owned(),
     }
 }
@@ -282,10 +287,12 @@ fn format_deliveries(deliveries: &[Delivery]) -> String {
             delivery.attempts.to_string(),
             time_cell(delivery.created_at),
             time_cell_or_dash(delivery.next_at),
+            delivery.job_id.map_or_else(|| "-".to_owned(), |id| id.to_string()),
             delivery.last_error.clone().unwrap_or_else(|| "-".to_owned()),
         ]
     };
-    let head = ["ID", "KIND", "TASK", "STATE", "ATTEMPTS", "OF (UTC)", "NEXT (UTC)", "LAST ERROR"];
-    let least = ["NEXT (UTC)", "ATTEMPTS"];
+    let head =
+        ["ID", "KIND", "TASK", "STATE", "ATTEMPTS", "OF (UTC)", "NEXT (UTC)", "JOB", "LAST ERROR"];
+    let least = ["KIND", "OF (UTC)", "TASK"];
     Table::new(&head).leaves_out(&least).format(deliveries.iter().map(row))
 }

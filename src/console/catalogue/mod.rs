@@ -303,8 +303,7 @@ pub(super) async fn show(
             div {
                 h1 { bdi { (heading) } }
                 div.meta {
-                    @if let Some(place) = uses::paused_where(&pauses) { (Tone::Paused.badge("paused", Some(&place))) }
-                    @if file.problems.is_empty() { (Tone::Done.badge("in order", None)) } @else { (Tone::Failed.badge("refused", Some(&counted(file.problems.len(), "problem", "problems")))) }
+                    (state(file, &pauses))
                     @if file.is_built_in { span { "built in" } } @else { code title=(file.path) { bdi { (short_path(&file.path)) } } }
                 }
             }

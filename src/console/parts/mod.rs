@@ -25,9 +25,10 @@ pub(super) use self::{
     markdown::rendered,
     prices::{count_unpriced, no_price, price_hint},
     tables::wide,
-    view::{View, bytes, duration, tokens},
+    view::{View, duration, tokens},
     words::{coded, first_sentence, linked_words, sentence},
 };
+pub(super) use crate::domain::text::bytes;
 
 /// Longest title of a page or a row that is made from a text.
 const TITLE_MAX_CHARS: usize = 90;

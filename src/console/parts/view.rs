@@ -194,16 +194,6 @@ pub(in crate::console) fn tokens(n: i64) -> String {
     }
 }
 
-/// Formats a number of bytes: 812 B, 41.8 kB, 1.2 MB.
-pub(in crate::console) fn bytes(n: i64) -> String {
-    match n.abs() {
-        0..1_000 => format!("{n} B"),
-        1_000..1_000_000 => format!("{:.1} kB", n as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.1} MB", n as f64 / 1e6),
-        _ => format!("{:.1} GB", n as f64 / 1e9),
-    }
-}
-
 /// Formats a duration in its two largest units: 41 s, 1 min 8 s, 2 h 16 min, 3 d 4 h.
 pub(in crate::console) fn duration(of: TimeDelta) -> String {
     let ms = of.num_milliseconds().max(0);
@@ -245,7 +235,6 @@ mod tests {
         assert_eq!(money(0), "€0.00");
         assert_eq!(money(-1_000_000), "−€1.00");
         assert_eq!(format_money("CHF", 1_000_000, MIN_DIGITS), "CHF 1.00");
-        assert_eq!([bytes(812), bytes(41_800), bytes(1_200_000)], ["812 B", "41.8 kB", "1.2 MB"]);
         assert_eq!([tokens(812), tokens(41_800), tokens(1_200_000)], ["812", "41.8k", "1.2M"]);
     }
 

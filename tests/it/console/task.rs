@@ -221,7 +221,10 @@ async fn a_task_that_failed_at_a_budget_offers_a_higher_limit_before_the_retry()
     let place =
         |page: &str, part: &str| page.find(part).unwrap_or_else(|| panic!("{part}: {page}"));
     assert!(place(&page, "/do/change_budget") < place(&page, "/do/retry_task"), "{page}");
-    assert!(page.contains("value=\"0.80\"") && page.contains("of the budget of the campaign"));
+    assert!(
+        page.contains("value=\"0.80\"") && page.contains("of the budget of the campaign"),
+        "{page}"
+    );
     let budgets = scenery.page("/cost/budgets").await;
     assert!(budgets.contains("1 budget has") && budgets.contains("1 task failed"), "{budgets}");
     assert!(!budgets.contains("No budget has reached its limit"), "{budgets}");
