@@ -6,7 +6,7 @@ use super::PageQuery;
 use crate::{
     console::{
         page::Page,
-        parts::{Tone, counted, empty, marks_words, section, wide, word_diff},
+        parts::{Tone, counted, empty, marks_words, section, url_text, wide, word_diff},
     },
     domain::{class::Kind, files::SourceFile, prompt_versions::PromptVersion},
     operations::{CompareContexts, ListPromptVersions, PartDiff, Refusal, ShowContext},
@@ -19,6 +19,7 @@ const FROM_FILES: [&str; 2] = ["agent_prompt", "skill"];
 
 /// Returns the address of a version on the page of its agent.
 pub(in crate::console) fn address(agent: &str, prompt_hash: &str) -> String {
+    let agent = url_text(agent);
     format!("/catalogue/agent/{agent}?part=versions&version={prompt_hash}#version")
 }
 

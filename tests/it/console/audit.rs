@@ -77,7 +77,10 @@ async fn a_change_of_a_budget_has_both_amounts_and_leads_to_the_budget() {
     let link = "/cost/budgets?of=agent%2Freviewer";
     assert!(page.contains(&format!("href=\"{link}\"")), "{page}");
     let budgets = scenery.page(link).await;
-    assert!(budgets.contains("Set by ") && budgets.contains("Only the budget of"), "{budgets}");
+    assert!(
+        budgets.contains("Last changed by ") && budgets.contains("Only the budget of"),
+        "{budgets}"
+    );
     assert_eq!(budgets.matches("class=\"budget-bar\"").count(), 1, "{budgets}");
     let of_campaign = scenery.page("/audit?action=campaign.limit").await;
     assert!(of_campaign.contains("tasks wait → tasks fail"), "{of_campaign}");

@@ -126,7 +126,7 @@ async fn a_report_of_many_values_lists_the_highest_and_adds_up_the_others() {
     sqlx::query(calls).bind(scenery.world.campaign.id).execute(&scenery.app.pool).await.unwrap();
     let page = scenery.page("/cost?by=agent&days=1").await;
     assert!(page.contains(">agent_60<") && !page.contains(">agent_9<"), "{page}");
-    let rest = page.split(" others, in the CSV file").next().unwrap();
+    let rest = page.split(" others, in the CSV files").next().unwrap();
     let n_rest: usize = rest.rsplit('>').next().unwrap().parse().unwrap();
     assert!(n_rest >= 10, "{n_rest}");
     assert_eq!(page.matches("November, others: ").count(), 1, "one part of the bar: {page}");
