@@ -126,7 +126,7 @@ pub(super) async fn show(
     };
     let path = html! {
         a href={ "/campaigns/" (session.session.campaign_id) } { "Campaign" } span { "/" }
-        a href={ "/sessions/" (given) } { "Conversation" }
+        a href={ "/sessions/" (given) } { "Session" }
         span.end {
             @if number > 1 { a rel="prev" href={ "/sessions/" (given) "/turns/" (number - 1) } { "← Turn " (number - 1) } }
             @if number < session.session.turns || session.session.successor_id.is_some() { a rel="next" href={ "/sessions/" (given) "/turns/" (number + 1) } { "Turn " (number + 1) " →" } }
