@@ -22,7 +22,7 @@ const LIMITS: [(&str, &str); 7] = [
 /// The field with the limits before the change. Lines of older versions do not have it.
 const BEFORE: &str = "before";
 
-/// Lists the limits that a line has changed. `None`: the line is about something else, or does not name the limits before it.
+/// Lists the limits that a line has changed. `None`: the line is about something else, changes none, or does not name the limits before it.
 pub(super) fn changes(view: &View, entry: &Entry) -> Option<Vec<(&'static str, Markup)>> {
     let is_budget = [Action::BudgetSet, Action::CampaignLimit, Action::TaskLimit]
         .iter()
@@ -47,6 +47,7 @@ pub(super) fn changes(view: &View, entry: &Entry) -> Option<Vec<(&'static str, M
         let old = effect(before).unwrap_or_else(|| OnLimit::Wait.as_str().to_owned());
         rows.push(("At the limit", format!("tasks {old}"), format!("tasks {new}")));
     }
-    let changed = rows.into_iter().filter(|(_, old, new)| old != new);
-    Some(changed.map(|(name, old, new)| (name, html! { (old) " → " (new) })).collect())
+    rows.retain(|(_, old, new)| old != new);
+    let shown = rows.into_iter().map(|(name, old, new)| (name, html! { (old) " → " (new) }));
+    Some(shown.collect()).filter(|shown: &Vec<_>| !shown.is_empty())
 }

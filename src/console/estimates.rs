@@ -38,8 +38,8 @@ pub(super) async fn show(page: &Page, estimate: &Estimate) -> Result<Markup, Ref
     let body = html! {
         p."small soft" {
             @match estimate.session_id {
-                Some(session) => { "It would be turn " (estimate.turn) " of " a href={ "/sessions/" (session) } { "the open conversation" } ". " },
-                None => "It would open a new conversation. ",
+                Some(session) => { "It would be turn " (estimate.turn) " of " a href={ "/sessions/" (session) } { "the open session" } ". " },
+                None => "It would open a new session. ",
             }
             "Learnt from " (history.conversation_turns) " turns of the conversation and " (history.agent_turns) " others of the agent. Nothing is sent."
         }

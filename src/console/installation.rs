@@ -62,7 +62,7 @@ fn own_facts(page: &Page, installation: &InstallationView) -> Markup {
         ("Database", html! { (bytes(database.bytes)) }),
         (
             "Free disk space",
-            html! { "unknown: Postgres does not tell it; look at the volume of its server" },
+            html! { "not known to Postgres: see the volume of the database server" },
         ),
         (
             "Signed in as",

@@ -26,7 +26,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Go to the work of the queue", "g w"),
     ("Go to the campaigns", "g c"),
     ("Go to the tasks", "g t"),
-    ("Go to the conversations", "g s"),
+    ("Go to the sessions", "g s"),
     ("Next, previous row", "j k"),
     ("Open the row", "Enter"),
     ("Show new items", "n"),
@@ -45,7 +45,7 @@ const THUMBS: &[(&str, &str, &str)] = &[
     ("/", "overview", "Overview"),
     ("/work", "work", "Work"),
     ("/tasks", "task", "Tasks"),
-    ("/sessions", "talk", "Conversations"),
+    ("/sessions", "talk", "Sessions"),
 ];
 
 /// The content of a page.

@@ -1,4 +1,4 @@
-//! Lists of campaigns, tasks and conversations, with their filters in the URL.
+//! Lists of campaigns, tasks and sessions, with their filters in the URL.
 
 use std::collections::HashMap;
 
@@ -276,7 +276,7 @@ pub(super) async fn sessions(Query(asked): Query<SessionsAsked>, page: Page) -> 
     let is_filtered = query.iter().any(|(_, value)| !value.is_empty());
     let names = Names::load(&page).await?;
     let body = html! {
-        div.head { div { h1 { "Conversations" } } }
+        div.head { div { h1 { "Sessions" } } }
         form.filters action="/sessions" role="search" {
             label { "Campaign" (names.select("campaign_id", campaign)) }
             label { "Agent" input name="agent" value=(agent) placeholder="any" size="14"; }
@@ -286,16 +286,16 @@ pub(super) async fn sessions(Query(asked): Query<SessionsAsked>, page: Page) -> 
             @if is_filtered { a."btn quiet" href="/sessions" { "Show all" } }
         }
         div.filters {
-            nav.choice aria-label="Conversations" {
+            nav.choice aria-label="Sessions" {
                 a href={ "/sessions?open=" (rest) } aria-current=[(!is_open).then_some("page")] { "All" }
                 a href={ "/sessions?open=true" (rest) } aria-current=[is_open.then_some("page")] { "Open" }
             }
             (choice("/sessions", &[("campaign_id", campaign), ("agent", agent), ("open", open)], range, Some("any time")))
         }
         @if listing.items.is_empty() && is_filtered {
-            div.empty { "No conversation matches these filters. " a href="/sessions" { "Show all conversations" } }
+            div.empty { "No session matches these filters. " a href="/sessions" { "Show all sessions" } }
         } @else if listing.items.is_empty() {
-            (empty("No conversation has begun. It begins with the first task of an agent in a campaign.", "dalsegno task add --campaign CAMPAIGN --agent AGENT \"Write part one.\""))
+            (empty("No session has begun. It begins with the first task of an agent in a campaign.", "dalsegno task add --campaign CAMPAIGN --agent AGENT \"Write part one.\""))
         } @else {
             (section("Newest first", &total(listing.items.len(), listing.next.is_some()), &session_table(&page, &listing.items, Some(&names))))
         }
@@ -303,8 +303,8 @@ pub(super) async fn sessions(Query(asked): Query<SessionsAsked>, page: Page) -> 
     };
     Ok(page
         .respond(Content {
-            title: "Conversations",
-            path: html! { span { "Conversations" } },
+            title: "Sessions",
+            path: html! { span { "Sessions" } },
             body,
             watch: "all".to_owned(),
         })
@@ -332,7 +332,7 @@ pub(super) fn session_table(page: &Page, sessions: &[Session], names: Option<&Na
             }
         }
     };
-    wide("Conversations", &table)
+    wide("Sessions", &table)
 }
 
 pub(super) fn session_state(session: &Session) -> Markup {

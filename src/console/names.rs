@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use maud::{Markup, html};
+use maud::{Markup, PreEscaped, html};
 use uuid::Uuid;
 
 use crate::{
     console::{
         page::Page,
-        parts::{agent_name, linked_words, title},
+        parts::{TITLE_MAX_CHARS, agent_name, linked_words},
     },
     operations::{ListCampaigns, MAX_LIMIT, Refusal},
 };
@@ -53,30 +53,31 @@ impl Names {
         html! { a href={ "/campaigns/" (id) } { @match self.0.get(&id) { Some(name) => bdi { (name) }, None => (super::parts::id("", id)) } } }
     }
 
-    /// Renders a reason: campaigns are links by their names, and the id of a pause, which people do not use, is left out.
+    /// Renders the first line of a reason, shortened: campaigns are links by their names, and the id of a pause, which people do not use, is
+    /// left out.
     pub(in crate::console) fn in_words(&self, text: &str) -> Markup {
-        let found = text.match_indices(' ').find_map(|(at, _)| {
-            let rest = &text[at + 1..];
-            let (open, id) = rest.strip_prefix('(').map_or(("", rest), |id| ("(", id));
-            let id: Uuid = id.get(..36)?.parse().ok()?;
-            let end = at + 1 + open.len() + 36;
-            let is_pause = !open.is_empty() && text[end..].starts_with(')');
-            let is_campaign = open.is_empty() && text[..at].ends_with("campaign");
-            match (is_pause, is_campaign) {
-                (true, _) => Some((at, html! {}, end + 1)),
-                (_, true) => Some((at + 1, self.campaign(id), end)),
-                _ => None,
+        let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("(no text)");
+        let line = without_pause(line);
+        let (mut rest, mut n_left) = (line.as_str(), TITLE_MAX_CHARS);
+        let mut shown = String::new();
+        loop {
+            let (words, campaign, after) = match next_campaign(rest) {
+                Some((words, id, after)) => (words, Some(id), after),
+                None => (rest, None, ""),
+            };
+            let n_chars = words.chars().count();
+            if n_chars > n_left {
+                let cut: String = words.chars().take(n_left).chain(['…']).collect();
+                shown.push_str(&linked_words(&cut).0);
+                break;
             }
-        });
-        match found {
-            Some((begin, shown, end)) => {
-                html! { (linked_words(&text[..begin])) (shown) @if end < text.len() { (self.in_words(&text[end..])) } }
-            }
-            None => {
-                let space = if text.starts_with(' ') { " " } else { "" };
-                html! { (space) (linked_words(&title(text))) }
-            }
+            n_left -= n_chars;
+            shown.push_str(&linked_words(words).0);
+            let Some(id) = campaign else { break };
+            shown.push_str(&self.campaign(id).0);
+            rest = after;
         }
+        PreEscaped(shown)
     }
 
     /// Returns the name of a campaign.
@@ -125,6 +126,34 @@ pub(in crate::console) fn conversation(lane: &str) -> Option<(Uuid, &str, &str)>
     Some((campaign, parts.next()?, parts.next()?))
 }
 
+/// Leaves the id of the pause out of the reason of a job that it holds, which
+/// [`hold_reason`](crate::domain::agent_pauses::Pause::hold_reason) has built.
+fn without_pause(reason: &str) -> String {
+    let parts = reason.strip_prefix("agent `").and_then(|rest| {
+        let (agent, rest) = rest.split_once("` is paused in ")?;
+        let (place, rest) = rest.split_once(" (")?;
+        let (pause, rest) = rest.split_at_checked(36)?;
+        let campaign = place.strip_prefix("campaign ").and_then(|id| id.parse::<Uuid>().ok());
+        let is_place = campaign.is_some() || place == "all campaigns";
+        pause.parse::<Uuid>().ok().filter(|_| is_place)?;
+        Some((agent, place, rest.strip_prefix("):")?))
+    });
+    match parts {
+        Some((agent, place, why)) => format!("agent `{agent}` is paused in {place}:{why}"),
+        None => reason.to_owned(),
+    }
+}
+
+/// Finds the first id of a campaign that is not part of a command. Returns the text before it, and the one behind it.
+fn next_campaign(text: &str) -> Option<(&str, Uuid, &str)> {
+    text.match_indices("campaign ").find_map(|(at, word)| {
+        let begin = at + word.len();
+        let id = text.get(begin..begin + 36)?.parse().ok()?;
+        let is_code = text[..at].matches('`').count() % 2 == 1;
+        (!is_code).then(|| (&text[..begin], id, &text[begin + 36..]))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,9 +178,24 @@ mod tests {
             "agent <code>scout</code> is paused in campaign <a href=\"/campaigns/{id}\"><bdi>Harbour series</bdi></a>: too dear"
         );
         assert_eq!(names.in_words(&text).0, shown);
-        let text = format!("task {id} is paused in all campaigns ({pause}): rest");
+        let text = format!("agent `scout` is paused in all campaigns ({pause}): see task {id}");
         let shown = names.in_words(&text).0;
         assert!(shown.contains(&format!("href=\"/tasks/{id}\"")), "{shown}");
-        assert!(shown.ends_with("is paused in all campaigns: rest"), "{shown}");
+        assert!(shown.contains("in all campaigns: see task"), "{shown}");
+    }
+
+    #[test]
+    fn a_reason_keeps_its_commands_and_other_ids_and_is_shortened_as_a_whole() {
+        let (id, other) = (Uuid::from_u128(7), Uuid::from_u128(9));
+        let names = Names([(id, "Harbour series".to_owned())].into());
+        let command = format!("run `dalsegno task ls --campaign {id}`");
+        let shown = names.in_words(&command).0;
+        assert_eq!(shown, format!("run <code>dalsegno task ls --campaign {id}</code>"));
+        let shown = names.in_words(&format!("asked by a person ({other}): wait")).0;
+        assert!(shown.contains(&other.to_string()[28..]), "{shown}");
+        let long = format!("{} campaign {id} {}", "a".repeat(50), "b".repeat(50));
+        let shown = names.in_words(&long).0;
+        assert!(shown.contains("Harbour series") && shown.ends_with("bbb…"), "{shown}");
+        assert_eq!(shown.matches('b').count(), 32, "with the tags of a name: {shown}");
     }
 }

@@ -32,7 +32,7 @@ const WORK: &[Entry] = &[
         &[("/work/jobs", "Jobs"), ("/work/lanes", "Lanes"), ("/work/bulk", "Bulk actions")],
     ),
     entry("/tasks", "task", "Tasks", &[]),
-    entry("/sessions", "talk", "Conversations", &[]),
+    entry("/sessions", "talk", "Sessions", &[]),
     entry("/flows", "fork", "Flows", &[]),
     entry("/cost", "cost", "Cost", &[("/cost/budgets", "Budgets"), ("/cost/evals", "Evals")]),
     entry("/catalogue", "agents", "Agents", &[]),

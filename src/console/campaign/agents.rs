@@ -19,7 +19,7 @@ pub(super) fn show(page: &Page, campaign: Uuid, agents: &[AgentOverview]) -> Mar
     }
     let table = html! {
         table.folds {
-            thead { tr { th { "State" } th { "Agent" } th { "Conversation" } th.num { "Waiting" } th {} } }
+            thead { tr { th { "State" } th { "Agent" } th { "Session" } th.num { "Waiting" } th {} } }
             tbody { @for (n, it) in agents.iter().enumerate() { (row(page, campaign, n, it, is_busy(agents, it))) } }
         }
     };

@@ -43,7 +43,7 @@ use crate::{
 const TABS: [(&str, &str); 9] = [
     ("", "Board"),
     ("tasks", "Tasks"),
-    ("conversations", "Conversations"),
+    ("sessions", "Sessions"),
     ("agents", "Agents"),
     ("brief", "Brief"),
     ("memory", "Memory"),
@@ -92,7 +92,7 @@ pub(super) async fn show(
         "facts" => people::show(&page, given, &query.cursor).await?,
         "fidelity" => fidelity::show(&page, given, &query).await?,
         "archive" => archive::show(&page, given).await?,
-        "conversations" => conversations(&page, given, &query.cursor).await?,
+        "sessions" => sessions(&page, given, &query.cursor).await?,
         "brief" => texts::show(&page, &overview.campaign, &query).await?,
         "memory" => memory::show(&page, given, &query).await?,
         "blackboard" => blackboard::show(&page, given, &query).await?,
@@ -140,7 +140,7 @@ fn head(page: &Page, overview: &Overview, agents: &[AgentOverview]) -> Markup {
                 div.meta {
                     (campaign_tone(campaign.status).badge(campaign_word(campaign.status), None))
                     span { "since " (page.view.date(campaign.created_at)) }
-                    span { (counted(n_open, "open conversation", "open conversations")) }
+                    span { (counted(n_open, "open session", "open sessions")) }
                     (id("campaign", campaign.id))
                 }
             }
@@ -184,7 +184,7 @@ fn cards(page: &Page, campaign: Uuid, agents: &[AgentOverview]) -> Markup {
                     @else { "nothing to do" }
                 }
                 footer {
-                    @if let Some(session) = status.session_id { a href={ "/sessions/" (session) } { "conversation" } } @else { span { "no conversation" } }
+                    @if let Some(session) = status.session_id { a href={ "/sessions/" (session) } { "session" } } @else { span { "no session" } }
                     span { (status.waiting) " waiting" @if status.later > 0 { ", " (status.later) " later" } }
                 }
             }
@@ -225,7 +225,7 @@ async fn tasks(
     })
 }
 
-async fn conversations(
+async fn sessions(
     page: &Page,
     given: Uuid,
     cursor: &str,
@@ -243,8 +243,8 @@ async fn conversations(
     let all = html! { a href={ "/sessions?campaign_id=" (given) } { "with closed ones" } };
     Ok(html! {
         @if listing.items.is_empty() {
-            (empty("No conversation is open.", &format!("dalsegno session ls --campaign {given}")))
-        } @else { (section("Open conversations", &all, &session_table(page, &listing.items, None))) }
-        (next_page(&here, &[("part", "conversations")], listing.next.as_deref()))
+            (empty("No session is open.", &format!("dalsegno session ls --campaign {given}")))
+        } @else { (section("Open sessions", &all, &session_table(page, &listing.items, None))) }
+        (next_page(&here, &[("part", "sessions")], listing.next.as_deref()))
     })
 }

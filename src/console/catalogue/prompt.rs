@@ -65,7 +65,7 @@ pub(in crate::console) fn sections(preview: &ContextPreview, command: &str) -> M
     let sent: Vec<&Part> = preview.parts.iter().filter(|part| part.sent).collect();
     html! {
         p."small soft" {
-            @match preview.session_id { Some(session) => { "The next turn would be number " (preview.turn) " of " a href={ "/sessions/" (session) } { "the open conversation" } "." }, None => "The next turn would open a new conversation." }
+            @match preview.session_id { Some(session) => { "The next turn would be number " (preview.turn) " of " a href={ "/sessions/" (session) } { "the open session" } "." }, None => "The next turn would open a new session." }
             " Nothing is sent. The same in a terminal: " code { (command) }
         }
         @for note in &preview.notes { p.small { bdi { (note) } } }

@@ -1,4 +1,4 @@
-//! Where a file is used: by which agents, flow templates and conversations.
+//! Where a file is used: by which agents, flow templates and sessions.
 
 use maud::{Markup, html};
 
@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// Open conversations in the list.
+/// Open sessions in the list.
 const MAX_SESSIONS: i64 = 8;
 const MAX_FLOWS: i64 = 200;
 
@@ -66,7 +66,7 @@ pub(super) async fn show(
         SourceKind::Agent => html! {
             (paused(page, name, pauses).await?)
             (in_templates(&templates, |step| step.agent == name))
-            (conversations(page, name).await?)
+            (sessions(page, name).await?)
         },
         SourceKind::Skill => by_agents(agents, name),
         SourceKind::Node => html! {
@@ -146,7 +146,7 @@ fn in_templates(
     section("In flow templates", &html! { (uses.len()) }, &body)
 }
 
-async fn conversations(page: &Page, name: &str) -> Result<Markup, Refusal> {
+async fn sessions(page: &Page, name: &str) -> Result<Markup, Refusal> {
     let list = ListSessions {
         campaign_id: None,
         agent: Some(name.to_owned()),
@@ -159,11 +159,11 @@ async fn conversations(page: &Page, name: &str) -> Result<Markup, Refusal> {
     let names = Names::load(page).await?;
     let row = |session: &Session| html! { li { a href={ "/sessions/" (session.id) } { "instance " bdi { (session.instance) } ", turn " (session.turns) } " in " (names.campaign(session.campaign_id)) " " span.faint { (page.view.time(session.used_at)) } } };
     let body = html! {
-        @if listing.items.is_empty() { (empty("No conversation of the agent is open.", &format!("dalsegno task add --campaign CAMPAIGN --agent {name} \"Write part one.\""))) }
+        @if listing.items.is_empty() { (empty("No session of the agent is open.", &format!("dalsegno task add --campaign CAMPAIGN --agent {name} \"Write part one.\""))) }
         @else { ul."rows small" { @for session in &listing.items { (row(session)) } } }
     };
     let end = html! { (listing.items.len()) @if listing.next.is_some() { " of more" } };
-    Ok(section("Open conversations", &end, &body))
+    Ok(section("Open sessions", &end, &body))
 }
 
 fn by_agents(agents: &Agents, name: &str) -> Markup {

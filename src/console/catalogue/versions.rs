@@ -6,7 +6,7 @@ use super::PageQuery;
 use crate::{
     console::{
         page::Page,
-        parts::{Tone, counted, empty, marks_words, section, wide, word_diff},
+        parts::{Tone, counted, empty, marks_words, section, url_text, wide, word_diff},
     },
     domain::{class::Kind, files::SourceFile, prompt_versions::PromptVersion},
     operations::{CompareContexts, ListPromptVersions, PartDiff, Refusal, ShowContext},
@@ -19,6 +19,7 @@ const FROM_FILES: [&str; 2] = ["agent_prompt", "skill"];
 
 /// Returns the address of a version on the page of its agent.
 pub(in crate::console) fn address(agent: &str, prompt_hash: &str) -> String {
+    let agent = url_text(agent);
     format!("/catalogue/agent/{agent}?part=versions&version={prompt_hash}#version")
 }
 
@@ -33,10 +34,7 @@ pub(super) async fn show(
             "dalsegno task add --campaign CAMPAIGN --agent {} \"Write part one.\"",
             file.name
         );
-        return Ok(empty(
-            "No call has seen this prompt: the agent has no conversation yet.",
-            &command,
-        ));
+        return Ok(empty("No call has seen this prompt: the agent has no session yet.", &command));
     }
     let place = |hash: &str| versions.iter().position(|version| version.prompt_hash == hash);
     let chosen = place(&query.version);
@@ -52,7 +50,7 @@ pub(super) async fn show(
     Ok(html! {
         (section("Versions that calls have seen", &html! { (versions.len()) ", the last used first" }, &html! {
             (wide("Versions", &table))
-            p."small soft after" { "A version is the hash of the prompt with which a conversation was opened; another prompt opens a new one. Versions go with the last of their conversations." }
+            p."small soft after" { "A version is the hash of the prompt with which a session was opened; another prompt opens a new one. Versions go with the last of their sessions." }
         }))
         (text)
     })
@@ -123,7 +121,7 @@ fn link(here: &str, version: &PromptVersion, with: &PromptVersion) -> String {
 fn table(page: &Page, versions: &[PromptVersion], here: &str, chosen: Option<usize>) -> Markup {
     html! {
         table.folds {
-            thead { tr { th { "State" } th { "Version" } th { "First used" } th { "Last used" } th.num { "Conversations" } th.num { "Turns" } th { "Last conversation" } } }
+            thead { tr { th { "State" } th { "Version" } th { "First used" } th { "Last used" } th.num { "Sessions" } th.num { "Turns" } th { "Last session" } } }
             tbody {
                 @for (place, version) in versions.iter().enumerate() {
                     tr {
@@ -176,12 +174,12 @@ async fn one(page: &Page, pair: &Pair<'_>) -> Result<Markup, Refusal> {
                     @for part in changes { (word_diff(&part.words)) }
                     @if changes.is_empty() { p { "Prompt and skills are the same; the roster of the lead has changed." } }
                 },
-                None => p { "The texts cannot be compared: the last conversation of one of the versions has no stored context." },
+                None => p { "The texts cannot be compared: the last session of one of the versions has no stored context." },
             }
         }
         @match &text {
             Some(text) => details.after open[changes.is_none()] { summary { "The whole system prompt of version " (short(version)) } pre."code wrap" tabindex="0" dir="auto" { (text) } },
-            None => (empty("The text of this version is not stored: no call of its last conversation has a stored context.", &format!("dalsegno context show {}", version.last_session_id))),
+            None => (empty("The text of this version is not stored: no call of its last session has a stored context.", &format!("dalsegno context show {}", version.last_session_id))),
         }
     };
     let heading = format!("Version {}", short(version));
@@ -190,7 +188,7 @@ async fn one(page: &Page, pair: &Pair<'_>) -> Result<Markup, Refusal> {
     )
 }
 
-/// Returns the system prompt of the newest call of a version's last conversation, if it is stored.
+/// Returns the system prompt of the newest call of a version's last session, if it is stored.
 async fn system_of(page: &Page, version: &PromptVersion) -> Result<Option<String>, Refusal> {
     let ask = ShowContext { id: version.last_session_id, turn: None, call: None };
     match page.caller.run_if_allowed(ask).await {

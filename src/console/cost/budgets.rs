@@ -16,20 +16,20 @@ use crate::{
     },
     domain::{
         Amount,
-        amount::{Limit, OnLimit, Owner, format_money},
-        attention::{self, Attention},
+        amount::{Limit, OnLimit, StoredRefusal, format_money},
+        attention::FAILED_WITHIN,
         audit::{Action as AuditAction, Entry},
         budgets::{OwnedBudget, OwnerKind},
     },
-    operations::{
-        ChangeBudget, ListAudit, ListBudgets, MAX_LIMIT, Refusal, SetBudget, ShowOverview,
-    },
+    operations::{ChangeBudget, ListBudgets, Listing, MAX_LIMIT, Refusal, SetBudget},
 };
 
 const HERE: &str = "/cost/budgets";
 /// Budgets of a page. Each has two forms, so more would make the first load larger than 150 KB.
 const PER_PAGE: usize = 15;
 const FAILED: &str = "/tasks?state=failed";
+/// Failed tasks that are read at most.
+const MAX_FAILED: i64 = 200;
 const HARD_FLAGS: [&str; 2] = ["--money", "--tokens"];
 const SOFT_FLAGS: [&str; 2] = ["--warn-money", "--warn-tokens"];
 
@@ -43,24 +43,27 @@ pub(in crate::console) struct BudgetQuery {
 }
 
 pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Page) -> PageResult {
-    // All are read, because the order and the sentence are about all of them.
-    let list = ListBudgets { owner: None, key: None, cursor: None, limit: Some(MAX_LIMIT) };
-    let mut listing = page.caller.run(list).await?;
-    listing.items.retain(|budget| query.of.is_empty() || query.of == subject_of(budget));
-    let refusals = Box::pin(Refusals::load(&page)).await?;
-    let authors = Box::pin(Authors::load(&page)).await?;
+    let mut listing = list(&page, &query.of).await?;
+    let refusals = Refusals::load(&page).await?;
     // Those for which tasks wait, or at which they failed, first, then the nearest to its limit.
     let rank = |budget: &OwnedBudget| urgency(budget, refusals.of(budget));
     listing.items.sort_by(|a, b| rank(b).total_cmp(&rank(a)));
     let n_before = query.cursor.parse::<usize>().unwrap_or(0);
-    let shown = listing.items.iter().enumerate().skip(n_before).take(PER_PAGE);
+    let shown: Vec<_> = listing.items.iter().enumerate().skip(n_before).take(PER_PAGE).collect();
+    let subjects: Vec<String> = shown.iter().map(|(_, budget)| audit_subject(budget)).collect();
+    let authors = Authors::load(&page, &subjects).await?;
     let n_left = listing.items.len().saturating_sub(n_before.saturating_add(PER_PAGE));
     let next = (n_left > 0).then(|| (n_before + PER_PAGE).to_string());
     let waiting: i64 = listing.items.iter().map(|budget| budget.waiting_tasks).sum();
     let n_reached = listing.items.iter().filter(|budget| is_reached(budget)).count();
     let n_awaited = listing.items.iter().filter(|budget| budget.waiting_tasks > 0).count();
-    let n_refusing = listing.items.iter().filter(|budget| refusals.of(budget) > 0).count();
-    let n_failed: usize = listing.items.iter().map(|budget| refusals.of(budget)).sum();
+    let refusing: Vec<_> = listing.items.iter().filter(|budget| refusals.of(budget) > 0).collect();
+    let n_refusing = refusing.len();
+    let n_failed: usize = refusing.iter().map(|budget| refusals.of(budget)).sum();
+    let failed = match refusing.as_slice() {
+        [budget] => failed_tasks(budget),
+        _ => FAILED.to_owned(),
+    };
     let body = html! {
         div.head { div { h1 { "Cost" } } div.actions { (new(&page)) } }
         (tabs(HERE))
@@ -75,7 +78,7 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
                     b { (counted(n_awaited, "budget has", "budgets have")) } " no space for a next call: " a href="/work/jobs?waits_for=condition" { (counted(usize::try_from(waiting).unwrap_or(0), "task waits", "tasks wait")) } ". "
                 }
                 @if n_refusing > 0 {
-                    b { (counted(n_refusing, "budget has", "budgets have")) } " refused a call: " a href=(FAILED) { (counted(n_failed, "task", "tasks")) " failed" } ". Raise the limit, then retry. "
+                    b { (counted(n_refusing, "budget has", "budgets have")) } " refused a call: " a href=(failed) { (refusals.words(n_failed)) } ". Raise the limit, then retry. "
                 }
                 @match n_reached {
                     0 if n_refusing > 0 && n_awaited == 0 => {}
@@ -85,7 +88,7 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
                 }
             }
             (section("Budgets", &html! { (listing.items.len()) @if listing.next.is_some() { " of more: " code { "dalsegno budget ls" } " lists all" } }, &html! {
-                ul."rows budgets" { @for (place, budget) in shown { (row(&page, place, budget, refusals.of(budget), authors.of(budget))) } }
+                ul."rows budgets" { @for (place, budget) in shown { (row(&page, place, budget, &refusals, authors.of(budget))) } }
             }))
         }
         (next_page(HERE, &[], next.as_deref()))
@@ -95,51 +98,72 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
     Ok(page.respond(Content { title: "Budgets", path, body, watch: String::new() }).await?)
 }
 
-/// The failed tasks of the last week whose retry a budget would refuse, by the owner and the key of the budget.
-struct Refusals(Vec<(&'static str, String)>);
+/// Lists all budgets, because the order and the sentence are about all of them; or only the one with this owner and key.
+async fn list(page: &Page, of: &str) -> Result<Listing<OwnedBudget>, Refusal> {
+    let (word, key) = match of.split_once('/') {
+        Some((word, key)) => (word, Some(key.to_owned())),
+        None => (of, None),
+    };
+    let owner = OwnerKind::ALL.into_iter().find(|kind| kind.as_str() == word);
+    if owner.is_none() && !of.is_empty() {
+        return Ok(Listing { items: Vec::new(), next: None });
+    }
+    page.caller.run(ListBudgets { owner, key, cursor: None, limit: Some(MAX_LIMIT) }).await
+}
+
+/// The refusals at which tasks have failed within a week.
+struct Refusals {
+    all: Vec<StoredRefusal>,
+    /// True if there are more failed tasks than those that were read.
+    is_cut: bool,
+}
 
 impl Refusals {
     async fn load(page: &Page) -> Result<Self, Refusal> {
-        let overview = page.caller.run_if_allowed(ShowOverview { hours: None }).await?;
-        let attention = overview.map(|overview| overview.attention).unwrap_or_default();
-        Ok(Self::in_attention(&attention))
+        let since = page.view.now - FAILED_WITHIN;
+        let failed = page.caller.failed_since(since, MAX_FAILED).await?;
+        let is_cut = i64::try_from(failed.len()).is_ok_and(|n| n == MAX_FAILED);
+        let errors = failed.iter().filter_map(|task| task.error.as_deref());
+        Ok(Self { all: errors.filter_map(StoredRefusal::parse).collect(), is_cut })
     }
 
-    fn in_attention(all: &[Attention]) -> Self {
-        let failed = all.iter().filter(|it| it.kind == attention::Kind::FailedTask);
-        let owners = failed.filter_map(|it| Owner::of_raise_command(&it.command));
-        Self(owners.map(|owner| owner.columns()).collect())
-    }
-
-    /// Counts the tasks that failed at a budget.
+    /// Counts the tasks that failed at a budget which would refuse a retry, too.
     fn of(&self, budget: &OwnedBudget) -> usize {
-        let is_of =
-            |(owner, key): &&(&str, String)| *owner == budget.owner.as_str() && *key == budget.key;
-        self.0.iter().filter(is_of).count()
+        let is_of = |it: &&StoredRefusal| {
+            let (owner, key) = it.owner.columns();
+            owner == budget.owner.as_str() && key == budget.key && budget.check(it.call()).is_err()
+        };
+        self.all.iter().filter(is_of).count()
+    }
+
+    fn words(&self, n_failed: usize) -> String {
+        match self.is_cut {
+            true => format!("{n_failed} or more tasks failed"),
+            false => counted(n_failed, "task failed", "tasks failed"),
+        }
     }
 }
 
-/// The last changes of limits in the audit log, the newest first. A caller who may not see the log gets none.
+/// The last change of each of some budgets in the audit log. A caller who may not see the log gets none.
 struct Authors(Vec<Entry>);
 
 impl Authors {
-    async fn load(page: &Page) -> Result<Self, Refusal> {
-        let mut all = Vec::new();
-        for action in [AuditAction::BudgetSet, AuditAction::CampaignLimit] {
-            let action = Some(action.as_str().to_owned());
-            let list = ListAudit { action, limit: Some(MAX_LIMIT), ..ListAudit::default() };
-            let lines = page.caller.run_if_allowed(list).await?;
-            all.extend(lines.into_iter().flat_map(|lines| lines.items));
-        }
-        Ok(Self(all))
+    async fn load(page: &Page, subjects: &[String]) -> Result<Self, Refusal> {
+        let actions = [AuditAction::BudgetSet, AuditAction::CampaignLimit];
+        Ok(Self(page.caller.last_lines(subjects, &actions).await?))
     }
 
     fn of(&self, budget: &OwnedBudget) -> Option<&Entry> {
-        let subject = match budget.owner {
-            OwnerKind::Campaign => budget.key.clone(),
-            _ => subject_of(budget),
-        };
+        let subject = audit_subject(budget);
         self.0.iter().find(|line| line.subject == subject)
+    }
+}
+
+/// Returns the subject of a budget in the audit log: a campaign has its id alone.
+fn audit_subject(budget: &OwnedBudget) -> String {
+    match budget.owner {
+        OwnerKind::Campaign => budget.key.clone(),
+        _ => subject_of(budget),
     }
 }
 
@@ -183,18 +207,19 @@ fn row(
     page: &Page,
     place: usize,
     budget: &OwnedBudget,
-    n_failed: usize,
-    set: Option<&Entry>,
+    refusals: &Refusals,
+    changed: Option<&Entry>,
 ) -> Markup {
     let view = &page.view;
+    let n_failed = refusals.of(budget);
     html! {
         li {
             div.owner {
                 span."faint tiny" { (owner_word(budget.owner)) }
                 div { b { (subject(budget)) } }
                 @if budget.waiting_tasks > 0 { a."state waiting" href=(waiting_tasks(budget)) { (crate::console::parts::icon("waiting")) span.word { (counted(usize::try_from(budget.waiting_tasks).unwrap_or(0), "task waits", "tasks wait")) } } }
-                @if n_failed > 0 { a."state failed" href=(FAILED) { (crate::console::parts::icon("failed")) span.word { (counted(n_failed, "task failed", "tasks failed")) } } }
-                @if let Some(set) = set { p."small soft" { "Set by " a href={ "/audit?subject=" (url_text(&set.subject)) } { bdi { @if set.actor.is_empty() { (set.actor_kind.replace('_', " ")) } @else { (set.actor) } } } ", " (view.time(set.at)) } }
+                @if n_failed > 0 { a."state failed" href=(failed_tasks(budget)) { (crate::console::parts::icon("failed")) span.word { (refusals.words(n_failed)) } } }
+                @if let Some(line) = changed { p."small soft" { "Last changed by " a href={ "/audit?subject=" (url_text(&line.subject)) } { bdi { @if line.actor.is_empty() { (line.actor_kind.replace('_', " ")) } @else { (line.actor) } } } ", " (view.time(line.at)) } }
                 @if let Some(at) = budget.warned_at { p."small soft" { "Warned " (view.time(at)) } }
                 @if let Some(at) = budget.ends_at { p."small soft" { "Begins again " (view.time(at)) } }
             }
@@ -237,6 +262,15 @@ fn waiting_tasks(budget: &OwnedBudget) -> String {
     match budget.owner {
         OwnerKind::Campaign => format!("{all}&campaign_id={}", budget.key),
         OwnerKind::Agent | OwnerKind::Day | OwnerKind::User => all.to_owned(),
+    }
+}
+
+/// Failed tasks, of a campaign or an agent its own.
+fn failed_tasks(budget: &OwnedBudget) -> String {
+    match budget.owner {
+        OwnerKind::Campaign => format!("{FAILED}&campaign_id={}", budget.key),
+        OwnerKind::Agent => format!("{FAILED}&agent={}", url_text(&budget.key)),
+        OwnerKind::Day | OwnerKind::User => FAILED.to_owned(),
     }
 }
 
@@ -441,6 +475,22 @@ mod tests {
         assert!(is_reached(&budget(OwnerKind::Day, "", Some(10), 10)));
         assert!(!is_reached(&budget(OwnerKind::Day, "", Some(10), 9)));
         assert!(!is_reached(&budget(OwnerKind::Day, "", None, 9)));
+    }
+
+    #[test]
+    fn refusals_are_counted_at_the_budget_that_still_refuses() {
+        let refused = "the budget of the agent `planner` is 0.50, of which 0.45 are spent and 0.00 are reserved; this call may cost up to 0.20; \
+            raise the limit with `dalsegno budget set agent planner --money 0.65`";
+        let all = vec![StoredRefusal::parse(refused).unwrap()];
+        let refusals = Refusals { all, is_cut: true };
+        let of = |key, limit| refusals.of(&budget(OwnerKind::Agent, key, Some(limit), 450_000));
+        assert_eq!(
+            [of("planner", 500_000), of("planner", 900_000), of("writer", 500_000)],
+            [1, 0, 0]
+        );
+        assert_eq!(refusals.words(200), "200 or more tasks failed");
+        let planner = budget(OwnerKind::Agent, "planner", None, 0);
+        assert_eq!(failed_tasks(&planner), "/tasks?state=failed&agent=planner");
     }
 
     #[test]

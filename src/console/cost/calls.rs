@@ -1,4 +1,4 @@
-//! The calls behind the figures of a report, with links to their tasks, conversations and turns.
+//! The calls behind the figures of a report, with links to their tasks, sessions and turns.
 
 use axum::extract::Query;
 use maud::{Markup, html};

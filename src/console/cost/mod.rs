@@ -135,14 +135,15 @@ async fn campaigns(page: &Page) -> Result<Vec<Campaign>, Refusal> {
 fn summary(page: &Page, chart: &Chart<'_>) -> Markup {
     let total = &chart.report.total;
     let view = &page.view;
-    let highest = chart.stack.values.first().filter(|_| chart.stack.values.len() > 1);
+    let whole = chart.measure.of(total);
+    let highest = chart.stack.values.first().filter(|_| chart.stack.values.len() > 1 && whole > 0);
     html! {
         b { @if total.is_unpriced() { "No price" } @else { (view.money(total.cost_micros)) } } " for " (total.calls) " calls "
         @match chart.period.n_days() { 1 => { "on " (chart.period.first.format("%-d %B")) }, n => { "in " (n) " days up to " (chart.period.last.format("%-d %B")) } }
         "."
         @if let Some((value, costs)) = highest {
             " Most of it: " b { bdi { (name(chart.report, value)) } } ", " (chart.measure.shown(view, chart.measure.of(costs)))
-            @let share = share_of(chart.measure.of(costs), chart.measure.of(total));
+            @let share = share_of(chart.measure.of(costs), whole);
             ", " (share) "."
         }
     }
@@ -254,7 +255,7 @@ fn table(page: &Page, chart: &Chart<'_>) -> Markup {
                         td.num { (cost(costs, &link, &money)) }
                     }
                 }
-                @if !others.is_empty() { (sum(&of_others, &format!("{} others, in the CSV file", others.len()), 2, &money)) }
+                @if !others.is_empty() { (sum(&of_others, &format!("{} others, in the CSV files", others.len()), 2, &money)) }
             }
             tfoot { (sum(&chart.report.total, "Total", 2, &money)) }
         }

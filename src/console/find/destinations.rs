@@ -84,7 +84,7 @@ pub(super) const PAGES: &[Destination] = &[
     at("Failed tasks", "/tasks?state=failed", "errors broken"),
     at("Waiting tasks", "/tasks?state=queued", "queued why stuck blocked"),
     at("Running tasks", "/tasks?state=running", "now active"),
-    at("Conversations", "/sessions", "sessions transcripts context turns chats history"),
+    at("Sessions", "/sessions", "conversations transcripts context turns chats history"),
     at("Campaigns", "/campaigns", "board budget brief memory"),
     at("Flows", "/flows", "steps template critical path graph"),
     at("Cost", "/cost", "money spending spent price report expensive most yesterday tokens usage"),

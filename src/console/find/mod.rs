@@ -140,7 +140,7 @@ async fn by_id(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
     let mut all = Vec::new();
     for (noun, kind, folder) in [
         (Noun::Task, "task", "tasks"),
-        (Noun::Session, "conversation", "sessions"),
+        (Noun::Session, "session", "sessions"),
         (Noun::Campaign, "campaign", "campaigns"),
         (Noun::Flow, "flow", "flows"),
     ] {

@@ -15,8 +15,9 @@ use crate::{
         attention::{Attention, Kind},
     },
     operations::{
-        EnableWebhook, ReleaseLane, ReplayWebhook, ResumeAgent, ResumeAgentEverywhere,
-        ResumeCampaign, ResumeCredential, ResumeQueue, ResumeSchedule, RetryTask, RunCleanup,
+        ChangeBudget, ChangeTaskBudget, EnableWebhook, Operation as _, ReleaseLane, ReplayWebhook,
+        ResumeAgent, ResumeAgentEverywhere, ResumeCampaign, ResumeCredential, ResumeQueue,
+        ResumeSchedule, RetryTask, RunCleanup, SetBudget, Spec,
     },
 };
 
@@ -58,7 +59,12 @@ pub(super) fn groups(items: &[Attention]) -> Vec<Vec<&Attention>> {
     let mut groups: Vec<Vec<&Attention>> = Vec::new();
     let is_same = |group: &Vec<&Attention>, item: &Attention| {
         let first = group[0];
-        item.kind == Kind::FailedTask && first.kind == item.kind && first.because == item.because
+        // Budgets may refuse calls with the same amounts, and each has a limit of its own.
+        let is_same_budget = || refusing_owner(first) == refusing_owner(item);
+        item.kind == Kind::FailedTask
+            && first.kind == item.kind
+            && first.because == item.because
+            && is_same_budget()
     };
     for item in items {
         match groups.iter_mut().find(|group| is_same(group, item)) {
@@ -87,7 +93,7 @@ fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup
                 }
             }
             div.actions {
-                @if is_refused(failures[0]) { a."btn slim" href=(raise_form(failures[0])) { "Raise the limit" } }
+                @if may_raise(page, failures[0]) { a."btn slim" href=(raise_form(failures[0])) { "Raise the limit" } }
                 @if Action::of::<RetryTask>("", "", &[], "/").is_allowed(&page.caller) { a."btn slim" href=(retry) { "Retry all " (failures.len()) "…" } }
                 a."btn slim quiet" href="/tasks?state=failed" { "Details" }
             }
@@ -95,9 +101,23 @@ fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup
     }
 }
 
-/// Returns true for a task that failed at a budget which would refuse a retry, too: its command raises the limit first.
-fn is_refused(item: &Attention) -> bool {
-    item.kind == Kind::FailedTask && Owner::of_raise_command(&item.command).is_some()
+/// Returns the owner of the budget at which a task failed, if it would refuse a retry, too: the command raises its limit first.
+pub(super) fn refusing_owner(item: &Attention) -> Option<Owner> {
+    Owner::of_raise_command(&item.command).filter(|_| item.kind == Kind::FailedTask)
+}
+
+/// Returns true for a task that failed at a budget whose limit the caller may raise.
+fn may_raise(page: &Page, item: &Attention) -> bool {
+    refusing_owner(item).is_some_and(|owner| page.caller.may(&raising(&owner)))
+}
+
+/// Returns the operation that raises the limit of an owner.
+fn raising(owner: &Owner) -> Spec {
+    match owner {
+        Owner::Campaign(_) | Owner::Experiments(_) => ChangeBudget::SPEC,
+        Owner::Task(_) => ChangeTaskBudget::SPEC,
+        Owner::Agent(_) | Owner::User(_) | Owner::Day(_) => SetBudget::SPEC,
+    }
 }
 
 /// The form for the limit, on the page of the task.
@@ -170,7 +190,7 @@ fn fix(page: &Page, item: &Attention) -> Markup {
     let (id, name) = ([("id", subject)], [("name", subject)]);
     let campaign = item.campaign_id.map(|id| id.to_string()).unwrap_or_default();
     let agent = [("id", campaign.as_str()), ("name", subject)];
-    if is_refused(item) {
+    if may_raise(page, item) {
         return html! { a."btn slim" href=(raise_form(item)) { "Raise the limit" } };
     }
     // The command of failed deliveries ends with the time of the oldest one.
@@ -238,6 +258,8 @@ fn page_of(item: &Attention) -> Option<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     fn item(kind: Kind, subject: &str, because: &str) -> Attention {
@@ -274,10 +296,30 @@ mod tests {
     fn a_task_that_failed_at_a_budget_leads_to_its_limit() {
         let raise = "dalsegno budget set day --money 0.80 && dalsegno task retry 1".to_owned();
         let refused = Attention { command: raise, ..item(Kind::FailedTask, "1", "too large") };
-        assert!(is_refused(&refused));
+        assert_eq!(refusing_owner(&refused), Some(Owner::Day("".into())));
         assert_eq!(raise_form(&refused), "/tasks/1#enough");
         let retry = "dalsegno task retry 1".to_owned();
-        assert!(!is_refused(&Attention { command: retry, ..refused }));
+        assert_eq!(refusing_owner(&Attention { command: retry, ..refused }), None);
+    }
+
+    #[test]
+    fn equal_refusals_of_two_budgets_are_two_groups() {
+        let refused = |id: &str, agent: &str| Attention {
+            command: format!(
+                "dalsegno budget set agent {agent} --money 0.80 && dalsegno task retry {id}"
+            ),
+            ..item(Kind::FailedTask, id, "this call may cost up to 0.80")
+        };
+        let items = [refused("1", "planner"), refused("2", "writer"), refused("3", "planner")];
+        assert_eq!(groups(&items).iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn each_limit_is_raised_by_its_own_operation() {
+        let ids =
+            [Owner::Campaign(Uuid::nil()), Owner::Task(Uuid::nil()), Owner::User("kim".into())];
+        let ids = ids.map(|owner| raising(&owner).id);
+        assert_eq!(ids, ["change_budget", "change_task_budget", "set_budget"]);
     }
 
     #[test]

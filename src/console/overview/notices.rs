@@ -3,7 +3,7 @@
 use axum::{Json, response::IntoResponse as _};
 use serde::Serialize;
 
-use super::attention::{groups, look, target};
+use super::attention::{groups, look, refusing_owner, target};
 use crate::{
     console::{
         page::{Page, PageResult},
@@ -42,7 +42,11 @@ impl Notice {
         let newest = group.iter().max_by_key(|item| item.since)?;
         let since = newest.since.map(|at| at.timestamp_micros()).unwrap_or_default();
         let key = match newest.kind {
-            Kind::FailedTask => format!("FailedTask {}", newest.because),
+            Kind::FailedTask => {
+                let (owner, of) =
+                    refusing_owner(newest).map(|owner| owner.columns()).unwrap_or_default();
+                format!("FailedTask {owner}{of} {}", newest.because)
+            }
             kind => format!("{kind:?} {} {since}", newest.subject),
         };
         let (_, word) = look(newest.kind);

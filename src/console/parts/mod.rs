@@ -31,7 +31,7 @@ pub(super) use self::{
 pub(super) use crate::domain::text::bytes;
 
 /// Longest title of a page or a row that is made from a text.
-const TITLE_MAX_CHARS: usize = 90;
+pub(super) const TITLE_MAX_CHARS: usize = 90;
 
 /// Longest text in a page. Longer ones are cut, with a link to the whole.
 const TEXT_MAX_CHARS: usize = 12_000;

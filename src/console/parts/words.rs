@@ -60,7 +60,7 @@ pub(in crate::console) fn linked_words(text: &str) -> Markup {
 /// Renders a name: that of a lane is a link.
 fn named(before: &str, name: &str) -> Markup {
     html! {
-        @if before.ends_with("lane ") { a href={ "/work/lanes?name=" (url_text(name)) } { code { bdi { (lane_name(name)) } } } }
+        @if before.ends_with("lane ") { a href={ "/work/lanes?name=" (url_text(name)) } title=(name) { code { bdi { (lane_name(name)) } } } }
         @else { code { (name) } }
     }
 }
@@ -150,11 +150,15 @@ mod tests {
         let shown = sentence(&View::example(), text).0;
         assert!(shown.contains("job <a href=\"/work/jobs/33\">33</a> ("), "{shown}");
         assert!(shown.contains("Job <a href=\"/work/jobs/33\">33</a> has"), "{shown}");
-        assert!(shown.contains("<a href=\"/work/lanes?name=a%20b%2Fmain\"><code>"), "{shown}");
+        assert!(
+            shown.contains("<a href=\"/work/lanes?name=a%20b%2Fmain\" title=\"a b/main\"><code>"),
+            "{shown}"
+        );
         let lane = "019ab6e2-41c7-7d30-9c14-5be19c14e2b7/curator/2";
         let shown = sentence(&View::example(), &format!("The lane `{lane}` waits.")).0;
         assert!(shown.contains("<code><bdi>curator/2</bdi></code></a> waits."), "{shown}");
         assert!(shown.contains(&url_text(lane)), "{shown}");
+        assert!(shown.contains(&format!("title=\"{lane}\"")), "its campaign: {shown}");
         assert!(sentence(&View::example(), "1 job 2 of 3 `dalsegno lane ls`").0.contains("<code>"));
     }
 

@@ -60,7 +60,7 @@ pub(in crate::console) async fn show(
             }
         }
     };
-    let path = html! { a href={ "/sessions/" (given) } { "Conversation" } };
+    let path = html! { a href={ "/sessions/" (given) } { "Session" } };
     Ok(page.respond(Content { title: &name, path, body, watch: String::new() }).await?)
 }
 

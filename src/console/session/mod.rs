@@ -101,7 +101,7 @@ pub(super) async fn show(
     let path = html! {
         a href="/campaigns" { "Campaigns" } span { "/" }
         a href={ "/campaigns/" (session.campaign_id) } { bdi { (of) } } span { "/" }
-        a href={ "/sessions?campaign_id=" (session.campaign_id) } { "Conversations" }
+        a href={ "/sessions?campaign_id=" (session.campaign_id) } { "Sessions" }
         span.end {
             @if let Some(other) = session.predecessor_id { a rel="prev" href={ "/sessions/" (other) } { "← Session before" } }
             @if let Some(other) = session.successor_id { a rel="next" href={ "/sessions/" (other) } { "Session after →" } }

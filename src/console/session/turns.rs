@@ -58,7 +58,7 @@ pub(in crate::console) async fn show(
         }
         (next_page(&here, &[("verify", &query.verify)], listing.next.as_deref()))
     };
-    let path = html! { a href={ "/campaigns/" (session.campaign_id) } { "Campaign" } span { "/" } a href={ "/sessions/" (given) } { "Conversation" } };
+    let path = html! { a href={ "/campaigns/" (session.campaign_id) } { "Campaign" } span { "/" } a href={ "/sessions/" (given) } { "Session" } };
     Ok(page.respond(Content { title: &name, path, body, watch: String::new() }).await?)
 }
 

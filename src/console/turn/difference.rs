@@ -45,7 +45,8 @@ impl GivenTurn {
 
 /// The form that chooses the other turn.
 pub(super) fn form(here: &str, number: i32, with: &str) -> Markup {
-    let before = (number - 1).max(1).to_string();
+    // The first turn has none before it.
+    let before = if number > 1 { (number - 1).to_string() } else { String::new() };
     let value = if with.is_empty() { &before } else { with };
     let body = html! {
         form action={ (here) "#compared" } {
@@ -75,6 +76,9 @@ pub(super) async fn show(page: &Page, own: &Turn, with: &str) -> Result<Markup, 
     let is_newer = found.as_ref().is_some_and(|found| began_before(own, &found.turn.turn));
     let other = found.map_or(other, |found| GivenTurn::of(&found.turn.turn));
     let own = GivenTurn::of(own);
+    if other == own {
+        return Ok(framed(&html! {}, &empty("This is the turn itself: name another one.", "")));
+    }
     let (from, to) = if is_newer { (own, other) } else { (other, own) };
     let ask = CompareContexts {
         id: from.session,

@@ -25,12 +25,17 @@ use super::{
 };
 use crate::{
     domain::{
+        class::Kind,
+        files::SourceKind,
         manifests::{CallContext, Part},
         memory,
         posts::HiddenPost,
         turns::{Detail, PUT_OFF, State, Turn},
     },
-    operations::{ListMemory, MAX_LIMIT, Refusal, ShowSession, ShowTurn},
+    operations::{
+        ListMemory, ListPromptVersions, MAX_LIMIT, Operation as _, Refusal, ShowFile, ShowSession,
+        ShowTurn,
+    },
 };
 
 #[derive(Debug, Deserialize)]
@@ -84,13 +89,13 @@ pub(super) async fn show(
     };
     let campaign = session.session.campaign_id;
     let rerun = reruns::form(&page, (given, number, call), campaign, calls.as_ref()).await?;
+    let prompt = prompt_page(&page, &listed.agent, &session.session.prompt_hash).await?;
     let links = PartLinks {
         session: given,
         campaign,
         titles: edict_titles(&page, campaign, context).await?,
         // A turn of an earlier session of the conversation may have had another prompt.
-        prompt: (turn.session_id == session.session.id)
-            .then(|| versions::address(&listed.agent, &session.session.prompt_hash)),
+        prompt: (turn.session_id == session.session.id).then_some(prompt).flatten(),
     };
     let body = html! {
         div.head {
@@ -121,7 +126,7 @@ pub(super) async fn show(
     };
     let path = html! {
         a href={ "/campaigns/" (session.session.campaign_id) } { "Campaign" } span { "/" }
-        a href={ "/sessions/" (given) } { "Conversation" }
+        a href={ "/sessions/" (given) } { "Session" }
         span.end {
             @if number > 1 { a rel="prev" href={ "/sessions/" (given) "/turns/" (number - 1) } { "← Turn " (number - 1) } }
             @if number < session.session.turns || session.session.successor_id.is_some() { a rel="next" href={ "/sessions/" (given) "/turns/" (number + 1) } { "Turn " (number + 1) " →" } }
@@ -250,6 +255,19 @@ async fn edict_titles(
     let listing = page.caller.run_if_allowed(list).await?;
     let items = listing.into_iter().flat_map(|listing| listing.items);
     Ok(items.map(|item| (item.id.to_string(), item.title)).collect())
+}
+
+/// Returns the page of a version of an agent's prompt, if the caller may see it and the agent still has a file.
+async fn prompt_page(page: &Page, agent: &str, hash: &str) -> Result<Option<String>, Refusal> {
+    if !page.caller.may_reach(&ListPromptVersions::SPEC) {
+        return Ok(None);
+    }
+    let show = ShowFile { kind: SourceKind::Agent, name: agent.to_owned() };
+    match page.caller.run_if_allowed(show).await {
+        Ok(file) => Ok(file.map(|_| versions::address(agent, hash))),
+        Err(refusal) if refusal.kind == Kind::NotFound => Ok(None),
+        Err(refusal) => Err(refusal),
+    }
 }
 
 /// The places to which the parts of a context lead.

@@ -64,7 +64,7 @@ pub(super) fn one(page: &Page, fact: &Fact) -> Markup {
         ),
         ("Author", html! { bdi { (fact.author) } }),
         ("Campaign", other(fact.campaign_id, "", "campaigns")),
-        ("Conversation", other(fact.session_id, "", "sessions")),
+        ("Session", other(fact.session_id, "", "sessions")),
         ("Task", other(fact.task_id, "", "tasks")),
         ("Said", page.view.time(fact.valid_from)),
         ("Ended", html! { @if let Some(at) = fact.valid_until { (page.view.time(at)) } }),

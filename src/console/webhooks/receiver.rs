@@ -4,7 +4,7 @@ use axum::{
     extract::{Path, Query},
     response::Response,
 };
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde::Deserialize;
 use uuid::Uuid;
@@ -65,6 +65,10 @@ pub(in crate::console) async fn show(
         Some(id) => Some(page.caller.run(ShowDelivery { id }).await?),
         None => None,
     };
+    let missed_since = match webhook.failing_since {
+        Some(since) => page.caller.oldest_missed(given, since).await?,
+        None => None,
+    };
     let here = format!("{HERE}/{given}");
     let listed = match query.state.as_str() {
         "" => here.clone(),
@@ -79,7 +83,7 @@ pub(in crate::console) async fn show(
             section."explain paused" #explain tabindex="-1" { (icon("paused")) div { p.lede { "The webhook is disabled: its deliveries are held until it is enabled." } p.next dir="auto" { (coded(reason)) } } }
         } }
         @if let (true, Some(at)) = (webhook.enabled, webhook.failing_since) {
-            section."explain failed" #explain tabindex="-1" { (icon("failed")) div { p.lede { "The receiver refuses or misses each delivery. It began " (page.view.time(at)) "." } p.next { "Look at the error of the latest delivery, repair the receiver, then replay what it missed." } (replay_missed(&page, given, at)) } }
+            section."explain failed" #explain tabindex="-1" { (icon("failed")) div { p.lede { "The receiver refuses or misses each delivery. It began " (page.view.time(at)) "." } p.next { "Look at the error of the latest delivery, repair the receiver, then replay what it missed." } (replay_missed(&page, given, missed_since)) } }
         }
         div.cols {
             div.stack {
@@ -202,10 +206,9 @@ fn replay(page: &Page, given: Uuid) -> Markup {
     section("Replay", &html! {}, &form)
 }
 
-/// Sends what a failing receiver missed again.
-fn replay_missed(page: &Page, given: Uuid, failing_since: DateTime<Utc>) -> Markup {
-    // The webhook fails from its first failed attempt on, and the event is older than that.
-    let since = (failing_since - TimeDelta::hours(1)).to_rfc3339();
+/// Sends what a failing receiver missed again, from the time of the oldest event on.
+fn replay_missed(page: &Page, given: Uuid, missed_since: Option<DateTime<Utc>>) -> Markup {
+    let Some(since) = missed_since.map(|at| at.to_rfc3339()) else { return html! {} };
     let id = given.to_string();
     let fields = [("id", id.as_str()), ("since", since.as_str())];
     let here = format!("{HERE}/{given}");
@@ -246,9 +249,18 @@ fn give_up(page: &Page, delivery: &Delivery, then: &str) -> Markup {
     let job = delivery.job_id.filter(|_| delivery.state == State::Waiting);
     let job = job.map(|id| id.to_string());
     let Some(job) = job.as_deref() else { return html! {} };
-    let fields = [("id", job), ("reason", "by an operator")];
-    let action = Action::of::<CancelJob>("Give up", "", &fields, then);
-    action.class("btn slim quiet").button(&page.view, &page.caller)
+    let fields = [("id", job)];
+    let (sheet, reason) = (format!("give-up-{job}"), format!("give-up-reason-{job}"));
+    let action = Action::of::<CancelJob>("Give up", "", &fields, then).class("btn slim quiet");
+    let give_up = Confirmation {
+        action,
+        id: &sheet,
+        heading: "Give up this delivery",
+        consequences: html! { p { "It is not sent again by itself. It can be replayed." } },
+        fields: html! { div.field { label for=(reason) { "Reason, shown as its error" } input id=(reason) name="reason" data-flag="--reason" maxlength="300"; } },
+        command: format!("dalsegno job cancel {job}"),
+    };
+    give_up.button(&page.view, &page.caller)
 }
 
 fn table(page: &Page, items: &[Delivery], here: &str) -> Markup {

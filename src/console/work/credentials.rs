@@ -16,7 +16,7 @@ pub(super) async fn show(page: &Page) -> Result<Markup, Refusal> {
     let Some(items) = listed.map(|all| all.items) else { return Ok(html! {}) };
     if items.is_empty() {
         let none = empty(
-            "No conversation uses a credential of a provider, and none is paused.",
+            "No session uses a credential of a provider, and none is paused.",
             "dalsegno credential ls",
         );
         return Ok(html! { div #credentials { (section("Credentials", &html! {}, &none)) } });
@@ -32,7 +32,7 @@ pub(super) async fn show(page: &Page) -> Result<Markup, Refusal> {
                             (Tone::Paused.state("paused", it.why.as_deref())) " " bdi { (it.name) } " of " (it.provider) " until " (page.view.time(*until))
                             div."actions after" { (resume.button(&page.view, &page.caller)) }
                         },
-                        None => { (Tone::Running.state("in use", None)) " " bdi { (it.name) } " of " (it.provider) ", " (it.sessions) " open conversations" },
+                        None => { (Tone::Running.state("in use", None)) " " bdi { (it.name) } " of " (it.provider) ", " (it.sessions) " open sessions" },
                     }
                 }
             }

@@ -249,6 +249,31 @@ async fn list_by_all(
     .await
 }
 
+/// Returns the newest line about one of these actions for each subject that has one, by the index of subjects.
+pub async fn last_of_each(
+    executor: impl PgExecutor<'_>,
+    subjects: &[String],
+    actions: &[Action],
+) -> Result<Vec<Entry>, StatementError> {
+    let actions: Vec<String> = actions.iter().map(|action| action.as_str().to_owned()).collect();
+    sqlx::query_as!(
+        Entry,
+        r#"select l.id as "id!", l.at as "at!", l.actor_kind as "actor_kind!", l.actor as "actor!", l.actor_id as "actor_id?",
+                  l.action as "action!", l.subject_kind as "subject_kind!", l.subject as "subject!", l.peer as "peer?", l.data as "data!"
+             from unnest($1::text[]) as given (subject)
+                  cross join lateral (
+                    select a.id, a.at, a.actor_kind, a.actor, a.actor_id, a.action, a.subject_kind, a.subject, a.peer, a.data
+                      from dalsegno.audit as a
+                     where a.subject = given.subject and a.action = any($2)
+                     order by a.id desc limit 1) as l"#,
+        subjects,
+        actions.as_slice(),
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("read the audit log"))
+}
+
 /// Removes at most `limit` lines older than `moment`, and returns their number.
 pub async fn remove_before(
     executor: impl PgExecutor<'_>,

@@ -121,6 +121,23 @@ pub async fn failed_since(
     .map_err(StatementError::to("count the failed deliveries"))
 }
 
+/// Returns the time of the oldest event that a webhook which fails since then has not delivered.
+pub async fn oldest_missed(
+    executor: impl PgExecutor<'_>,
+    webhook_id: Uuid,
+    failing_since: DateTime<Utc>,
+) -> Result<Option<DateTime<Utc>>, StatementError> {
+    sqlx::query_scalar!(
+        "select min(created_at) from dalsegno.webhook_deliveries
+          where webhook_id = $1 and (state = 'waiting' or state = 'failed' and ended_at >= $2)",
+        webhook_id,
+        failing_since,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(StatementError::to("find the oldest missed delivery"))
+}
+
 /// Removes the deliveries about these tasks. Returns their number.
 pub async fn remove_of_tasks(
     executor: impl PgExecutor<'_>,

@@ -33,7 +33,7 @@ pub use self::{
     deliver::{DeliverWebhook, give_up, replay, send_test},
     deliveries::{
         Delivery, FailedDeliveries, Filter, State, deliveries, failed_since, get_delivery,
-        remove_of_tasks, remove_old,
+        oldest_missed, remove_of_tasks, remove_old,
     },
     error::Error,
     list::{find, find_delivery, get, list},

@@ -3,17 +3,20 @@
 use axum::{extract::FromRequestParts, http::request::Parts};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use super::form::form_token;
 use crate::{
     app::App,
     domain::{
-        audit::{self, PauseSubject},
+        audit::{self, Entry, PauseSubject},
         class::Kind,
         feed::Hub,
         keys::Scope,
         sign_ins::SignIn,
         task_files::attachments::Limits,
+        tasks::{self, TaskLine},
+        webhooks,
     },
     http::{
         Problem, RouterState,
@@ -22,8 +25,8 @@ use crate::{
         scopes::RequiredScope,
     },
     operations::{
-        self, Call, Download, DownloadedFile, Fields, FormFile, JsonOutput, ListAudit, Operation,
-        Refusal, Run, Spec,
+        self, Call, Download, DownloadedFile, Fields, FormFile, JsonOutput, ListAudit,
+        ListDeliveries, Operation, Refusal, Run, ShowOverview, Spec,
     },
 };
 
@@ -131,6 +134,42 @@ impl PageCaller {
             return Ok(None);
         }
         Ok(audit::pause_author(&self.app.pool, kind, subject, paused_at, reason).await?)
+    }
+
+    /// Returns the newest line about one of these actions for each subject that has one, if the caller may read the log.
+    pub async fn last_lines(
+        &self,
+        subjects: &[String],
+        actions: &[audit::Action],
+    ) -> Result<Vec<Entry>, Refusal> {
+        if !self.may_reach(&ListAudit::SPEC) {
+            return Ok(Vec::new());
+        }
+        Ok(audit::last_of_each(&self.app.pool, subjects, actions).await?)
+    }
+
+    /// Lists tasks that failed since then, the newest first, if the caller may see the overview, which has them.
+    pub async fn failed_since(
+        &self,
+        since: DateTime<Utc>,
+        limit: i64,
+    ) -> Result<Vec<TaskLine>, Refusal> {
+        if !self.may_reach(&ShowOverview::SPEC) {
+            return Ok(Vec::new());
+        }
+        Ok(tasks::failed_since(&self.app.pool, since, limit).await?)
+    }
+
+    /// Returns the time of the oldest event that a webhook which fails since then has missed, if the caller may see its deliveries.
+    pub async fn oldest_missed(
+        &self,
+        webhook_id: Uuid,
+        failing_since: DateTime<Utc>,
+    ) -> Result<Option<DateTime<Utc>>, Refusal> {
+        if !self.may_reach(&ListDeliveries::SPEC) {
+            return Ok(None);
+        }
+        Ok(webhooks::oldest_missed(&self.app.pool, webhook_id, failing_since).await?)
     }
 
     /// Runs the operation of a form by its id, with the fields of the form. Returns its output.

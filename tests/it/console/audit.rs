@@ -68,6 +68,8 @@ async fn a_change_of_a_budget_has_both_amounts_and_leads_to_the_budget() {
             json!({ "owner": "agent", "key": "reviewer", "micros": micros, "tokens": tokens });
         scenery.send("PATCH", "/v1/budgets", &budget).await;
     }
+    let other = json!({ "owner": "agent", "key": "copywriter", "micros": 1_000_000 });
+    scenery.send("PATCH", "/v1/budgets", &other).await;
     let campaign = format!("/v1/campaigns/{}/budget", scenery.world.campaign.id);
     scenery.send("PATCH", &campaign, &json!({ "on_limit": "fail" })).await;
     let page = scenery.page("/audit?action=budget").await;
@@ -77,10 +79,21 @@ async fn a_change_of_a_budget_has_both_amounts_and_leads_to_the_budget() {
     let link = "/cost/budgets?of=agent%2Freviewer";
     assert!(page.contains(&format!("href=\"{link}\"")), "{page}");
     let budgets = scenery.page(link).await;
-    assert!(budgets.contains("Set by ") && budgets.contains("Only the budget of"), "{budgets}");
+    assert!(
+        budgets.contains("Last changed by ") && budgets.contains("Only the budget of"),
+        "{budgets}"
+    );
     assert_eq!(budgets.matches("class=\"budget-bar\"").count(), 1, "{budgets}");
     let of_campaign = scenery.page("/audit?action=campaign.limit").await;
     assert!(of_campaign.contains("tasks wait → tasks fail"), "{of_campaign}");
+    let nothing = scenery.page("/cost/budgets?of=planet%2Freviewer").await;
+    assert!(nothing.contains("This budget has no limit"), "{nothing}");
+    // A line that changes no amount shows its fields.
+    let same = "insert into dalsegno.audit (at, actor_kind, actor, action, subject_kind, subject, data)
+         values ('2026-11-20 12:00+00', 'cli', 'ann', 'budget.set', 'budget', 'agent/reviewer', '{\"limit\": {\"micros\": 7}, \"before\": {\"limit\": {\"micros\": 7}}}')";
+    sqlx::query(same).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page("/audit?action=budget&actor=ann").await;
+    assert!(page.contains("<dt>Limit</dt>") && page.contains("<dt>Before</dt>"), "{page}");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     app::{TestApp, TestDatabase},
-    http::client::send,
+    http::{client::send, key_setup::ADMIN_KEY},
 };
 
 /// Calls of three agents on the last 20 days.
@@ -94,6 +94,7 @@ async fn rows_of_calls_without_a_price_have_no_amount() {
     let page = scenery.page("/cost?by=model&days=90").await;
     let row = page.split("<tr>").skip(1).find(|row| row.contains("model=local")).unwrap();
     assert!(row.contains(">no price<"), "{row}");
+    assert!(page.contains(" Most of it: "), "{page}");
     assert!(
         page.contains("calls had no price") && page.contains("setting=prices.models"),
         "{page}"
@@ -103,6 +104,14 @@ async fn rows_of_calls_without_a_price_have_no_amount() {
     let of_free = csv.body.lines().filter(|line| line.contains(",local,"));
     let counts = of_free.map(|line| line.rsplit(',').next().unwrap().parse::<i64>().unwrap());
     assert_eq!(counts.sum::<i64>(), 3, "{}", csv.body);
+    // Nothing has a price: there is no largest share.
+    let campaign = scenery.hostile_campaign;
+    let unpriced = "insert into dalsegno.usage (called_at, campaign_id, agent, model, provider, purpose, outcome, cost_micros, input_tokens)
+                select '2026-11-20 10:00+00', $1, 'free', model, 'sim', 'turn', 'done', 0, 5 from unnest(array['local', 'other']) as model";
+    sqlx::query(unpriced).bind(campaign).execute(&scenery.app.pool).await.unwrap();
+    let of_campaign = format!("/cost?by=model&days=90&measure=money&campaign_id={campaign}");
+    let page = scenery.page(&of_campaign).await;
+    assert!(page.contains(" for 2 calls ") && !page.contains("Most of it"), "{page}");
 }
 
 #[tokio::test]
@@ -126,7 +135,7 @@ async fn a_report_of_many_values_lists_the_highest_and_adds_up_the_others() {
     sqlx::query(calls).bind(scenery.world.campaign.id).execute(&scenery.app.pool).await.unwrap();
     let page = scenery.page("/cost?by=agent&days=1").await;
     assert!(page.contains(">agent_60<") && !page.contains(">agent_9<"), "{page}");
-    let rest = page.split(" others, in the CSV file").next().unwrap();
+    let rest = page.split(" others, in the CSV files").next().unwrap();
     let n_rest: usize = rest.rsplit('>').next().unwrap().parse().unwrap();
     assert!(n_rest >= 10, "{n_rest}");
     assert_eq!(page.matches("November, others: ").count(), 1, "one part of the bar: {page}");
@@ -178,6 +187,7 @@ async fn budgets_are_set_with_the_scope_only() {
     let operator = sign_in(app, &secret).await;
     let page = open(app, "/cost/budgets", &operator).await.body;
     assert!(page.contains("/do/set_budget"), "{page}");
+    let admin = sign_in(app, ADMIN_KEY).await;
     let token = form_token(&page);
     for (money, shown) in [("2,50", true), ("", false)] {
         let fields = set(&token, money);
@@ -186,6 +196,12 @@ async fn budgets_are_set_with_the_scope_only() {
         assert_eq!(reply.status, 303, "{reply:?}");
         let page = open(app, "/cost/budgets", &operator).await.body;
         assert_eq!(page.contains("left of $2.50"), shown, "{page}");
+        // The audit log is for administrators.
+        assert!(!page.contains("Last changed by"), "{page}");
+        let page = open(app, "/cost/budgets", &admin).await.body;
+        let is_named = page
+            .contains("Last changed by <a href=\"/audit?subject=agent%2Fcopywriter\"><bdi>ann<");
+        assert_eq!(is_named, shown, "{page}");
     }
 }
 

@@ -48,7 +48,7 @@ async fn ctrl_k_finds_the_actions_of_the_page_and_opens_their_confirmation() {
 }
 
 #[tokio::test]
-async fn hits_for_tasks_have_agent_campaign_and_state_and_conversations_one_name() {
+async fn hits_for_tasks_have_agent_campaign_and_state_and_sessions_one_name() {
     let scenery = Scenery::new().await;
     let page = scenery.page("/find?q=quay").await;
     let hit = page.split(&format!("<a href=\"/tasks/{}\"", scenery.waiting)).nth(1).unwrap();
@@ -59,8 +59,8 @@ async fn hits_for_tasks_have_agent_campaign_and_state_and_conversations_one_name
         assert!(hit.contains(part), "{part} in {hit}");
     }
     let list = scenery.page("/sessions").await;
-    assert!(list.matches(">Conversations<").count() >= 4, "rail, thumbs, path and title: {list}");
-    assert!(!list.contains("Sessions"), "{list}");
+    assert!(list.matches(">Sessions<").count() >= 4, "rail, thumbs, path and title: {list}");
+    assert!(!list.contains("Conversation"), "{list}");
 }
 
 /// Returns the addresses of the results, in order, and the words of the first one.

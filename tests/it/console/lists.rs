@@ -1,4 +1,4 @@
-//! Lists of tasks, conversations, campaigns and users: what a row names, and the filters.
+//! Lists of tasks, sessions, campaigns and users: what a row names, and the filters.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ async fn a_waiting_task_names_its_campaign_and_its_reason() {
 }
 
 #[tokio::test]
-async fn conversations_are_narrowed_by_campaign_and_agent() {
+async fn sessions_are_narrowed_by_campaign_and_agent() {
     let scenery = Scenery::new().await;
     let campaign = &scenery.world.campaign;
     let session = format!("/sessions/{}", scenery.session_id);

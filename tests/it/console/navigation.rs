@@ -11,7 +11,7 @@ const ENTRIES: [(&str, &str); 20] = [
     ("/work/lanes", "Lanes"),
     ("/work/bulk", "Bulk actions"),
     ("/tasks", "Tasks"),
-    ("/sessions", "Conversations"),
+    ("/sessions", "Sessions"),
     ("/flows", "Flows"),
     ("/cost", "Cost"),
     ("/cost/budgets", "Budgets"),

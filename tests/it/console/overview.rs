@@ -6,7 +6,11 @@ use dalsegno::{
 };
 use serde_json::{Value, json};
 
-use super::{browser::Browser, scenery::Scenery};
+use super::{
+    browser::Browser,
+    scenery::Scenery,
+    sign_in::{KEYS, key, open, sign_in},
+};
 use crate::{app::noon, http::client::send};
 
 impl Scenery {
@@ -153,8 +157,50 @@ async fn a_delivery_is_given_up_on_the_page_of_its_webhook_and_can_be_replayed()
     assert_eq!(given_up["state"], "failed");
     assert_eq!(given_up["last_error"], "given up: nobody listens");
     assert!(!scenery.page(&path).await.contains("Give up"));
+    assert!(form.contains("name=\"reason\""), "{form}");
     scenery.send("POST", &format!("{delivery}/replay"), &json!({})).await;
     assert_eq!(scenery.send("GET", &delivery, &json!(null)).await["state"], "waiting");
+}
+
+#[tokio::test]
+async fn a_failing_webhook_is_replayed_from_its_oldest_missed_event_on() {
+    let scenery = Scenery::new().await;
+    let hook = json!({ "url": "https://receiver.example/hooks" });
+    let hook = scenery.send("POST", "/v1/webhooks", &hook).await;
+    let id = hook["id"].as_str().unwrap();
+    // The last one was given up before the receiver began to fail.
+    let deliveries = "with failing as (update dalsegno.webhooks set failing_since = $2::timestamptz - interval '1 hour' where id = $1::uuid)
+         insert into dalsegno.webhook_deliveries (id, webhook_id, created_at, ended_at, attempts, kind, state, last_error, body)
+         select gen_random_uuid(), $1::uuid, $2::timestamptz - age, $2::timestamptz - ended, 10, 'task.done', 'failed', 'status 503', '{}'
+           from (values (interval '3 hours', interval '1 minute'), ('2 days', '10 minutes'), ('4 days', '3 hours')) as given (age, ended)";
+    let bound = sqlx::query(deliveries).bind(id).bind(noon());
+    bound.execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page(&format!("/webhooks/{id}")).await;
+    let form = page.split("action=\"/do/replay_webhook\"").nth(1).unwrap();
+    let form = form.split("</form>").next().unwrap();
+    assert!(form.contains("value=\"2026-11-18T12:00:00+00:00\""), "{form}");
+}
+
+#[tokio::test]
+async fn a_limit_is_offered_to_a_caller_who_may_raise_it() {
+    let scenery = Scenery::with(&KEYS).await;
+    let campaign = scenery.world.campaign.id;
+    let error = format!(
+        "this call may cost up to 9.00; the whole limit of the budget of the campaign is 5.00; raise the limit with \
+         `dalsegno campaign budget {campaign} --money 9.00`, or remove it with --no-money"
+    );
+    let failed = "update dalsegno.tasks set state = 'failed', started_at = created_at, ended_at = '2026-11-20 11:30+00', error = $2
+           where id = $1";
+    let failed = sqlx::query(failed).bind(scenery.waiting).bind(error);
+    failed.execute(&scenery.app.pool).await.unwrap();
+    let raise = format!("href=\"/tasks/{}#enough\"", scenery.waiting);
+    for (scope, may_raise) in [("read", false), ("operate", true)] {
+        let (_, secret) = key(&scenery.app, scope, scope).await;
+        let cookie = sign_in(&scenery.app, &secret).await;
+        let page = open(&scenery.app, "/", &cookie).await.body;
+        assert!(page.contains("this call may cost up to 9.00"), "{page}");
+        assert_eq!(page.contains(&raise), may_raise, "{scope}: {page}");
+    }
 }
 
 impl Scenery {

@@ -228,6 +228,8 @@ async fn a_task_that_failed_at_a_budget_offers_a_higher_limit_before_the_retry()
     let budgets = scenery.page("/cost/budgets").await;
     assert!(budgets.contains("1 budget has") && budgets.contains("1 task failed"), "{budgets}");
     assert!(!budgets.contains("No budget has reached its limit"), "{budgets}");
+    let own = format!("href=\"/tasks?state=failed&amp;campaign_id={campaign}\"");
+    assert_eq!(budgets.matches(&own).count(), 2, "in the sentence and in the row: {budgets}");
     let overview = scenery.page("/").await;
     assert!(overview.contains(&format!("href=\"{path}#enough\"")), "{overview}");
     scenery.send("PATCH", &limit, &json!({ "micros": 800_000 })).await;

@@ -2,11 +2,19 @@
 
 use std::sync::Arc;
 
-use dalsegno::domain::tasks::Task;
+use dalsegno::domain::{manifests, tasks::Task};
 use serde_json::json;
 
-use super::browser::Browser;
-use crate::{app::TestApp, board::setup::BoardSetup, providers::fake_ollama::Play};
+use super::{
+    browser::Browser,
+    scenery::Scenery,
+    sign_in::{KEYS, key as key_of, open, sign_in},
+};
+use crate::{
+    app::{TestApp, noon},
+    board::setup::BoardSetup,
+    providers::fake_ollama::Play,
+};
 
 /// Two sessions with a turn each. The second turn has two calls and a tool between them.
 struct TwoTurns {
@@ -97,6 +105,9 @@ async fn a_turn_is_compared_with_one_of_another_session() {
     assert!(browser.text("#compared").await.contains("names no turn"));
     browser.open(&url(&format!("{}?with=99", TwoTurns::path(&turns.second)))).await;
     assert!(browser.text("#compared").await.contains("99"));
+    let (number, path) = (turns.second.turn.unwrap(), TwoTurns::path(&turns.second));
+    browser.open(&url(&format!("{path}?with={number}"))).await;
+    assert!(browser.text("#compared").await.contains("the turn itself"));
     assert!(browser.complaints().await.is_empty());
 }
 
@@ -118,6 +129,40 @@ async fn turns_are_compared_from_the_older_to_the_newer_one() {
         ];
         assert!(way.iter().all(|words| page.contains(words)), "{opened}: {page}");
     }
+}
+
+#[tokio::test]
+async fn a_prompt_leads_to_its_version_if_the_caller_may_see_it() {
+    let scenery = Scenery::with(&KEYS).await;
+    let campaign = scenery.world.campaign.id;
+    let manifest = json!({ "parts": [{ "kind": "agent_prompt", "tokens": 9, "sent": true, "why": "every_call" }] });
+    let context = manifests::New {
+        session_id: scenery.session_id,
+        turn: 1,
+        call: 0,
+        manifest: &manifest,
+        sha256: [1; 32],
+        estimated_tokens: 9,
+        real_tokens: None,
+    };
+    manifests::insert(&scenery.app.pool, &context, noon()).await.unwrap();
+    let path = format!("/sessions/{}/turns/1", scenery.session_id);
+    let key = json!({ "name": "bound", "scopes": ["read"], "campaigns": [campaign] });
+    let bound = scenery.send("POST", "/v1/keys", &key).await;
+    let bound = sign_in(&scenery.app, bound["secret"].as_str().unwrap()).await;
+    let (_, free) = key_of(&scenery.app, "ann", "read").await;
+    let free = sign_in(&scenery.app, &free).await;
+    for (cookie, is_linked) in [(&free, true), (&bound, false)] {
+        let page = open(&scenery.app, &path, cookie).await;
+        assert!(page.status == 200 && page.body.contains("agent prompt"), "{page:?}");
+        let link = "/catalogue/agent/copywriter?part=versions&amp;version=";
+        assert_eq!(page.body.contains(link), is_linked, "{page:?}");
+    }
+    // The page of an agent without a file does not exist.
+    let gone = "update dalsegno.sessions set agent_type = 'gone' where id = $1";
+    sqlx::query(gone).bind(scenery.session_id).execute(&scenery.app.pool).await.unwrap();
+    let page = open(&scenery.app, &path, &free).await;
+    assert!(page.status == 200 && !page.body.contains("part=versions"), "{page:?}");
 }
 
 #[tokio::test]

@@ -178,7 +178,7 @@ async fn the_installation_shows_how_its_tables_have_grown() {
     let page = async || send(app.address, "GET", "/installation", &[HTML], "").await.body;
     let before = page().await;
     assert!(before.contains("It has not run yet"), "{before}");
-    for part in [" of the database", "Postgres does not tell it", "Growth in rows"] {
+    for part in [" of the database", "not known to Postgres", "Growth in rows"] {
         assert!(before.contains(part), "{part} in {before}");
     }
     let sizes = "insert into dalsegno.table_sizes (table_name, day, bytes)
