@@ -50,7 +50,7 @@ fn format_attention(items: &[Attention]) -> String {
         if !item.because.is_empty() {
             text.push_str(&format_wrapped("  ", &text_cell(&item.because)));
         }
-        for command in item.command.split(" && ") {
+        for command in std::iter::once(&item.command).chain(&item.then) {
             text.push_str(&format!("  {command}\n"));
         }
     }
