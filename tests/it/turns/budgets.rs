@@ -212,7 +212,7 @@ async fn a_call_that_exceeds_the_whole_limit_fails_its_task_at_once() {
 async fn a_failed_task_names_the_limit_of_a_user_with_a_long_name() {
     let fixture = Fixture::new(&[]).await;
     let task = fixture.add("Write.").await;
-    let user = "u".repeat(200);
+    let user = "u".repeat(128);
     set(&fixture, (OwnerKind::User, &user), limit(100)).await.unwrap();
     let error = format!(
         "this call may use up to 500 tokens; the whole limit of the budget of the user `{user}` is 100 tokens; raise the limit with `dalsegno \
