@@ -277,3 +277,32 @@ fn of_pause(pause: &Pause, held: &[HeldCount]) -> Attention {
         ..Attention::of(Kind::PausedAgent, &pause.agent, because, command)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_failed_at_its_own_budget_names_the_agents_file_and_its_flow() {
+        let task = TaskLine {
+            id: Uuid::from_u128(1),
+            job_id: 1,
+            campaign_id: Uuid::from_u128(2),
+            agent: "writer".to_owned(),
+            instance: "main".to_owned(),
+            prompt: "Write.".to_owned(),
+            error: None,
+            session_id: None,
+            turn: None,
+            started_at: None,
+            ended_at: None,
+        };
+        let flow_id = Uuid::from_u128(3);
+        let outlook = RetryOutlook::AgentFile { flow_id, step: "draft".to_owned() };
+        let words = "the budget of the task is used up: 9 tokens of 9 tokens are spent";
+        let listed = of_failed(task, Some((words.to_owned(), outlook)));
+        assert_eq!(listed.because, format!("{words}; raise the budget in the agent's file first"));
+        assert_eq!(listed.command, format!("dalsegno flow retry {flow_id} --from draft"));
+        assert_eq!((listed.then, listed.budget), (None, None));
+    }
+}
