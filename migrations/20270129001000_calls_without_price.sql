@@ -6,4 +6,5 @@
 
 alter table dalsegno.ledger_days add column calls_without_price bigint not null default 0;
 comment on column dalsegno.ledger_days.calls_without_price is
-  'Calls that used tokens, for whose model no price was set, and for which the provider reported no cost.';
+  'Calls that used tokens, for whose model no price was set, and for which the provider reported no cost. Without the calls that a scheduler '
+  'of an older version has added.';

@@ -50,7 +50,7 @@ fn format_attention(items: &[Attention]) -> String {
         if !item.because.is_empty() {
             text.push_str(&format_wrapped("  ", &text_cell(&item.because)));
         }
-        for command in item.command.split(" && ") {
+        for command in std::iter::once(&item.command).chain(&item.then) {
             text.push_str(&format!("  {command}\n"));
         }
     }
@@ -69,4 +69,21 @@ fn format_running(tasks: &[TaskLine], campaigns: &CampaignNames) -> String {
     };
     let head = ["RUNNING", "AGENT", CAMPAIGN, "SINCE (UTC)", "PROMPT"];
     Table::new(&head).leaves_out(&["SINCE (UTC)"]).format(tasks.iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_of_two_commands_has_its_own_line() {
+        let raise = "dalsegno budget set day --money 0.80";
+        let item = json!({
+            "kind": "failed_task", "subject": "1", "name": "Write.", "because": "too large", "command": raise, "then": "dalsegno task retry 1"
+        });
+        let text = format_attention(&[serde_json::from_value(item).unwrap()]);
+        assert!(text.ends_with(&format!("\n  {raise}\n  dalsegno task retry 1\n")), "{text}");
+    }
 }

@@ -40,6 +40,15 @@ pub fn count<N: Copy + Display + PartialEq + From<u8>>(n: N, one: &str, many: &s
     format!("{n} {noun}")
 }
 
+/// Quotes a word of a command for a shell, unless it is a plain one. A backtick would end the command in a message.
+pub fn quote_for_shell(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./@:".contains(&byte);
+    match word.bytes().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 impl Error {
     pub const EMPTY: Class = Class::of(Kind::Invalid, "empty_text");
     pub const TOO_LONG: Class = Class::of(Kind::TooLarge, "text_too_long");

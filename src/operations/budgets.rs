@@ -10,7 +10,7 @@ use super::{
 };
 use crate::domain::{
     agents::LookupError,
-    amount::OnLimit,
+    amount::{Limit, OnLimit, budget_subject},
     audit::Action,
     budgets::{self, OwnedBudget, OwnerKind},
     campaigns::{self, Budget, LimitChange},
@@ -168,10 +168,8 @@ impl Change for SetBudget {
         let owner = self.owner.kind();
         let Self { micros, tokens, soft_micros, soft_tokens, on_limit, .. } = self;
         let change = budgets::Change { micros, tokens, soft_micros, soft_tokens, on_limit };
-        let subject = match key.is_empty() {
-            true => owner.as_str().to_owned(),
-            false => format!("{}/{key}", owner.as_str()),
-        };
+        let subject = budget_subject(owner.as_str(), &key);
+        budgets::hold(&mut *conn, owner, &key).await?;
         let before = budgets::find(&mut *conn, owner, &key, Some(call.now)).await?;
         if change == budgets::Change::default() {
             return Ok(ChangeOutput::nothing(subject, SetBudgetOutput(before)));
@@ -242,6 +240,7 @@ impl Change for ChangeBudget {
             self;
         let change =
             LimitChange { micros, tokens, soft_micros, soft_tokens, on_limit, experiments_micros };
+        campaigns::hold_budget(&mut *conn, id).await?;
         let before = campaigns::budget(&mut *conn, id).await?;
         let output = campaigns::change_limit(conn, id, change).await?;
         if change == LimitChange::default() {
@@ -264,15 +263,16 @@ impl Change for ChangeTaskBudget {
     async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<Task> {
         let Self { id, micros, tokens, soft_micros, soft_tokens } = self;
         let change = BudgetChange { micros, tokens, soft_micros, soft_tokens };
+        let soft_before = tasks::hold_budget(&mut *conn, id).await?;
         let before = tasks::get(&mut *conn, id).await?;
-        let output = tasks::change_budget(conn, id, change).await?;
+        let output = tasks::change_budget(&mut *conn, id, change).await?;
         if change == BudgetChange::default() {
             return Ok(ChangeOutput::nothing(id, output));
         }
-        let limits =
-            |task: &Task| json!({ "micros": task.budget_micros, "tokens": task.budget_tokens });
-        let mut data = limits(&output);
-        data["before"] = limits(&before);
+        let soft = tasks::hold_budget(conn, id).await?;
+        let limits = |task: &Task, soft: Limit| json!({ "micros": task.budget_micros, "tokens": task.budget_tokens, "soft": soft });
+        let mut data = limits(&output, soft);
+        data["before"] = limits(&before, soft_before);
         Ok(ChangeOutput::of(id, output, data))
     }
 }

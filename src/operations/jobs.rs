@@ -278,10 +278,15 @@ impl Change for CancelJob {
     type Output = CancelledJob;
 
     async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<CancelledJob> {
-        if let Some(delivery) = delivery_of(&mut *conn, self.id).await? {
+        let delivery = delivery_of(&mut *conn, self.id).await?;
+        if let Some(delivery) = delivery {
             webhooks::give_up(&mut *conn, delivery, self.id, &self.reason, call.now).await?;
         }
-        let output = tasks::cancel_job(conn, self.id, &self.reason, call.now).await?;
+        let output = tasks::cancel_job(&mut *conn, self.id, &self.reason, call.now).await?;
+        if delivery.is_some() && output.cancel == admin::CancelOutcome::AlreadyDead {
+            // A retry of the letter would send nothing.
+            queue::forget_dead(conn, &[self.id]).await?;
+        }
         let data = json!({ "reason": self.reason });
         Ok(ChangeOutput::of(self.id, output, data))
     }

@@ -137,7 +137,7 @@ fn format_unpriced(n: i64) -> String {
     match usize::try_from(n).unwrap_or(0) {
         0 => String::new(),
         n => format!(
-            "\n{} no price and count as 0, also in budgets: set `prices.models` in the configuration; `dalsegno doctor` names the models\n",
+            "\n{} no price and count as 0, also in budgets: set `prices.models` in the configuration; `dalsegno cost --by model --csv` counts them for each model\n",
             count(n, "call had", "calls had")
         ),
     }
@@ -186,11 +186,14 @@ mod tests {
     #[test]
     fn calls_without_a_price_are_told_apart_from_free_ones() {
         assert!(!format_report(&report()).contains("no price"));
-        let costs = Costs { calls: 3, calls_without_price: 2, ..Costs::default() };
+        let costs = Costs { calls: 2, calls_without_price: 2, ..Costs::default() };
         let line = CostLine { value: Some("writer".to_owned()), second: None, costs };
         let text = format_report(&CostReport { lines: vec![line], total: costs, ..report() });
         assert_eq!(text.lines().filter(|line| line.ends_with("no price")).count(), 2, "{text}");
         assert!(text.contains("\n2 calls had no price"), "{text}");
+        let costs = Costs { calls: 100, calls_without_price: 1, ..Costs::default() };
+        let text = format_report(&CostReport { total: costs, ..report() });
+        assert!(!text.contains("no price\n") && text.contains("\n1 call had no price"), "{text}");
     }
 
     #[test]

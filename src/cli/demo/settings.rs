@@ -9,6 +9,7 @@ use crate::{
     cli::Failure,
     config::Config,
     db::embedded,
+    domain::text::quote_for_shell,
     settings::{Environment, Flags},
 };
 
@@ -133,7 +134,8 @@ pub(super) fn serve_command(folder: &Path) -> String {
     let served = SETTINGS.iter().filter(|(key, _)| SERVED.contains(key));
     let served = served.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
     let flags = folder_flags(folder).into_iter().chain(served);
-    let flags: String = flags.map(|(key, value)| format!(" --set {key}={value}")).collect();
+    let flag = |(key, value): (String, String)| format!(" --set {key}={}", quote_for_shell(&value));
+    let flags: String = flags.map(flag).collect();
     format!("dalsegno --set database.url={flags} serve")
 }
 
@@ -155,5 +157,7 @@ mod tests {
         assert_eq!(config.agents.nodes_folder, Path::new("/srv/demo/nodes"));
         assert!(command.contains("--set agents.provider=sim") && config.sim.directives);
         assert_eq!(config.sim.window_tokens, 11_200);
+        let spaced = serve_command(Path::new("/srv/my demo"));
+        assert!(spaced.contains(" --set agents.folder='/srv/my demo/agents' "), "{spaced}");
     }
 }

@@ -7,7 +7,7 @@ use super::{
     report::{Agent, Expiry, Fold, PostView, Report, Rescue},
     settings::serve_command,
 };
-use crate::cli::output::format_table;
+use crate::{cli::output::format_table, domain::text::quote_for_shell};
 
 const LINE_MAX_CHARS: usize = 96;
 const POST_LINE_MAX_CHARS: usize = 76;
@@ -155,7 +155,7 @@ fn end(report: &Report, ending: DemoEnd, folder: &Path) -> String {
         DemoEnd::Kept => format!(
             "\n  look  dalsegno --set database.url= --set service.data_dir={} task ls\n        commands that list and show work on it, and `dalsegno demo --open`, which adds a\n        \
              campaign; `task add` needs the flags of the next line, too\n\n  open  {}\n        serves the console with this campaign; the simulation answers further tasks\n",
-            folder.display(),
+            quote_for_shell(&folder.display().to_string()),
             serve_command(folder),
         ),
         DemoEnd::Open | DemoEnd::Removed => String::new(),

@@ -143,7 +143,7 @@ fn entry(page: &Page, item: &Attention, names: &Names) -> Markup {
                     @if let Some(until) = item.until { "It continues " (page.view.time(until)) ". " }
                     @if let Some(since) = item.since { span.faint { @if item.until.is_some() { "Since " } (page.view.time(since)) @if item.until.is_some() { "." } } }
                 }
-                p."tiny narrow-off" { code { (item.command) } }
+                @for command in std::iter::once(&item.command).chain(&item.then) { p."tiny narrow-off" { code { (command) } } }
             }
             div.actions { (fix(page, item)) (details(item)) }
         }
@@ -271,6 +271,8 @@ mod tests {
             campaign_id: None,
             because: because.to_owned(),
             command: String::new(),
+            then: None,
+            budget: None,
             since: None,
             until: None,
             count: None,

@@ -11,7 +11,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    refusal::{OnLimit, Owner, Refusal, is_of_task_budget},
+    refusal::{OnLimit, Owner, Refusal, budget_subject},
     stored_refusal::StoredRefusal,
 };
 use crate::domain::class::{Class, Classify, Kind};

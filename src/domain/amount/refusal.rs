@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Amount, Unit, format_money};
-use crate::domain::class::{Class, Classify, Kind};
+use crate::domain::{
+    class::{Class, Classify, Kind},
+    text::quote_for_shell,
+};
 
 /// The owner of a budget.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +77,12 @@ impl Owner {
         }
     }
 
+    /// Formats the owner and the key: `agent/writer`, `day`.
+    pub fn subject(&self) -> String {
+        let (owner, key) = self.columns();
+        budget_subject(owner, &key)
+    }
+
     pub fn describe(&self) -> String {
         match self {
             Self::Campaign(_) => "the budget of the campaign".to_owned(),
@@ -90,19 +99,18 @@ impl Owner {
         match self {
             Self::Campaign(id) | Self::Experiments(id) => format!("dalsegno campaign budget {id}"),
             Self::Task(id) => format!("dalsegno task budget {id}"),
-            Self::Agent(name) => format!("dalsegno budget set agent {}", quote(name)),
-            Self::User(name) => format!("dalsegno budget set user {}", quote(name)),
+            Self::Agent(name) => format!("dalsegno budget set agent {}", quote_for_shell(name)),
+            Self::User(name) => format!("dalsegno budget set user {}", quote_for_shell(name)),
             Self::Day(_) => "dalsegno budget set day".to_owned(),
         }
     }
 }
 
-/// Quotes a name for a shell, unless it is a plain word. A backtick would end the command in a message.
-fn quote(name: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./@:".contains(&byte);
-    match name.bytes().all(is_plain) {
-        true => name.to_owned(),
-        false => format!("'{}'", name.replace('\'', r"'\''")),
+/// Formats the owner and the key of a budget: `agent/writer`, `day`.
+pub fn budget_subject(owner: &str, key: &str) -> String {
+    match key.is_empty() {
+        true => owner.to_owned(),
+        false => format!("{owner}/{key}"),
     }
 }
 
@@ -255,11 +263,6 @@ impl Classify for Refusal {
     }
 }
 
-/// Returns true if the stored error of a task is a refusal by its own budget, which a retry keeps.
-pub fn is_of_task_budget(error: &str) -> bool {
-    error.contains("the budget of the task ")
-}
-
 /// Rounds up to two significant digits, which people can read and type.
 fn round_up(value: i64) -> i64 {
     let exponent = value.max(1).ilog10().saturating_sub(1);
@@ -352,11 +355,10 @@ mod tests {
                 && words.contains(&format!("`dalsegno campaign budget {CAMPAIGN} ")),
             "{words}"
         );
-        assert!(!is_of_task_budget(&words), "{words}");
         let task = Owner::Task(CAMPAIGN);
         let words = limit.check(task, spent, Amount::ZERO, needed).unwrap_err().to_string();
         let raise = format!("raise the limit with `dalsegno task budget {CAMPAIGN} --money 5.10`");
-        assert!(is_of_task_budget(&words) && words.contains(&raise), "{words}");
+        assert!(words.contains(&raise), "{words}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Refusals that the stored errors of failed tasks describe.
 
-use super::{Amount, Owner, Refusal, Unit, parse_money};
+use super::{Amount, Owner, Unit, parse_money};
 
 /// The words before the command that raises the limit.
 const RAISE: &str = "raise the limit with `";
@@ -13,6 +13,8 @@ pub struct StoredRefusal {
     pub unit: Unit,
     /// The needs of the call. `None`: the budget was used up, and the error does not name them.
     pub needed: Option<i64>,
+    /// The amount that was spent then. `None`: the budget was not used up.
+    pub spent: Option<i64>,
     /// The limit that the error advises.
     pub advised: i64,
     /// The error without its next step.
@@ -20,7 +22,7 @@ pub struct StoredRefusal {
 }
 
 impl StoredRefusal {
-    /// Reads the text of [`Refusal`]. `None`: the task failed for another reason.
+    /// Reads the text of [`Refusal`](super::Refusal). `None`: the task failed for another reason.
     pub fn parse(error: &str) -> Option<Self> {
         let is_refusal =
             ["the budget of ", "this call may "].iter().any(|it| error.starts_with(it));
@@ -29,30 +31,28 @@ impl StoredRefusal {
         let amounts =
             amounts.strip_suffix("wait until running turns have ended, or ").unwrap_or(amounts);
         let amounts = amounts.strip_suffix("; ").unwrap_or(amounts).to_owned();
-        let needed = amounts.rsplit_once("up to ").and_then(|(_, rest)| {
+        let amount_after = |words: &str| {
+            let (_, rest) = amounts.rsplit_once(words)?;
             let end = rest.find([' ', ';', ',']).unwrap_or(rest.len());
             parse_amount(unit, &rest[..end])
-        });
-        Some(Self { owner, unit, needed, advised, amounts })
+        };
+        let spent = amount_after(" is used up: ");
+        let needed = amount_after("up to ").filter(|_| spent.is_none());
+        Some(Self { owner, unit, needed, spent, advised, amounts })
     }
 
-    /// Returns the needs of the call, as far as the error names them.
-    pub fn call(&self) -> Amount {
-        let needed = self.needed.unwrap_or(1);
+    /// Returns the needs of the call, beside the present amounts of the budget. If the error does not name them, the limit that it advises is
+    /// enough for them. A budget of which less is spent than then has begun another period, with the same needs.
+    pub fn call(&self, spent: Amount, reserved: Amount) -> Amount {
+        let needed = self.needed.unwrap_or_else(|| {
+            let present = spent.of(self.unit).saturating_add(reserved.of(self.unit));
+            let gone = present.max(self.spent.unwrap_or(0));
+            self.advised.saturating_sub(gone).max(1)
+        });
         match self.unit {
             Unit::Money => Amount { micros: needed, tokens: 0 },
             Unit::Tokens => Amount { micros: 0, tokens: needed },
         }
-    }
-
-    /// Completes the refusal of [`StoredRefusal::call`] by the present amounts of the budget: the limit that the error advises is enough.
-    pub fn complete(&self, refusal: Refusal) -> Refusal {
-        let advised = self.advised.saturating_sub(refusal.spent).saturating_sub(refusal.reserved);
-        let needed = match self.needed {
-            None if refusal.unit == self.unit => refusal.needed.max(advised),
-            _ => refusal.needed,
-        };
-        Refusal { needed, ..refusal }
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::domain::amount::OnLimit;
+    use crate::domain::amount::{Limit, OnLimit, Refusal};
 
     fn refusal(owner: Owner, unit: Unit, [limit, spent, reserved, needed]: [i64; 4]) -> Refusal {
         let (call, on_limit) = (Amount::ZERO, OnLimit::Fail);
@@ -148,13 +148,72 @@ mod tests {
     }
 
     #[test]
-    fn the_advised_limit_of_a_used_up_budget_is_kept() {
+    fn the_advised_limit_of_a_used_up_budget_is_enough_and_a_smaller_one_is_not() {
         let owner = Owner::Campaign(Uuid::from_u128(7));
-        let used_up = refusal(owner, Unit::Money, [2_000_000, 2_000_000, 0, 300_000]);
+        let used_up = refusal(owner.clone(), Unit::Money, [2_000_000, 2_000_000, 0, 300_000]);
         let stored = StoredRefusal::parse(&used_up.to_string()).unwrap();
-        assert_eq!((stored.needed, stored.call().micros), (None, 1));
-        let now = stored.complete(Refusal { needed: 1, ..used_up });
-        assert_eq!(now.sufficient_limit(), 2_300_000);
+        assert_eq!((stored.needed, stored.spent), (None, Some(2_000_000)));
+        let money = |micros| Amount { micros, tokens: 0 };
+        let check = |limit, spent, reserved| {
+            let limit = Limit { micros: Some(limit), tokens: None };
+            let call = stored.call(money(spent), money(reserved));
+            limit.check(owner.clone(), money(spent), money(reserved), call)
+        };
+        let raised_too_little = check(2_100_000, 2_000_000, 0).unwrap_err();
+        assert_eq!(raised_too_little.sufficient_limit(), 2_300_000);
+        assert_eq!(check(2_300_000, 2_000_000, 0), Ok(()));
+        // Other turns run, or have ended since.
+        assert_eq!(check(2_300_000, 2_000_000, 100_000), Ok(()));
+        assert_eq!(check(2_300_000, 2_299_999, 0), Ok(()));
+        assert!(check(2_300_000, 2_300_000, 0).is_err());
+        // The next day.
+        assert_eq!(check(2_000_000, 0, 0), Ok(()));
+    }
+
+    /// The words of the release before this one, which are in the database after an upgrade.
+    #[test]
+    fn refusals_of_the_last_release_are_read() {
+        let id = "0192f0c1-2b3c-7d4e-8f50-000000000007";
+        let owner = Owner::Campaign(id.parse().unwrap());
+        let command = format!("raise the limit with `dalsegno campaign budget {id}");
+        let larger = "the budget of the campaign does not allow the call: 0 tokens of 100 tokens are spent, and up to 101 tokens are needed, more than the whole limit";
+        let stored = StoredRefusal::parse(&format!(
+            "{larger}; {command} --tokens 110`, or remove it with --no-tokens"
+        ));
+        let expected = StoredRefusal {
+            owner: owner.clone(),
+            unit: Unit::Tokens,
+            needed: Some(101),
+            spent: None,
+            advised: 110,
+            amounts: larger.to_owned(),
+        };
+        assert_eq!(stored, Some(expected.clone()));
+        let later = "the budget of the campaign does not allow the call: 1.80 of 2.00 are spent, 0.15 are set aside for running turns, and up to 0.1005 are needed";
+        let stored = StoredRefusal::parse(&format!(
+            "{later}; wait until running turns have ended, or {command} --money 2.10`, or remove it with --no-money"
+        ));
+        let money = StoredRefusal {
+            unit: Unit::Money,
+            needed: Some(100_500),
+            advised: 2_100_000,
+            amounts: later.to_owned(),
+            ..expected
+        };
+        assert_eq!(stored, Some(money.clone()));
+        let used_up = "the budget of the day 2026-11-25 is used up: 2.00 of 2.00 are spent";
+        let stored = StoredRefusal::parse(&format!(
+            "{used_up}; raise the limit with `dalsegno budget set day --money 2.30`, or remove it with --no-money"
+        ));
+        let day = StoredRefusal {
+            owner: Owner::Day("".into()),
+            needed: None,
+            spent: Some(2_000_000),
+            advised: 2_300_000,
+            amounts: used_up.to_owned(),
+            ..money
+        };
+        assert_eq!(stored, Some(day));
     }
 
     #[test]

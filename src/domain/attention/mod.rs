@@ -12,12 +12,12 @@ use uuid::Uuid;
 use super::{
     StatementError,
     agent_pauses::{self, Pause},
-    amount::{Refusal, StoredRefusal},
+    amount::StoredRefusal,
     campaigns,
     class::{Class, Classify},
     credentials,
-    tasks::{self, TaskLine},
-    text::count,
+    tasks::{self, PresentBudgets, RetryOutlook, TaskLine},
+    text::{count, quote_for_shell},
 };
 use crate::queue::{
     self,
@@ -28,6 +28,8 @@ use crate::queue::{
 pub const FAILED_WITHIN: TimeDelta = TimeDelta::days(7);
 /// Most entries of one kind.
 const MAX_OF_KIND: i64 = 20;
+/// Characters of the error of a failed task that are shown.
+const ERROR_CHARS: usize = 300;
 
 /// A thing that waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -41,8 +43,14 @@ pub struct Attention {
     pub campaign_id: Option<Uuid>,
     /// The reason.
     pub because: String,
-    /// The command that resolves it; if there are two, with ` && ` between them.
+    /// The command that resolves it.
     pub command: String,
+    /// The command that comes after it, if it takes two.
+    #[serde(default)]
+    pub then: Option<String>,
+    /// The budget that refuses a call, by its owner and key: `agent/writer`, `campaign/` and an id, `day`.
+    #[serde(default)]
+    pub budget: Option<String>,
     pub since: Option<DateTime<Utc>>,
     /// The end, if it resolves itself.
     pub until: Option<DateTime<Utc>>,
@@ -165,6 +173,8 @@ impl Attention {
             campaign_id: None,
             because,
             command,
+            then: None,
+            budget: None,
             since: None,
             until: None,
             count: None,
@@ -172,40 +182,48 @@ impl Attention {
     }
 }
 
-/// Describes failed tasks. A retry of a task that failed at a budget fails again until its limit is raised.
+/// Describes failed tasks. A retry of a task that failed at a budget fails again until its limit is raised. Each budget is read once.
 async fn of_failures(
     conn: &mut PgConnection,
     failed: Vec<TaskLine>,
 ) -> Result<Vec<Attention>, Error> {
     let mut all = Vec::with_capacity(failed.len());
+    let mut known = PresentBudgets::default();
     for task in failed {
-        let stored = task.error.as_deref().and_then(StoredRefusal::parse);
-        let refusal = match &stored {
+        let refused = match task.error.as_deref().and_then(StoredRefusal::parse) {
             Some(stored) => {
-                Box::pin(tasks::refusal_of_failure(&mut *conn, task.id, stored)).await?
+                let outlook = tasks::retry_outlook(&mut *conn, task.id, &stored, &mut known);
+                Some((stored.amounts.clone(), Box::pin(outlook).await?))
             }
             None => None,
         };
-        let amounts = stored.filter(|_| refusal.is_some()).map(|stored| stored.amounts);
-        all.push(of_failed(task, amounts.zip(refusal)));
+        all.push(of_failed(task, refused));
     }
     Ok(all)
 }
 
-fn of_failed(task: TaskLine, refused: Option<(String, Refusal)>) -> Attention {
+fn of_failed(task: TaskLine, refused: Option<(String, RetryOutlook)>) -> Attention {
     let retry = format!("dalsegno task retry {}", task.id);
+    let (mut then, mut budget) = (None, None);
     let (because, command) = match refused {
-        Some((amounts, refusal)) => {
-            let raise = refusal.raise_command();
-            (amounts, format!("{} && {retry}", raise.trim_matches('`')))
+        Some((amounts, RetryOutlook::Refusal(refusal))) => {
+            (then, budget) = (Some(retry), Some(refusal.owner.subject()));
+            (amounts, refusal.raise_command().trim_matches('`').to_owned())
         }
-        None => (task.error.unwrap_or_default(), retry),
+        Some((amounts, RetryOutlook::AgentFile { flow_id, step })) => (
+            format!("{amounts}; raise the budget in the agent's file first"),
+            format!("dalsegno flow retry {flow_id} --from {}", quote_for_shell(&step)),
+        ),
+        Some((amounts, RetryOutlook::Space | RetryOutlook::Unknown)) => (amounts, retry),
+        None => (task.error.unwrap_or_default().chars().take(ERROR_CHARS).collect(), retry),
     };
     Attention {
         name: task.prompt,
         agent: Some(task.agent),
         campaign_id: Some(task.campaign_id),
         since: task.ended_at,
+        then,
+        budget,
         ..Attention::of(Kind::FailedTask, &task.id.to_string(), because, command)
     }
 }
@@ -257,5 +275,34 @@ fn of_pause(pause: &Pause, held: &[HeldCount]) -> Attention {
         since: Some(pause.paused_at),
         count: Some(n_held),
         ..Attention::of(Kind::PausedAgent, &pause.agent, because, command)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_that_failed_at_its_own_budget_names_the_agents_file_and_its_flow() {
+        let task = TaskLine {
+            id: Uuid::from_u128(1),
+            job_id: 1,
+            campaign_id: Uuid::from_u128(2),
+            agent: "writer".to_owned(),
+            instance: "main".to_owned(),
+            prompt: "Write.".to_owned(),
+            error: None,
+            session_id: None,
+            turn: None,
+            started_at: None,
+            ended_at: None,
+        };
+        let flow_id = Uuid::from_u128(3);
+        let outlook = RetryOutlook::AgentFile { flow_id, step: "draft".to_owned() };
+        let words = "the budget of the task is used up: 9 tokens of 9 tokens are spent";
+        let listed = of_failed(task, Some((words.to_owned(), outlook)));
+        assert_eq!(listed.because, format!("{words}; raise the budget in the agent's file first"));
+        assert_eq!(listed.command, format!("dalsegno flow retry {flow_id} --from draft"));
+        assert_eq!((listed.then, listed.budget), (None, None));
     }
 }

@@ -104,7 +104,8 @@ fn of_refusal(kind: Kind, awaited: &AwaitedBudget, refusal: &Refusal) -> Attenti
     let because = format!("{waiting}: {}", refusal.amounts());
     let command = refusal.raise_command().trim_matches('`').to_owned();
     let attention = Attention::of(kind, &awaited.key, because, command);
-    Attention { since: Some(awaited.since), count: Some(awaited.tasks), ..attention }
+    let budget = Some(refusal.owner.subject());
+    Attention { budget, since: Some(awaited.since), count: Some(awaited.tasks), ..attention }
 }
 
 fn of_spent(SpentBudget { campaign_id, name, in_money, on_limit }: SpentBudget) -> Attention {

@@ -4,7 +4,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use sqlx::PgExecutor;
 
-use super::action::Action;
+use super::{action::Action, cut_short};
 use crate::domain::StatementError;
 
 /// Largest distance between a pause and a line that does not name the time of its pause: their clocks can differ.
@@ -86,9 +86,15 @@ fn is_about(at: DateTime<Utc>, data: &Value, paused_at: DateTime<Utc>) -> bool {
     }
 }
 
-/// Returns true unless a line names another reason than this one: a pause of something that is paused replaces the reason alone.
+/// Returns true unless a line names another reason than this one: a pause of something that is paused replaces the reason alone. The line
+/// has the reason as the log cuts it.
 fn has_reason(data: &Value, reason: Option<&str>) -> bool {
-    data["reason"].as_str().zip(reason).is_none_or(|(named, reason)| named == reason)
+    let named = data["reason"].as_str().map(Value::from);
+    named.zip(reason).is_none_or(|(named, reason)| {
+        let mut reason = Value::from(reason);
+        cut_short(&mut reason);
+        named == reason
+    })
 }
 
 #[cfg(test)]
@@ -105,5 +111,15 @@ mod tests {
         let unnamed = pause_data("", None);
         assert!(is_about(at + TimeDelta::seconds(10), &unnamed, at));
         assert!(!is_about(later, &unnamed, at) && !is_about(at, &unnamed, later));
+    }
+
+    #[test]
+    fn a_line_with_a_cut_reason_is_about_its_pause() {
+        let reason = "x".repeat(400);
+        let mut data = pause_data(&reason, None);
+        cut_short(&mut data);
+        assert!(has_reason(&data, Some(&reason)) && has_reason(&data, None));
+        assert!(!has_reason(&data, Some(&"x".repeat(299))));
+        assert!(has_reason(&pause_data("short", None), Some("short")));
     }
 }

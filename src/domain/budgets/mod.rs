@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{
     owners::{
-        Change, Filter, OwnedBudget, change, find, left_micros, list, refusal, remove_of_campaign,
-        set_time_zone,
+        Change, Filter, OwnedBudget, change, find, hold, left_micros, list, refusal,
+        remove_of_campaign, set_time_zone,
     },
     period::{BeginBudgetPeriod, period_end},
     reserve::{Payers, ReserveError, Spender, check_refusal, lock, reserve, settle},

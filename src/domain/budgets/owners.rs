@@ -132,6 +132,23 @@ pub async fn find(
     Ok(list(executor, filter, now).await?.pop())
 }
 
+/// Locks a budget until the transaction ends, if it exists: its limits stay as they are read.
+pub async fn hold(
+    executor: impl PgExecutor<'_>,
+    owner: OwnerKind,
+    key: &str,
+) -> Result<(), StatementError> {
+    sqlx::query!(
+        "select id from dalsegno.budgets where owner = $1 and key = $2 for no key update",
+        owner.as_str(),
+        key,
+    )
+    .fetch_optional(executor)
+    .await
+    .map(drop)
+    .map_err(StatementError::to("lock a budget"))
+}
+
 /// Sets limits of the budget of an agent, a user or a day, and wakes tasks for which there is space now. A budget without limits is
 /// removed.
 pub async fn change(

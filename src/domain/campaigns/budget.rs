@@ -130,6 +130,21 @@ pub async fn limited_in_money(executor: impl PgExecutor<'_>) -> Result<i64, Stat
     .map_err(StatementError::to("count campaigns with a budget in money"))
 }
 
+/// Locks the budget of a campaign until the transaction ends: its limits stay as they are read.
+pub async fn hold_budget(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<(), StatementError> {
+    sqlx::query!(
+        "select campaign_id from dalsegno.campaign_budgets where campaign_id = $1 for no key update",
+        campaign_id,
+    )
+    .fetch_optional(executor)
+    .await
+    .map(drop)
+    .map_err(StatementError::to("lock the budget of a campaign"))
+}
+
 /// Changes limits. Spent and reserved amounts stay. Tasks that fit now continue.
 pub async fn change_limit(
     conn: &mut PgConnection,

@@ -17,8 +17,8 @@ use uuid::Uuid;
 
 pub use self::{
     budget::{
-        Budget, LimitChange, SpentBudget, budget, change_limit, limited_in_money, paused,
-        spent_budgets,
+        Budget, LimitChange, SpentBudget, budget, change_limit, hold_budget, limited_in_money,
+        paused, spent_budgets,
     },
     error::Error,
     experiments::{

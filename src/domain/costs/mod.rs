@@ -95,7 +95,8 @@ pub struct Costs {
     pub output_tokens: i64,
     pub cache_read_tokens: i64,
     pub cache_creation_tokens: i64,
-    /// Calls that used tokens and count as 0, because no price was set for their model. Older versions do not send it.
+    /// Calls that used tokens and count as 0, because no price was set for their model. Older versions do not send it. Calls that a scheduler
+    /// of an older version added to the sums of their days, during an upgrade, are not counted.
     #[serde(default)]
     pub calls_without_price: i64,
 }
@@ -176,9 +177,9 @@ impl Costs {
         self.calls_without_price += other.calls_without_price;
     }
 
-    /// Returns true if the cost is 0 because the calls have no price.
+    /// Returns true if the cost is 0 because none of the calls has a price.
     pub fn is_unpriced(&self) -> bool {
-        self.cost_micros == 0 && self.calls_without_price > 0
+        self.calls > 0 && self.cost_micros == 0 && self.calls_without_price == self.calls
     }
 }
 

@@ -31,7 +31,8 @@ use crate::{
         rate_limits::{self, RateLimitWait},
         sessions::{self, Session},
         tasks::{
-            self, Error, ExplainedColumns, State, Task, TaskWaits, explained_columns, get, waits_of,
+            self, Error, ExplainedColumns, PresentBudgets, RetryOutlook, State, Task, TaskWaits,
+            explained_columns, get, waits_of,
         },
         turns::{self, Turn},
     },
@@ -63,8 +64,8 @@ struct TaskFacts {
     spent: Option<Refusal>,
     /// The refusal of the budget for which it waits; an inner `None`: the budget has space by now.
     budget_wait: Option<Option<Refusal>>,
-    /// The refusal of the budget at which it has failed, if the budget would refuse a retry, too.
-    failed_at: Option<Refusal>,
+    /// Of a task that has failed at a budget: whether the budget allows a retry.
+    retry_outlook: Option<RetryOutlook>,
     /// The batch of its call, for which it waits.
     batch_wait: Option<BatchWait>,
     /// Its wait for a rate limit.
@@ -134,7 +135,7 @@ async fn load_facts(
     };
     Ok(TaskFacts {
         rests: rests(&mut *conn, &task).await?,
-        failed_at: failed_at(&mut *conn, &task, flow.is_some()).await?,
+        retry_outlook: retry_outlook(&mut *conn, &task).await?,
         flow,
         paused_flow,
         spent: spent(&mut *conn, &task, session.as_ref()).await?,
@@ -257,19 +258,15 @@ async fn busy_since(
     }
 }
 
-/// Finds the budget at which a task has failed. A step of a flow gets its own budget from the agent's file.
-async fn failed_at(
+/// Checks the budget at which a task has failed. `None`: it failed for another reason, or not at all.
+async fn retry_outlook(
     conn: &mut PgConnection,
     task: &Task,
-    is_step: bool,
-) -> Result<Option<Refusal>, Error> {
+) -> Result<Option<RetryOutlook>, Error> {
     let error = task.error.as_deref().filter(|_| task.state == State::Failed);
-    match error.and_then(StoredRefusal::parse) {
-        Some(stored) if !(is_step && matches!(stored.owner, Owner::Task(_))) => {
-            Box::pin(tasks::refusal_of_failure(conn, task.id, &stored)).await
-        }
-        _ => Ok(None),
-    }
+    let Some(stored) = error.and_then(StoredRefusal::parse) else { return Ok(None) };
+    let known = &mut PresentBudgets::default();
+    Box::pin(tasks::retry_outlook(conn, task.id, &stored, known)).await.map(Some)
 }
 
 /// Finds the budget for which a task waits, with its present amounts.

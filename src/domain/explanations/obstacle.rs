@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{State, TaskFacts};
 use crate::{
-    domain::{amount::Refusal, campaigns::Status},
+    domain::{amount::Refusal, campaigns::Status, tasks::RetryOutlook},
     queue::admin::{Cause, HoldOf},
 };
 
@@ -40,7 +40,8 @@ impl TaskFacts {
     /// Lists what the explanation names, in its order.
     pub(super) fn obstacles(&self) -> Vec<Obstacle> {
         if self.task.state == State::Failed {
-            return self.failed_at.iter().cloned().map(Obstacle::Budget).collect();
+            let refusal = self.retry_outlook.as_ref().and_then(RetryOutlook::refusal);
+            return refusal.into_iter().cloned().map(Obstacle::Budget).collect();
         }
         let is_open = matches!(self.task.state, State::Queued | State::Running);
         let waits_for_others = self.waiting.as_ref().is_some_and(|waiting| waiting.n_open() > 0);

@@ -3,10 +3,10 @@
 use super::{Explanation, State, TaskFacts, TaskWaits, TurnAhead};
 use crate::domain::{
     agent_pauses::Pause,
-    amount::{Owner, Refusal, StoredRefusal, is_of_task_budget},
+    amount::{Owner, Refusal, StoredRefusal},
     busy_models::format_moment,
     campaigns::Status,
-    tasks::{OnFailure, WaitedFor},
+    tasks::{OnFailure, RetryOutlook, WaitedFor},
     text::count,
     turns,
 };
@@ -77,22 +77,21 @@ impl TaskFacts {
         let id = self.task.id;
         let error = self.task.error.as_deref().unwrap_or("no reason was stored");
         let stored = StoredRefusal::parse(error);
-        let (cause, fix) = match (&stored, &self.failed_at) {
-            (Some(stored), Some(refusal)) => (
-                stored.amounts.as_str(),
-                format!("Raise the limit with {}, then run", refusal.raise_command()),
-            ),
-            (Some(stored), None) => {
-                (stored.amounts.as_str(), "The limit allows the call now: run".to_owned())
+        let cause = stored.as_ref().map_or(error, |stored| stored.amounts.as_str());
+        let (fix, end) = match &self.retry_outlook {
+            Some(RetryOutlook::Refusal(refusal)) => {
+                (format!("Raise the limit with {}, then run", refusal.raise_command()), "")
             }
-            (None, _) => (error, "Fix the cause, then run".to_owned()),
+            Some(RetryOutlook::Space) => ("The limit allows the call now: run".to_owned(), ""),
+            Some(RetryOutlook::AgentFile { .. }) => (
+                "Raise the budget in the agent's file, then run".to_owned(),
+                " A retry of the task keeps the budget.",
+            ),
+            Some(RetryOutlook::Unknown) | None => ("Fix the cause, then run".to_owned(), ""),
         };
         let next = match &self.flow {
-            Some((flow, step)) if is_of_task_budget(error) => format!(
-                "Raise the budget in the agent's file, then run `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it. A retry of the task keeps the budget."
-            ),
             Some((flow, step)) => format!(
-                "{fix} `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it."
+                "{fix} `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it.{end}"
             ),
             None => format!("{fix} `dalsegno task retry {id}`."),
         };
@@ -442,7 +441,7 @@ mod tests {
             flow: None,
             paused_flow: None,
             budget_wait: None,
-            failed_at: None,
+            retry_outlook: None,
             batch_wait: None,
             limit_wait: None,
             busy_since: None,
@@ -770,7 +769,8 @@ mod tests {
             "{told:?}"
         );
         assert!(told.next.contains(&retry), "{told:?}");
-        facts.task.error = Some("the budget of the task is used up: 9 of 9".to_owned());
+        let (flow_id, step) = facts.flow.clone().unwrap();
+        facts.retry_outlook = Some(RetryOutlook::AgentFile { flow_id, step });
         let told = facts.explain();
         assert!(told.next.starts_with("Raise the budget in the agent's file"), "{told:?}");
         assert!(told.next.contains(&retry), "{told:?}");
@@ -784,7 +784,7 @@ mod tests {
         let refused = refusal(Owner::Campaign(Uuid::from_u128(2)), 0, 120);
         let mut facts = facts(State::Failed, "ended");
         facts.task.error = Some(refused.to_string());
-        facts.failed_at = Some(refused.clone());
+        facts.retry_outlook = Some(RetryOutlook::Refusal(refused.clone()));
         let told = facts.explain();
         assert_eq!(
             told.because,
@@ -794,8 +794,12 @@ mod tests {
             format!("Raise the limit with {}, then run `dalsegno task", refused.raise_command());
         assert!(told.next.starts_with(&raise), "{told:?}");
         assert_eq!(told.obstacles, [Obstacle::Budget(refused)]);
-        facts.failed_at = None;
+        facts.retry_outlook = Some(RetryOutlook::Space);
         assert!(facts.explain().next.starts_with("The limit allows the call now: run `dalsegno"));
+        facts.retry_outlook = Some(RetryOutlook::Unknown);
+        let told = facts.explain();
+        assert!(told.next.starts_with("Fix the cause, then run `dalsegno task"), "{told:?}");
+        assert_eq!(told.obstacles, []);
     }
 
     #[test]

@@ -6,8 +6,8 @@ use uuid::Uuid;
 use super::{Error, Task, get};
 use crate::domain::{
     Amount, StatementError,
-    amount::{Limit, Owner, Refusal, StoredRefusal},
-    budgets::{self, OwnerKind},
+    amount::{Limit, Owner, Refusal},
+    budgets,
 };
 
 /// A change of a task's budget. `None` leaves a limit as it is, `Some(None)` removes it.
@@ -37,25 +37,6 @@ pub async fn check_budget(
     Ok(get(executor, id).await?.check_budget(Amount::ZERO, needed)?)
 }
 
-/// Returns the refusal of the budget at which a task has failed, with the present amounts of the budget. `None`: the call fits by now.
-pub async fn refusal_of_failure(
-    conn: &mut PgConnection,
-    id: Uuid,
-    stored: &StoredRefusal,
-) -> Result<Option<Refusal>, Error> {
-    let (owner, key) = stored.owner.columns();
-    let kind = OwnerKind::ALL.into_iter().find(|kind| kind.as_str() == owner);
-    let refused = match (&stored.owner, kind) {
-        (Owner::Task(_), _) => get(conn, id).await?.check_budget(Amount::ZERO, stored.call()),
-        (_, Some(kind)) => match budgets::find(conn, kind, &key, None).await? {
-            Some(budget) => budget.check(stored.call()),
-            None => Ok(()),
-        },
-        (_, None) => Ok(()),
-    };
-    Ok(refused.err().map(|refusal| stored.complete(refusal)))
-}
-
 /// Charges a task for a call outside of its turn.
 pub async fn charge(executor: impl PgExecutor<'_>, id: Uuid, spent: Amount) -> Result<(), Error> {
     let charged = sqlx::query!(
@@ -68,6 +49,19 @@ pub async fn charge(executor: impl PgExecutor<'_>, id: Uuid, spent: Amount) -> R
     .await
     .map_err(StatementError::to("charge a task"))?;
     if charged.rows_affected() == 1 { Ok(()) } else { Err(Error::Unknown(id)) }
+}
+
+/// Locks a task until the transaction ends, so that the limits of its budget stay as they are read, and returns its soft limits.
+pub async fn hold_budget(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Limit, Error> {
+    let soft = sqlx::query!(
+        "select soft_micros, soft_tokens from dalsegno.tasks where id = $1 for no key update",
+        id
+    )
+    .fetch_optional(executor)
+    .await
+    .map_err(StatementError::to("lock a task"))?
+    .ok_or(Error::Unknown(id))?;
+    Ok(Limit { micros: soft.soft_micros, tokens: soft.soft_tokens })
 }
 
 /// Changes the limits of a task, which continues if it waits for its budget and the next call fits now.

@@ -88,7 +88,7 @@ pub async fn retry_job(
 }
 
 /// Removes the earliest start of a task that was told to run before it. A later retry does not wait for it either. The time that the answer
-/// may take begins now.
+/// may take begins now, also for a task that was told to run before the end of others.
 async fn forget_start(
     executor: impl PgExecutor<'_>,
     task: &Task,
@@ -96,7 +96,7 @@ async fn forget_start(
 ) -> Result<(), StatementError> {
     sqlx::query!(
         "update dalsegno.tasks set run_at = case when within_secs is null then null else $3::timestamptz end
-          where id = $1 and job_id = $2 and run_at > $3",
+          where id = $1 and job_id = $2 and (run_at > $3 or within_secs is not null and started_at is null)",
         task.id,
         task.job_id,
         now,

@@ -11,6 +11,8 @@ use crate::domain::StatementError;
 const MAX_READ: i64 = 5_000;
 /// Characters of a prompt or an error in a line.
 const LINE_CHARS: i32 = 300;
+/// Characters of the error of a failed task. A refusal is read from it, and the command at its end can name a long user.
+const ERROR_CHARS: i32 = 2_000;
 
 /// A task in one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -48,12 +50,13 @@ pub async fn failed_since(
 ) -> Result<Vec<TaskLine>, StatementError> {
     sqlx::query_as!(
         TaskLine,
-        r#"select id, job_id, campaign_id, agent, instance, left(prompt, $3) as "prompt!", left(error, $3) as error, session_id, turn, started_at,
+        r#"select id, job_id, campaign_id, agent, instance, left(prompt, $3) as "prompt!", left(error, $4) as error, session_id, turn, started_at,
                   ended_at
              from dalsegno.tasks where state = 'failed' and ended_at >= $1 order by ended_at desc limit $2"#,
         since,
         limit,
         LINE_CHARS,
+        ERROR_CHARS,
     )
     .fetch_all(executor)
     .await

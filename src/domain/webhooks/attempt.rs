@@ -57,7 +57,7 @@ pub enum Next {
     Ended,
     /// Retried after this time.
     Again(Duration),
-    /// Another job sends the delivery by now, and will record the outcome.
+    /// Another job sends the delivery by now, and will record the outcome, or the delivery was given up.
     Overtaken,
 }
 
@@ -184,7 +184,7 @@ pub async fn record(
     }
 }
 
-/// Writes the outcome. Returns false if another job sends the delivery by now.
+/// Writes the outcome. Returns false if another job sends the delivery by now, or if it was given up, unless it has just arrived.
 async fn write(
     conn: &mut PgConnection,
     due: &DueDelivery,
@@ -207,7 +207,7 @@ async fn write(
         "update dalsegno.webhook_deliveries
             set state = $3, attempts = attempts + $4, last_status = case when $4 = 1 then $5 else last_status end,
                 last_error = case when $4 = 1 then $6 else last_error end, next_at = $7, ended_at = $8
-          where id = $1 and job_id = $2 and state = 'waiting'",
+          where id = $1 and job_id = $2 and (state = 'waiting' or $3::text = 'delivered' and state = 'failed')",
         due.id,
         job_id,
         state as State,

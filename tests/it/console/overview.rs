@@ -159,7 +159,22 @@ async fn a_delivery_is_given_up_on_the_page_of_its_webhook_and_can_be_replayed()
     assert!(!scenery.page(&path).await.contains("Give up"));
     assert!(form.contains("name=\"reason\""), "{form}");
     scenery.send("POST", &format!("{delivery}/replay"), &json!({})).await;
-    assert_eq!(scenery.send("GET", &delivery, &json!(null)).await["state"], "waiting");
+    let again = scenery.send("GET", &delivery, &json!(null)).await;
+    assert_eq!(again["state"], "waiting");
+    // A dead job of it is forgotten: its retry would send nothing.
+    let (pool, job) = (&scenery.app.pool, again["job_id"].as_i64().unwrap());
+    let dies = "with job as (delete from dalsegno.jobs where id = $1 returning *),
+                     payload as (delete from dalsegno.job_payloads where job_id = $1 returning *)
+                insert into dalsegno.dead_jobs (id, enqueued_at, lease, priority, attempt, max_attempts, crash_count, queue, kind, reason,
+                                                error, payload)
+                select j.id, j.enqueued_at, 1, j.priority, 100, 100, 0, j.queue, j.kind, 'failed', 'it failed', p.payload
+                  from job as j, payload as p";
+    sqlx::query(dies).bind(job).execute(pool).await.unwrap();
+    scenery.send("POST", &format!("/v1/jobs/{job}/cancel"), &reason).await;
+    assert_eq!(scenery.send("GET", &delivery, &json!(null)).await["state"], "failed");
+    let letters = "select count(*) from dalsegno.dead_jobs where id = $1";
+    let letters: i64 = sqlx::query_scalar(letters).bind(job).fetch_one(pool).await.unwrap();
+    assert_eq!(letters, 0);
 }
 
 #[tokio::test]

@@ -415,6 +415,23 @@ async fn every_changing_route_writes_an_audit_line() {
 }
 
 #[tokio::test]
+async fn a_line_about_the_limits_of_a_task_names_all_of_them_and_those_before() {
+    let setup = KeySetup::new().await;
+    let (_, text) = setup.create_key("boss", &["admin"]).await;
+    let fixture = &setup.fixture;
+    let task = fixture.world.add_new(&fixture.world.ask("Part four.")).await.unwrap().task;
+    let path = format!("/v1/tasks/{}/budget", task.id);
+    for change in [json!({ "tokens": 900, "soft_tokens": 700 }), json!({ "soft_tokens": 800 })] {
+        let reply = setup.ask(Some(&text), "PATCH", &path, &change).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+    }
+    let limits = |soft: i64| json!({ "micros": null, "tokens": 900, "soft": { "micros": null, "tokens": soft } });
+    let mut expected = limits(800);
+    expected["before"] = limits(700);
+    assert_eq!(lines(fixture).await[0].data, expected);
+}
+
+#[tokio::test]
 async fn a_refused_change_writes_no_audit_line() {
     let fixture = Fixture::new().await;
     let path = format!("/v1/campaigns/{}/budget", fixture.world.campaign.id);

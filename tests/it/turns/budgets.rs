@@ -184,10 +184,8 @@ async fn a_call_that_exceeds_the_whole_limit_fails_its_task_at_once() {
     let failed = listed.iter().find(|it| it.kind == attention::Kind::FailedTask).unwrap();
     let raise = format!("dalsegno campaign budget {} --tokens ", fixture.campaign.id);
     assert!(failed.command.starts_with(&raise), "{failed:?}");
-    assert!(
-        failed.command.ends_with(&format!(" && dalsegno task retry {}", task.id)),
-        "{failed:?}"
-    );
+    assert_eq!(failed.then, Some(format!("dalsegno task retry {}", task.id)));
+    assert_eq!(failed.budget, Some(format!("campaign/{}", fixture.campaign.id)));
     assert!(failed.because.ends_with("is 500 tokens"), "{failed:?}");
     fixture
         .change_limit(LimitChange {
@@ -198,6 +196,38 @@ async fn a_call_that_exceeds_the_whole_limit_fails_its_task_at_once() {
     let told = explanations::explain(&mut conn, task.id).await.unwrap();
     assert_eq!(told.obstacles, []);
     assert!(told.next.starts_with("The limit allows the call now"), "{told:?}");
+    // Of a closed campaign nothing is claimed, whatever its limit.
+    let close = "update dalsegno.campaigns set status = 'closed', closed_at = now() where id = $1";
+    sqlx::query(close).bind(fixture.campaign.id).execute(&fixture.pool).await.unwrap();
+    let told = explanations::explain(&mut conn, task.id).await.unwrap();
+    assert!(told.next.starts_with("Fix the cause, then run"), "{told:?}");
+    let listed = attention::list(&mut conn, 0, noon()).await.unwrap();
+    let failed = listed.iter().find(|it| it.kind == attention::Kind::FailedTask).unwrap();
+    assert_eq!((&failed.then, &failed.budget), (&None, &None));
+    assert_eq!(failed.command, format!("dalsegno task retry {}", task.id));
+}
+
+/// The command at the end of the error is not cut off by a long name.
+#[tokio::test]
+async fn a_failed_task_names_the_limit_of_a_user_with_a_long_name() {
+    let fixture = Fixture::new(&[]).await;
+    let task = fixture.add("Write.").await;
+    let user = "u".repeat(128);
+    set(&fixture, (OwnerKind::User, &user), limit(100)).await.unwrap();
+    let error = format!(
+        "this call may use up to 500 tokens; the whole limit of the budget of the user `{user}` is 100 tokens; raise the limit with `dalsegno \
+         budget set user {user} --tokens 500`, or remove it with --no-tokens"
+    );
+    let fail =
+        "update dalsegno.tasks set state = 'failed', ended_at = $3, error = $2 where id = $1";
+    let fail = sqlx::query(fail).bind(task.id).bind(&error).bind(noon());
+    fail.execute(&fixture.pool).await.unwrap();
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    let listed = attention::list(&mut conn, 0, noon()).await.unwrap();
+    let failed = listed.iter().find(|it| it.kind == attention::Kind::FailedTask).unwrap();
+    assert_eq!(failed.command, format!("dalsegno budget set user {user} --tokens 500"));
+    assert_eq!(failed.budget, Some(format!("user/{user}")));
+    assert_eq!(failed.then, Some(format!("dalsegno task retry {}", task.id)));
 }
 
 const BERLIN: &str = "Europe/Berlin";

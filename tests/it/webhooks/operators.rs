@@ -1,7 +1,10 @@
 //! Deliveries that an operator requests from a worker.
 
 use dalsegno::{
-    domain::{audit::Actor, webhooks},
+    domain::{
+        audit::Actor,
+        webhooks::{self, FailedAttempt, Next, Outcome, State},
+    },
     queue::admin,
 };
 use sqlx::PgPool;
@@ -41,6 +44,34 @@ async fn a_test_delivery_is_sent_and_signed_like_any_other() {
     assert_eq!(one.json()["type"], "webhook.test");
     assert_eq!(one.json()["data"]["webhook_id"], setup.webhook.id.to_string());
     upkeep.stop().await;
+}
+
+#[tokio::test]
+async fn a_delivery_that_arrives_while_it_is_given_up_is_delivered() {
+    let setup = WebhookSetup::new().await;
+    let (_, sent) = setup.end_a_task().await;
+    let (pool, job) = (&setup.fixture.pool, sent.job_id.unwrap());
+    let now = chrono::Utc::now();
+    let due = webhooks::due(pool, sent.id, job, now).await.unwrap().unwrap();
+    let mut conn = pool.acquire().await.unwrap();
+    webhooks::give_up(&mut conn, sent.id, job, "nobody listens", now).await.unwrap();
+    let config = &webhooks::Config {
+        allow_private: true,
+        timeout_secs: 10,
+        disable_after_days: 5,
+        keep_days: 30,
+    };
+    let missed = Outcome::Missed(FailedAttempt::unanswered("no answer".to_owned()));
+    let next = webhooks::record(&mut conn, config, &due, job, &missed, now).await.unwrap();
+    assert_eq!(next, Next::Overtaken);
+    let given_up = setup.delivery(sent.id).await;
+    assert_eq!(
+        (given_up.state, given_up.last_error.as_deref()),
+        (State::Failed, Some("given up: nobody listens"))
+    );
+    let arrived = Outcome::Delivered { status: 200 };
+    let next = webhooks::record(&mut conn, config, &due, job, &arrived, now).await.unwrap();
+    assert_eq!((next, setup.delivery(sent.id).await.state), (Next::Ended, State::Delivered));
 }
 
 /// Inserts this many held deliveries. Returns their ids in order.

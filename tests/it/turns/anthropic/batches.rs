@@ -653,6 +653,24 @@ async fn a_task_that_runs_before_its_earliest_start_keeps_its_time() {
 }
 
 #[tokio::test]
+async fn a_task_that_runs_before_the_end_of_others_has_its_time_from_then() {
+    let server = server().await;
+    let fixture = fixture(&server).await;
+    let before = fixture.add_for("writer", "second", "Write part zero.").await;
+    let depends_on = [tasks::TaskLink::Task(before.id)];
+    let links = tasks::Links { depends_on: &depends_on, ..Default::default() };
+    let task = fixture.add_within_with("main", "Write part one.", DAY_SECS, &[], links).await;
+    let now = fixture.advance(TimeDelta::days(2));
+    let mut transaction = fixture.pool.begin().await.unwrap();
+    tasks::retry_job(&mut transaction, task.job_id, now).await.unwrap();
+    transaction.commit().await.unwrap();
+    let begins = "select run_at from dalsegno.tasks where id = $1";
+    let begins: Option<DateTime<Utc>> =
+        sqlx::query_scalar(begins).bind(task.id).fetch_one(&fixture.pool).await.unwrap();
+    assert_eq!(begins, Some(now), "the day that the answer may take begins");
+}
+
+#[tokio::test]
 async fn a_model_that_leaves_the_agents_file_ends_the_wait() {
     let server = server().await;
     let fixture = fixture(&server).await;
