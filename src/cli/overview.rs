@@ -11,8 +11,8 @@ use crate::{
     operations::{Overview, ShowOverview},
 };
 
-/// Characters of a name, so that its line fits a terminal.
-const NAME_CHARS: usize = 55;
+/// Columns of a name, so that its line fits a terminal.
+const NAME_COLUMNS: usize = 55;
 
 pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
     with_server(context, async |server| {
@@ -44,7 +44,7 @@ fn format_attention(items: &[Attention]) -> String {
     let mut text = "NEEDS ATTENTION, SINCE (UTC)\n".to_owned();
     for item in items {
         let since = item.since.map(|at| format!("  {}", time_cell_or_dash(Some(at))));
-        text.push_str(&short_text(&item.name, NAME_CHARS));
+        text.push_str(&short_text(&item.name, NAME_COLUMNS));
         text.push_str(&since.unwrap_or_default());
         text.push('\n');
         if !item.because.is_empty() {

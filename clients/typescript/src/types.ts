@@ -516,8 +516,10 @@ export interface Attention {
   agent?: string | null;
   /** The reason. */
   because: string;
+  /** The budget that refuses a call, by its owner and key: `agent/writer`, `campaign/` and an id, `day`. */
+  budget?: string | null;
   campaign_id?: string | null;
-  /** The command that resolves it; if there are two, with ` && ` between them. */
+  /** The command that resolves it. */
   command: string;
   /** Number of jobs or tasks that are affected, where that is known. */
   count?: number | null;
@@ -530,6 +532,8 @@ export interface Attention {
    * model or the schedule.
    */
   subject: string;
+  /** The command that comes after it, if it takes two. */
+  then?: string | null;
   /** The end, if it resolves itself. */
   until?: string | null;
 }
@@ -1362,7 +1366,8 @@ export interface Costs {
   calls: number;
   /**
    * Calls that used tokens and count as 0, because no price was set for their model. Older versions do not send
-   * it.
+   * it. Calls that a scheduler of an older version added to the sums of their days, during an upgrade, are not
+   * counted.
    */
   calls_without_price?: number;
   /** In millionths of the currency. */

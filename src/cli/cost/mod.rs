@@ -71,7 +71,7 @@ async fn report(flags: &CostFlags, context: &Context, server: &Server) -> Result
     let campaign_id = flags.campaign.id_if_given(context, server).await?;
     let (since, until) = (flags.since.map(|it| it.at), flags.until.map(|it| it.at));
     let report = server.call(ReportCosts { by, and, since, until, campaign_id }).await?;
-    match flags.csv {
+    match flags.csv || context.output.is_csv() {
         true => context.output.print_text(&report.to_csv()),
         false => context.output.print_data(&report, || format_report(&report)),
     }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::style::style;
+use super::{style::style, table::cut};
 use crate::{
     cli::words::{first_line, time},
     clock::{Clock as _, SystemClock},
@@ -37,8 +37,12 @@ pub(in crate::cli) fn text_cell(text: &str) -> String {
 }
 
 /// Returns the beginning of a text that no table cuts, or the whole text with `--wide`.
-pub(in crate::cli) fn short_text(text: &str, max_chars: usize) -> String {
-    if style().is_wide() { text_cell(text) } else { first_line(text, max_chars) }
+pub(in crate::cli) fn short_text(text: &str, max_columns: usize) -> String {
+    if style().is_wide() {
+        text_cell(text)
+    } else {
+        cut(&first_line(text, max_columns), max_columns)
+    }
 }
 
 /// Describes a time by its distance from now; a distant one by its day.

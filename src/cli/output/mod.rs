@@ -73,6 +73,10 @@ impl Output {
         self.format != Format::Table
     }
 
+    pub(super) fn is_csv(self) -> bool {
+        self.format == Format::Csv
+    }
+
     /// Prints data: `value` in the format of the command, or `text`.
     pub(super) fn print_data(self, value: &impl Serialize, text: impl FnOnce() -> String) {
         let shown = match self.format {

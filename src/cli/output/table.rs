@@ -216,7 +216,7 @@ fn in_one_line(cell: &str) -> String {
 }
 
 /// Cuts a text to a width. `…` shows that more follows.
-fn cut(text: &str, width: usize) -> String {
+pub(super) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

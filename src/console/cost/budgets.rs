@@ -131,7 +131,9 @@ impl Refusals {
     fn of(&self, budget: &OwnedBudget) -> usize {
         let is_of = |it: &&StoredRefusal| {
             let (owner, key) = it.owner.columns();
-            owner == budget.owner.as_str() && key == budget.key && budget.check(it.call(budget.spent, budget.reserved)).is_err()
+            owner == budget.owner.as_str()
+                && key == budget.key
+                && budget.check(it.call(budget.spent, budget.reserved)).is_err()
         };
         self.all.iter().filter(is_of).count()
     }

@@ -200,7 +200,7 @@ fn replay(page: &Page, given: Uuid) -> Markup {
             (page.view.token())
             div.field { label for="since" { "All since this time that were not delivered; since midnight, if it is empty" } input #since type="datetime-local" name="since"; }
             div."actions after" { button.btn { "Replay" } }
-            pre."code wrap after" { "dalsegno webhook replay " (given) " --since 24h" }
+            pre."code wrap after" { "dalsegno webhook replay --webhook " (given) " --since " (page.view.midnight().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)) }
         }
     };
     section("Replay", &html! {}, &form)

@@ -392,9 +392,11 @@ class Attention:
     agent: str | None = None
     because: str
     """The reason."""
+    budget: str | None = None
+    """The budget that refuses a call, by its owner and key: `agent/writer`, `campaign/` and an id, `day`."""
     campaign_id: str | None = None
     command: str
-    """The command that resolves it; if there are two, with ` && ` between them."""
+    """The command that resolves it."""
     count: int | None = None
     """Number of jobs or tasks that are affected, where that is known."""
     kind: enums.AttentionKind
@@ -405,6 +407,8 @@ class Attention:
     """Id of the task, the campaign or the webhook, or name of the queue, the lane, the agent, the credential,
     the model or the schedule.
     """
+    then: str | None = None
+    """The command that comes after it, if it takes two."""
     until: datetime | None = None
     """The end, if it resolves itself."""
 
@@ -1065,7 +1069,8 @@ class Costs:
     calls: int
     calls_without_price: int | None = None
     """Calls that used tokens and count as 0, because no price was set for their model. Older versions do not
-    send it.
+    send it. Calls that a scheduler of an older version added to the sums of their days, during an upgrade,
+    are not counted.
     """
     cost_micros: int
     """In millionths of the currency."""
