@@ -85,7 +85,9 @@ async fn run_on_server(
     match command {
         ScheduleCommand::Ls => {
             let mut schedules = server.call(ListSchedules {}).await?.items;
-            schedules.sort_by_key(|schedule| (schedule.next_slot.is_none(), schedule.next_slot));
+            schedules.sort_by_key(|schedule| {
+                (schedule.next_slot.is_none(), schedule.next_slot, schedule.name.clone())
+            });
             output.print_data(&schedules, || format_schedules(&schedules));
         }
         ScheduleCommand::Show(Name { name }) => {

@@ -23,7 +23,9 @@ const ADD: &str = "dalsegno schedule add weekly --campaign CAMPAIGN --agent AGEN
 
 pub(super) async fn show(page: Page) -> PageResult {
     let mut items = page.caller.run(ListSchedules {}).await?.items;
-    items.sort_by_key(|schedule| (schedule.next_slot.is_none(), schedule.next_slot));
+    items.sort_by_key(|schedule| {
+        (schedule.next_slot.is_none(), schedule.next_slot, schedule.name.clone())
+    });
     let has_own = items.iter().any(|schedule| schedule.source == Source::User);
     let next = items.first().and_then(|schedule| Some((schedule, schedule.next_slot?)));
     let names = Names::load(&page).await?;

@@ -95,8 +95,11 @@ async fn forget_start(
     now: DateTime<Utc>,
 ) -> Result<(), StatementError> {
     sqlx::query!(
-        "update dalsegno.tasks set run_at = case when within_secs is null then null else $3::timestamptz end
-          where id = $1 and job_id = $2 and (run_at > $3 or within_secs is not null and started_at is null)",
+        "update dalsegno.tasks as t set run_at = case when t.within_secs is null then null else $3::timestamptz end
+          where t.id = $1 and t.job_id = $2
+            and (t.run_at > $3
+                 or t.within_secs is not null and t.started_at is null
+                    and exists (select from dalsegno.task_waits as w where w.task_id = t.id))",
         task.id,
         task.job_id,
         now,

@@ -78,7 +78,8 @@ fn fill(word: String) -> String {
         return "2026-11-20T12:00:00Z".to_owned();
     }
     let is_name = |c: char| c.is_ascii_uppercase() || c == '_';
-    let is_open = word.contains(['{', '<', '…', '[']) || word.contains("...") || word.contains("$");
+    let is_open =
+        word.contains(['{', '<', '…', '[', '%']) || word.contains("...") || word.contains("$");
     match word.split_once('=') {
         Some((key, _)) if is_open => format!("{key}=1"),
         _ if is_open || (word.len() > 1 && word.chars().all(is_name)) => "11111111".to_owned(),

@@ -222,7 +222,7 @@ async fn a_task_that_failed_at_a_budget_offers_a_higher_limit_before_the_retry()
         |page: &str, part: &str| page.find(part).unwrap_or_else(|| panic!("{part}: {page}"));
     assert!(place(&page, "/do/change_budget") < place(&page, "/do/retry_task"), "{page}");
     assert!(
-        page.contains("value=\"0.80\"") && page.contains("of the budget of the campaign"),
+        page.contains("value=\"0.81\"") && page.contains("of the budget of the campaign"),
         "{page}"
     );
     let budgets = scenery.page("/cost/budgets").await;
