@@ -1,19 +1,20 @@
 //! `dalsegno budget`: lists budgets, and sets their limits.
 
+use std::cmp::Reverse;
+
 use anyhow::anyhow;
 use clap::{Args, Subcommand, ValueEnum};
 use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure, campaign,
-    output::format_table,
+    output::Table,
     server::{Server, with_server},
     task,
     words::{LimitFlags, parse_on_limit},
 };
 use crate::{
     domain::{
-        Amount,
         amount::{Limit, OnLimit, format_money},
         budgets::{OwnedBudget, OwnerKind},
         ids::{GivenCampaign, PartialId},
@@ -229,7 +230,10 @@ impl From<ListedOwner> for OwnerKind {
     }
 }
 
+/// Formats budgets: those that tasks wait for first, then those of which most is used.
 fn format_budgets(budgets: &[OwnedBudget]) -> String {
+    let mut sorted: Vec<&OwnedBudget> = budgets.iter().collect();
+    sorted.sort_by_key(|budget| Reverse((budget.waiting_tasks > 0, used_percent(budget))));
     let row = |budget: &OwnedBudget| {
         let name = match (&budget.name, budget.period) {
             (Some(name), _) => name.clone(),
@@ -239,28 +243,114 @@ fn format_budgets(budgets: &[OwnedBudget]) -> String {
         [
             budget.owner.as_str().to_owned(),
             name,
-            format_limit(budget.limit),
-            format_limit(budget.soft),
-            format_amount(budget.spent),
-            format_amount(budget.reserved),
-            budget.on_limit.as_str().to_owned(),
+            used_percent(budget).map_or_else(dash, |percent| format!("{percent} %")),
+            budget.limit.micros.map_or_else(dash, format_money),
+            format_money(budget.spent.micros),
+            format_tokens(budget),
             budget.waiting_tasks.to_string(),
+            format_reserved(budget),
+            format_limit(budget.soft),
+            budget.on_limit.as_str().to_owned(),
         ]
     };
-    let head =
-        ["OWNER", "NAME", "LIMIT", "WARNS AT", "SPENT", "SET ASIDE", "AT THE LIMIT", "WAITING"];
-    format_table(&head, budgets.iter().map(row))
+    let head = [
+        "OWNER",
+        "NAME",
+        "USED",
+        "LIMIT",
+        "SPENT",
+        "TOKENS",
+        "WAITING",
+        "SET ASIDE",
+        "WARNS AT",
+        "AT THE LIMIT",
+    ];
+    let has_token_limit = budgets.iter().any(|budget| budget.limit.tokens.is_some());
+    let least: &[&str] = match has_token_limit {
+        true => &["AT THE LIMIT", "WARNS AT", "SET ASIDE"],
+        false => &["TOKENS", "AT THE LIMIT", "WARNS AT", "SET ASIDE"],
+    };
+    Table::new(&head).leaves_out(least).format(sorted.into_iter().map(row))
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+/// Returns how much of the tighter limit is spent or set aside, rounded down. `None`: there is no limit.
+fn used_percent(budget: &OwnedBudget) -> Option<i128> {
+    let OwnedBudget { limit, spent, reserved, .. } = budget;
+    let percent = |limit: Option<i64>, spent: i64, reserved: i64| {
+        let used = i128::from(spent) + i128::from(reserved);
+        limit.map(|limit| used * 100 / i128::from(limit.max(1)))
+    };
+    let money = percent(limit.micros, spent.micros, reserved.micros);
+    money.max(percent(limit.tokens, spent.tokens, reserved.tokens))
+}
+
+fn format_tokens(budget: &OwnedBudget) -> String {
+    match budget.limit.tokens {
+        Some(limit) => format!("{} of {limit}", budget.spent.tokens),
+        None => budget.spent.tokens.to_string(),
+    }
+}
+
+fn format_reserved(budget: &OwnedBudget) -> String {
+    let money = format_money(budget.reserved.micros);
+    match (budget.limit.tokens, budget.reserved.tokens) {
+        (Some(_), tokens) if tokens > 0 => format!("{money}, {tokens} tokens"),
+        _ => money,
+    }
 }
 
 fn format_limit(limit: Limit) -> String {
     match (limit.micros, limit.tokens) {
-        (None, None) => "-".to_owned(),
+        (None, None) => dash(),
         (Some(micros), None) => format_money(micros),
         (None, Some(tokens)) => format!("{tokens} tokens"),
         (Some(micros), Some(tokens)) => format!("{}, {tokens} tokens", format_money(micros)),
     }
 }
 
-fn format_amount(amount: Amount) -> String {
-    format!("{}, {} tokens", format_money(amount.micros), amount.tokens)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::Amount;
+
+    fn budget(name: &str, limit: Limit, micros: i64, waiting_tasks: i64) -> OwnedBudget {
+        OwnedBudget {
+            owner: OwnerKind::Agent,
+            key: name.to_owned(),
+            name: None,
+            period: None,
+            time_zone: None,
+            ends_at: None,
+            limit,
+            soft: Limit { micros: None, tokens: None },
+            spent: Amount { micros, tokens: 50 },
+            reserved: Amount { micros: 0, tokens: 40 },
+            on_limit: OnLimit::Wait,
+            warned_at: None,
+            waiting_tasks,
+        }
+    }
+
+    #[test]
+    fn budgets_that_tasks_wait_for_come_first_then_those_of_which_most_is_used() {
+        let money = Limit { micros: Some(2_000_000), tokens: None };
+        let tokens = Limit { micros: Some(2_000_000), tokens: Some(100) };
+        let none = Limit { micros: None, tokens: None };
+        let budgets = [
+            budget("free", none, 1_999_999, 0),
+            budget("half", money, 1_000_000, 0),
+            budget("most", tokens, 0, 0),
+            budget("waits", money, 500_000, 1),
+        ];
+        let text = format_budgets(&budgets);
+        let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let rows: Vec<_> = text.lines().skip(1).map(cells).collect();
+        let firsts: Vec<String> = rows.iter().map(|row| row[1..4].join(" ")).collect();
+        assert_eq!(firsts, ["waits 25 %", "most 90 %", "half 50 %", "free - -"], "{text}");
+        assert!(text.contains("50 of 100") && text.contains("0.00, 40 tokens"), "{text}");
+    }
 }
