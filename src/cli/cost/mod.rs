@@ -2,6 +2,8 @@
 
 mod calls;
 
+use std::cmp::Reverse;
+
 use clap::Args;
 use serde::{
     Deserialize as _,
@@ -116,7 +118,13 @@ fn format_report(report: &CostReport) -> String {
         ]
     };
     let of_all = row(["total".to_owned(), String::new()], total);
-    let rows = lines.iter().map(|line| row(names(report, line), &line.costs)).chain([of_all]);
+    let mut sorted: Vec<&CostLine> = lines.iter().collect();
+    // Days stay in their order.
+    if ![Some(*by), *and].contains(&Some(Dimension::Day)) {
+        sorted.sort_by_key(|line| Reverse(line.costs.cost_micros));
+    }
+    let rows = sorted.into_iter().map(|line| row(names(report, line), &line.costs));
+    let rows = rows.chain([of_all]);
     let first = title(*by);
     let table = match and {
         Some(and) => {
@@ -181,6 +189,25 @@ mod tests {
         assert!(lines[2].starts_with("total") && lines[2].ends_with("1.25"), "{text}");
         let single = CostReport { and: None, ..report() };
         assert!(!format_report(&single).contains("USER"));
+    }
+
+    #[test]
+    fn the_most_expensive_line_comes_first_and_days_keep_their_order() {
+        let line = |value: &str, cost_micros| CostLine {
+            value: Some(value.to_owned()),
+            second: None,
+            costs: Costs { calls: 1, cost_micros, input_tokens: 1, ..Costs::default() },
+        };
+        let lines = vec![line("first", 10), line("second", 30), line("third", 20)];
+        let names = |by| {
+            let text =
+                format_report(&CostReport { by, and: None, lines: lines.clone(), ..report() });
+            let words = text.lines().filter_map(|line| line.split_whitespace().next());
+            let names = words.filter(|word| ["first", "second", "third"].contains(word));
+            names.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(names(Dimension::Agent), ["second", "third", "first"]);
+        assert_eq!(names(Dimension::Day), ["first", "second", "third"]);
     }
 
     #[test]
