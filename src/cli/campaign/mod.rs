@@ -30,6 +30,8 @@ use crate::{
     },
 };
 
+const ERASED: &str = "an erased campaign has no name: `dalsegno erasure ls` lists the ids, and `dalsegno campaign erase ID` shows the receipt of one";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum CampaignCommand {
     /// Creates a campaign.
@@ -201,7 +203,7 @@ async fn run_on_server(
             print_status(&server.call(CloseCampaign { id }).await?, output);
         }
         CampaignCommand::Erase(erase) => {
-            let receipt = self::erase(erase, server).await?;
+            let receipt = self::erase(erase, server).await.map_err(with_erased)?;
             let (receipt, exit) = match erase.wait.wait {
                 Some(limit) => wait_for_erasure(receipt.campaign_id, limit, output, server).await?,
                 None => (receipt, Exit::Ok),
@@ -269,6 +271,12 @@ async fn erase(erase: &Erase, server: &Server) -> Result<Erasure, Failure> {
         }
         receipt => receipt,
     }
+}
+
+/// Adds where erased campaigns are listed to the error of an unknown one: their names are erased too.
+fn with_erased(failure: Failure) -> Failure {
+    let advice = (failure.exit == Exit::NotFound).then_some(ERASED);
+    Failure { advice: failure.advice.or(advice), ..failure }
 }
 
 /// Waits until a worker has removed everything. The bar counts rows; before the removal, tasks still end.

@@ -193,4 +193,6 @@ async fn a_running_erasure_is_queried_by_its_id() {
     assert!(output.has(&again), "{output:?}");
     let receipt = fixture.json(&["campaign", "erase", id]).await;
     assert_eq!(receipt["campaign_id"], id);
+    let output = fixture.run(&["campaign", "erase", "Winter"]).await;
+    assert!(output.code == 3 && output.has("`dalsegno erasure ls` lists the ids"), "{output:?}");
 }
