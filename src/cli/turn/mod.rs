@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     domain::ids::PartialId,
-    operations::{ListTurns, Noun, ShowTurn},
+    operations::{ListTurns, Noun, ShowSession, ShowTurn},
 };
 
 #[derive(Debug, Subcommand)]
@@ -75,6 +75,18 @@ async fn run_on_server(
             };
             let turns = server.items(list.limit, page).await?;
             output.print_data(&turns, || list::format_turns(&turns, &context.catalogue()));
+            // Numbers continue those of the session before.
+            let begins_later = i64::try_from(turns.len()).is_ok_and(|n| n < list.limit)
+                && turns.last().is_none_or(|listed| listed.turn.number > 1);
+            if begins_later && !output.is_structured() {
+                let session = server.call(ShowSession { id }).await?.session;
+                // A session that was opened afresh begins with turn 1.
+                if let Some(before) = session.predecessor_id.filter(|_| session.turns > 0) {
+                    output.print_note(&format!(
+                        "earlier turns are in the session before: `dalsegno turn ls {before}`"
+                    ));
+                }
+            }
         }
         TurnCommand::Show(show) => {
             let id = server.id(Noun::Session, &show.session.session).await?;

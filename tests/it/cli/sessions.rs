@@ -207,6 +207,24 @@ async fn a_reset_session_has_a_successor_after_the_next_task() {
 }
 
 #[tokio::test]
+async fn the_turns_of_a_successor_are_listed_with_the_session_before() {
+    let (fixture, id) = session_with_turns().await;
+    fixture.json(&["session", "reset", &id]).await;
+    let successor = fixture.world.turn("Part three.", TurnSettings::default()).await.session.id;
+    let successor = successor.to_string();
+    let turns = fixture.run(&["turn", "ls", &successor]).await;
+    assert!(turns.stderr.contains(&format!("`dalsegno turn ls {id}`")), "{turns:?}");
+    let turns = fixture.run(&["turn", "ls", &successor, "--json"]).await;
+    assert!(turns.code == 0 && !turns.has("the session before"), "{turns:?}");
+    let turns = fixture.run(&["turn", "ls", &id]).await;
+    assert!(turns.code == 0 && !turns.has("the session before"), "{turns:?}");
+    fixture.json(&["session", "reset", &successor, "--fresh"]).await;
+    let fresh = fixture.world.turn("Part four.", TurnSettings::default()).await.session.id;
+    let turns = fixture.run(&["turn", "ls", &fresh.to_string()]).await;
+    assert!(turns.code == 0 && !turns.has("the session before"), "{turns:?}");
+}
+
+#[tokio::test]
 async fn interrupting_cancels_the_running_task() {
     let (fixture, id) = session_with_turns().await;
     let idle = fixture.run(&["session", "interrupt", &id]).await;
