@@ -83,5 +83,36 @@ fn format_entries(entries: &[Entry]) -> String {
         ]
     };
     let head = ["ID", "AT (UTC)", "WHO", "FROM", "WHAT", "WHICH", "DATA"];
-    Table::new(&head).leaves_out(&["FROM"]).format(entries.iter().map(row))
+    let table = Table::new(&head).leaves_out(&["FROM"]);
+    // Changes on the command line of the server have no address.
+    let has_addresses = entries.iter().any(|entry| entry.peer.is_some());
+    let table = if has_addresses { table } else { table.hides("FROM") };
+    table.format(entries.iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_column_only_if_there_are_some() {
+        let entry = |peer: Option<&str>| Entry {
+            id: 1,
+            at: DateTime::UNIX_EPOCH,
+            actor_kind: "cli".to_owned(),
+            actor: "ops@host".to_owned(),
+            actor_id: None,
+            action: "budget.set".to_owned(),
+            subject_kind: "day".to_owned(),
+            subject: "day".to_owned(),
+            peer: peer.map(str::to_owned),
+            data: serde_json::json!({}),
+        };
+        let local = format_entries(&[entry(None)]);
+        assert!(!local.contains("FROM") && local.contains("budget.set"), "{local}");
+        let mixed = format_entries(&[entry(None), entry(Some("10.0.0.7"))]);
+        assert!(mixed.contains("FROM") && mixed.contains("10.0.0.7"), "{mixed}");
+    }
 }
