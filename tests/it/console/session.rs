@@ -120,6 +120,8 @@ async fn turns_of_a_session_are_counted_apart_from_those_of_the_session_before()
     let page = scenery.page(&format!("/sessions/{after}/turns")).await;
     let link = format!("1 earlier turn: <a rel=\"prev\" href=\"/sessions/{before}/turns\">");
     assert!(page.contains("<span>1 turn</span>") && page.contains(&link), "{page}");
+    let page = scenery.page(&format!("/sessions/{after}")).await;
+    assert!(page.contains(&format!("1 · <a href=\"/sessions/{after}/turns\">all</a>")), "{page}");
     let page = scenery.page(&format!("/sessions/{before}/turns")).await;
     assert!(page.contains("<span>1 turn</span>") && !page.contains("1 earlier turn"), "{page}");
 }
