@@ -91,7 +91,7 @@ pub(super) async fn show(
     let agents = page.caller.run_if_allowed(ListAgentStatuses { id: given }).await?;
     let agents = agents.map(|statuses| statuses.items).unwrap_or_default();
     let part = match query.part.as_str() {
-        "tasks" => tasks(&page, given, &query.cursor).await?,
+        "tasks" => tasks(&page, given, &query.cursor, overview.campaign.status).await?,
         "agents" => agents::show(&page, given, &agents),
         "facts" => people::show(&page, given, &query.cursor).await?,
         "fidelity" => fidelity::show(&page, given, &query).await?,
@@ -211,7 +211,7 @@ fn cards(page: &Page, campaign: Uuid, agents: &[AgentOverview]) -> Markup {
     html! { @if !used.is_empty() { div.cards { @for it in used { (card(it)) } } } }
 }
 
-async fn tasks(page: &Page, given: Uuid, cursor: &str) -> Result<Markup, Refusal> {
+async fn tasks(page: &Page, given: Uuid, cursor: &str, status: Status) -> Result<Markup, Refusal> {
     let list = ListTasks {
         campaign_id: Some(given),
         agent: None,
@@ -231,7 +231,7 @@ async fn tasks(page: &Page, given: Uuid, cursor: &str) -> Result<Markup, Refusal
     let is_selectable = selection::is_allowed(page);
     let table = task_table(page, &listing.items, None, is_selectable).await?;
     Ok(html! {
-        @if page.caller.may(&AddTask::SPEC) { div.filters { a."btn primary" href={ (here) "/tasks/new" } { "Add a task" } } }
+        @if status != Status::Closed && page.caller.may(&AddTask::SPEC) { div.filters { a."btn primary" href={ (here) "/tasks/new" } { "Add a task" } } }
         @if listing.items.is_empty() {
             (empty("The campaign has no task yet.", &format!("dalsegno task add --campaign {given} --agent AGENT \"Write part one.\"")))
         } @else { (section("Tasks, newest first", &filter, &table)) }
