@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     domain::{
-        costs::Dimension,
+        costs::{Costs, Dimension},
         sessions::{self, Session},
         tasks::{ListedTask, State},
     },
@@ -82,17 +82,21 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
     let listing = page.caller.run(list).await?;
     let live = LiveJobs::load(&page).await?;
     let costs = campaign_costs(&page).await?;
-    let cost_of = |id: Uuid| costs.as_ref().and_then(|costs| costs.get(&id).copied()).unwrap_or(0);
-    let money = page.view.column(listing.items.iter().map(|campaign| cost_of(campaign.id)));
+    let costs_of = |id: Uuid| -> Costs {
+        costs.as_ref().and_then(|costs| costs.get(&id).copied()).unwrap_or_default()
+    };
+    let amounts = listing.items.iter().map(|campaign| costs_of(campaign.id).cost_micros);
+    let money = page.view.column(amounts);
     let row = |campaign: &crate::domain::campaigns::Campaign| {
         let tone = campaign_tone(campaign.status);
         let waiting = format!("/tasks?state=queued&campaign_id={}", campaign.id);
+        let spent = costs_of(campaign.id);
         html! {
             tr {
                 td { (tone.state(campaign_word(campaign.status), None)) }
                 td.fill { a href={ "/campaigns/" (campaign.id) } { bdi { (campaign.name) } } }
                 td.num { @match live.n_waiting(campaign.id) { 0 => span.faint { "0" }, n => a href=(waiting) { (n) } } @if live.has_more { "+" } }
-                td.num { @if costs.is_some() { a href={ "/cost?by=agent&campaign_id=" (campaign.id) } { (money(cost_of(campaign.id))) } } }
+                td.num { @if costs.is_some() { a href={ "/cost?by=agent&campaign_id=" (campaign.id) } { @if spent.is_unpriced() { "no price" } @else { (money(spent.cost_micros)) } } } }
                 td { (page.view.time(campaign.created_at)) }
                 td.narrow-off { (id("", campaign.id)) }
             }
@@ -129,7 +133,7 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
 }
 
 /// Sums the costs of the last days by campaign. A caller who may not see costs gets none.
-async fn campaign_costs(page: &Page) -> Result<Option<HashMap<Uuid, i64>>, Refusal> {
+async fn campaign_costs(page: &Page) -> Result<Option<HashMap<Uuid, Costs>>, Refusal> {
     let report = ReportCosts {
         by: Dimension::Campaign,
         and: None,
@@ -139,7 +143,7 @@ async fn campaign_costs(page: &Page) -> Result<Option<HashMap<Uuid, i64>>, Refus
     };
     let report = page.caller.run_if_allowed(report).await?;
     let of = |line: &crate::domain::costs::CostLine| {
-        Some((line.value.as_deref()?.parse().ok()?, line.costs.cost_micros))
+        Some((line.value.as_deref()?.parse().ok()?, line.costs))
     };
     Ok(report.map(|report| report.lines.iter().filter_map(of).collect()))
 }

@@ -33,10 +33,13 @@ use super::{
 use crate::{
     domain::{
         campaign_overview::Overview,
+        campaigns::{Campaign, Status},
+        class::Kind,
         statuses::{AgentOverview, State},
     },
     operations::{
-        AddTask, ListAgentStatuses, ListSessions, ListTasks, Operation as _, ShowCampaign,
+        AddTask, ListAgentStatuses, ListSessions, ListTasks, Operation as _, Refusal, ShowCampaign,
+        ShowErasure,
     },
 };
 
@@ -84,10 +87,11 @@ pub(super) async fn show(
     page: Page,
 ) -> PageResult {
     let overview = page.caller.run(ShowCampaign { id: given, summary: true }).await?;
+    let is_erased = has_erasure(&page, &overview.campaign).await?;
     let agents = page.caller.run_if_allowed(ListAgentStatuses { id: given }).await?;
     let agents = agents.map(|statuses| statuses.items).unwrap_or_default();
     let part = match query.part.as_str() {
-        "tasks" => tasks(&page, given, &query.cursor).await?,
+        "tasks" => tasks(&page, given, &query.cursor, overview.campaign.status).await?,
         "agents" => agents::show(&page, given, &agents),
         "facts" => people::show(&page, given, &query.cursor).await?,
         "fidelity" => fidelity::show(&page, given, &query).await?,
@@ -100,11 +104,11 @@ pub(super) async fn show(
     };
     let name = overview.campaign.name.clone();
     let body = html! {
-        (head(&page, &overview, &agents))
+        (head(&page, &overview, &agents, is_erased))
         @if let Some(reason) = &overview.pause_reason {
             section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The campaign is paused: no turn starts until it is resumed." } p.next dir="auto" { (pause_words(&page.view, reason, overview.paused_by.as_deref(), overview.paused_at)) } } }
         }
-        (cards(&page, given, &agents))
+        @if !is_erased { (cards(&page, given, &agents)) }
         nav.tabs aria-label="Parts of the campaign" {
             @for (key, words) in TABS {
                 a href=(tab(given, key)) aria-current=[(query.part == key).then_some("page")] { (words) }
@@ -130,7 +134,20 @@ fn tab(campaign: Uuid, part: &str) -> String {
     }
 }
 
-fn head(page: &Page, overview: &Overview, agents: &[AgentOverview]) -> Markup {
+/// Returns true if the erasure of a campaign has been requested, and the caller may see its receipt.
+async fn has_erasure(page: &Page, campaign: &Campaign) -> Result<bool, Refusal> {
+    // A request closes the campaign.
+    if campaign.status != Status::Closed {
+        return Ok(false);
+    }
+    match page.caller.run_if_allowed(ShowErasure { id: campaign.id }).await {
+        Ok(receipt) => Ok(receipt.is_some()),
+        Err(refusal) if refusal.kind == Kind::NotFound => Ok(false),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+fn head(page: &Page, overview: &Overview, agents: &[AgentOverview], is_erased: bool) -> Markup {
     let campaign = &overview.campaign;
     let n_open = agents.iter().filter(|it| it.status.session_id.is_some()).count();
     html! {
@@ -144,7 +161,8 @@ fn head(page: &Page, overview: &Overview, agents: &[AgentOverview]) -> Markup {
                     (id("campaign", campaign.id))
                 }
             }
-            (control::show(page, campaign.id, campaign.status))
+            @if is_erased { div.actions { a.btn href={ "/erasures/" (campaign.id) } { "Receipt of its erasure" } } }
+            @else { (control::show(page, campaign.id, campaign.status)) }
         }
     }
 }
@@ -193,11 +211,7 @@ fn cards(page: &Page, campaign: Uuid, agents: &[AgentOverview]) -> Markup {
     html! { @if !used.is_empty() { div.cards { @for it in used { (card(it)) } } } }
 }
 
-async fn tasks(
-    page: &Page,
-    given: Uuid,
-    cursor: &str,
-) -> Result<Markup, crate::operations::Refusal> {
+async fn tasks(page: &Page, given: Uuid, cursor: &str, status: Status) -> Result<Markup, Refusal> {
     let list = ListTasks {
         campaign_id: Some(given),
         agent: None,
@@ -217,7 +231,7 @@ async fn tasks(
     let is_selectable = selection::is_allowed(page);
     let table = task_table(page, &listing.items, None, is_selectable).await?;
     Ok(html! {
-        @if page.caller.may(&AddTask::SPEC) { div.filters { a."btn primary" href={ (here) "/tasks/new" } { "Add a task" } } }
+        @if status != Status::Closed && page.caller.may(&AddTask::SPEC) { div.filters { a."btn primary" href={ (here) "/tasks/new" } { "Add a task" } } }
         @if listing.items.is_empty() {
             (empty("The campaign has no task yet.", &format!("dalsegno task add --campaign {given} --agent AGENT \"Write part one.\"")))
         } @else { (section("Tasks, newest first", &filter, &table)) }
@@ -225,11 +239,7 @@ async fn tasks(
     })
 }
 
-async fn sessions(
-    page: &Page,
-    given: Uuid,
-    cursor: &str,
-) -> Result<Markup, crate::operations::Refusal> {
+async fn sessions(page: &Page, given: Uuid, cursor: &str) -> Result<Markup, Refusal> {
     let list = ListSessions {
         campaign_id: Some(given),
         agent: None,

@@ -264,7 +264,12 @@ fn table(page: &Page, chart: &Chart<'_>) -> Markup {
 
 /// The cost of a row, with a link to its calls. Only calls without a price have no amount.
 fn cost(costs: &Costs, link: &str, money: &impl Fn(i64) -> String) -> Markup {
-    html! { @if costs.is_unpriced() { (no_price()) } @else { a href=(link) { (money(costs.cost_micros)) } } }
+    html! { @if costs.is_unpriced() { (no_price()) } @else { a href=(link) { (money(costs.cost_micros)) } (some_unpriced(costs)) } }
+}
+
+/// Says under the amount of a row that it leaves out some of its calls.
+fn some_unpriced(costs: &Costs) -> Markup {
+    html! { @if costs.calls_without_price > 0 { div."tiny faint" { (costs.calls_without_price) " of " (costs.calls) " calls without a price" } } }
 }
 
 fn sum(total: &Costs, words: &str, n_more: usize, money: &impl Fn(i64) -> String) -> Markup {
@@ -275,7 +280,7 @@ fn sum(total: &Costs, words: &str, n_more: usize, money: &impl Fn(i64) -> String
             td.num.narrow-off { (tokens(total.cache_read_tokens)) }
             td.num.narrow-off { (tokens(total.output_tokens)) }
             @for _ in 0..n_more { td.narrow-off {} }
-            td.num { @if total.is_unpriced() { (no_price()) } @else { (money(total.cost_micros)) } }
+            td.num { @if total.is_unpriced() { (no_price()) } @else { (money(total.cost_micros)) (some_unpriced(total)) } }
         }
     }
 }

@@ -225,7 +225,7 @@ async fn tasks(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
             " " span."faint small" {
                 bdi { (agent_name(&task.agent, &task.instance)) }
                 @if let Some(name) = names.name(task.campaign_id) { " · " bdi { (name) } }
-                " · " (task.state.as_str()) " ·"
+                " · " (task.state.as_str()) " · " (page.view.time(task.created_at)) " ·"
             }
         },
         kind: "task",

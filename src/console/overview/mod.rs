@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     domain::{
-        costs::{CostReport, Dimension},
+        costs::{CostReport, Costs, Dimension},
         tasks::{TaskLine, WaitMinute},
     },
     operations::{ListQueues, ListWaits, Overview, ReportCosts, ShowOverview},
@@ -222,13 +222,17 @@ fn cost(page: &Page, report: &CostReport) -> Markup {
         let known = id.and_then(|id| report.campaign_names.get(&id).cloned());
         known.or_else(|| value.clone()).unwrap_or_else(|| "no campaign".to_owned())
     };
+    let shown = |costs: &Costs| match costs.is_unpriced() {
+        true => "no price".to_owned(),
+        false => page.view.money(costs.cost_micros),
+    };
     let shares: Vec<Share> = lines
         .iter()
         .zip(COLOURS)
         .map(|(line, class)| Share {
             name: title(&name(&line.value)),
             value: line.costs.cost_micros as f64,
-            shown: page.view.money(line.costs.cost_micros),
+            shown: shown(&line.costs),
             class,
         })
         .collect();
@@ -238,7 +242,7 @@ fn cost(page: &Page, report: &CostReport) -> Markup {
     };
     section(
         "Cost today, by campaign",
-        &html! { a href="/cost?by=campaign&days=1" { (page.view.money(report.total.cost_micros)) } },
+        &html! { a href="/cost?by=campaign&days=1" { (shown(&report.total)) } },
         &body,
     )
 }

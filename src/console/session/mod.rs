@@ -281,7 +281,9 @@ fn turns(page: &Page, detail: &Detail) -> Markup {
             }
         }
     };
-    let end = html! { (detail.last_turns.len()) " of " a href={ "/sessions/" (detail.session.id) "/turns" } { (detail.session.turns) } };
+    // The numbers of turns go on from the session before, so the last one is no count.
+    let is_first = detail.session.predecessor_id.is_none();
+    let end = html! { (detail.last_turns.len()) @if is_first { " of " } @else { " · " } a href={ "/sessions/" (detail.session.id) "/turns" } { @if is_first { (detail.session.turns) } @else { "all" } } };
     match detail.last_turns.is_empty() {
         true => section(
             "Turns",

@@ -94,6 +94,9 @@ async fn rows_of_calls_without_a_price_have_no_amount() {
     let page = scenery.page("/cost?by=model&days=90").await;
     let row = page.split("<tr>").skip(1).find(|row| row.contains("model=local")).unwrap();
     assert!(row.contains(">no price<"), "{row}");
+    assert!(!row.contains("without a price"), "none has one: {row}");
+    let sums = page.split("<tfoot>").nth(1).unwrap().split("</tfoot>").next().unwrap();
+    assert!(sums.contains(" calls without a price<"), "{sums}");
     assert!(page.contains(" Most of it: "), "{page}");
     assert!(
         page.contains("calls had no price") && page.contains("setting=prices.models"),
@@ -112,6 +115,12 @@ async fn rows_of_calls_without_a_price_have_no_amount() {
     let of_campaign = format!("/cost?by=model&days=90&measure=money&campaign_id={campaign}");
     let page = scenery.page(&of_campaign).await;
     assert!(page.contains(" for 2 calls ") && !page.contains("Most of it"), "{page}");
+    // The overview and the list of campaigns have the same words.
+    let overview = scenery.page("/").await;
+    assert!(overview.contains("<b>no price</b>"), "{overview}");
+    let campaigns = scenery.page("/campaigns").await;
+    let amount = format!("campaign_id={campaign}\">no price<");
+    assert!(campaigns.contains(&amount), "{campaigns}");
 }
 
 #[tokio::test]

@@ -48,14 +48,15 @@ async fn ctrl_k_finds_the_actions_of_the_page_and_opens_their_confirmation() {
 }
 
 #[tokio::test]
-async fn hits_for_tasks_have_agent_campaign_and_state_and_sessions_one_name() {
+async fn hits_for_tasks_have_agent_campaign_state_and_time_and_sessions_one_name() {
     let scenery = Scenery::new().await;
     let page = scenery.page("/find?q=quay").await;
     let hit = page.split(&format!("<a href=\"/tasks/{}\"", scenery.waiting)).nth(1).unwrap();
     let hit = hit.split("</a>").next().unwrap();
     let task = scenery.world.task(scenery.waiting).await;
     let campaign = &scenery.world.campaign.name;
-    for part in [task.agent.as_str(), campaign.as_str(), "queued"] {
+    let time = format!("queued · <time datetime=\"{}\"", task.created_at.to_rfc3339());
+    for part in [task.agent.as_str(), campaign.as_str(), time.as_str()] {
         assert!(hit.contains(part), "{part} in {hit}");
     }
     let list = scenery.page("/sessions").await;

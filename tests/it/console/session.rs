@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{browser::Browser, scenery::Scenery};
+use crate::conversations::world::TurnSettings;
 
 impl Scenery {
     /// Appends a message to the transcript of the session, with the properties of its last one. `posts` are their places on the board.
@@ -100,4 +101,27 @@ async fn the_last_visit_is_told_in_the_time_zone_of_the_pages() {
     browser.wait_until("document.querySelector('.visit')").await;
     let words = browser.text(".visit").await;
     assert!(words.contains("21:00"), "{words}");
+}
+
+#[tokio::test]
+async fn turns_of_a_session_are_counted_apart_from_those_of_the_session_before() {
+    let scenery = Scenery::new().await;
+    let world = &scenery.world;
+    let now = TurnSettings::default();
+    let then = TurnSettings { model: "sim-2", ..now };
+    let mut ids = Vec::new();
+    for (prompt, settings) in [("Part one.", now), ("Part two.", then)] {
+        let task = scenery.add_apart(prompt).await;
+        let (resolved, begun) = world.begin(&task, world.lease(), settings).await;
+        world.commit(&begun, "The lamp was lit.", settings).await.unwrap();
+        ids.push(resolved.session.id);
+    }
+    let (before, after) = (ids[0], ids[1]);
+    let page = scenery.page(&format!("/sessions/{after}/turns")).await;
+    let link = format!("1 earlier turn: <a rel=\"prev\" href=\"/sessions/{before}/turns\">");
+    assert!(page.contains("<span>1 turn</span>") && page.contains(&link), "{page}");
+    let page = scenery.page(&format!("/sessions/{after}")).await;
+    assert!(page.contains(&format!("1 · <a href=\"/sessions/{after}/turns\">all</a>")), "{page}");
+    let page = scenery.page(&format!("/sessions/{before}/turns")).await;
+    assert!(page.contains("<span>1 turn</span>") && !page.contains("1 earlier turn"), "{page}");
 }

@@ -239,3 +239,17 @@ async fn a_receipt_is_served_as_a_file() {
     let receipt: Value = serde_json::from_str(&furnished.scenery.page(&path).await).unwrap();
     assert_eq!(receipt["reason"], "the contract has ended");
 }
+
+#[tokio::test]
+async fn an_erased_campaign_has_a_link_to_its_receipt_and_no_actions() {
+    let furnished = UpkeepScenery::new().await;
+    let page = furnished.scenery.page(&format!("/campaigns/{}", furnished.erased)).await;
+    let receipt = format!("href=\"/erasures/{}\"", furnished.erased);
+    assert!(page.contains(&receipt) && !page.contains("confirm-erase"), "{page}");
+    let tasks = format!("/campaigns/{}?part=tasks", furnished.erased);
+    let tasks = furnished.scenery.page(&tasks).await;
+    assert!(!tasks.contains(">Add a task<"), "{tasks}");
+    let campaign = furnished.scenery.world.campaign.id;
+    let page = furnished.scenery.page(&format!("/campaigns/{campaign}")).await;
+    assert!(page.contains("confirm-erase") && !page.contains("Receipt of its erasure"), "{page}");
+}
