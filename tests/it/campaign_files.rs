@@ -115,6 +115,18 @@ fn without_agents(events: &[String]) -> Vec<String> {
     all
 }
 
+/// Removes the earliest start of waiting tasks whose answer may take a given time.
+fn without_start_of_answers(tasks: &[String]) -> Vec<String> {
+    let without = |task: &String| {
+        let mut task: Value = serde_json::from_str(task).unwrap();
+        if task["state"] == "queued" && !task["within_secs"].is_null() {
+            task["run_at"] = Value::Null;
+        }
+        task.to_string()
+    };
+    tasks.iter().map(without).collect()
+}
+
 #[tokio::test]
 async fn every_table_is_in_the_file_or_is_left_out_for_a_reason() {
     let database = TestDatabase::migrated().await;
@@ -194,6 +206,12 @@ async fn a_campaign_arrives_with_all_of_its_rows_and_paused() {
         match table.as_str() {
             // A trigger names the agent of events that are older than it.
             "feed" => assert_eq!(without_agents(&after[table]), without_agents(rows)),
+            // The time for an answer begins again with a task that is queued again.
+            "tasks" => assert_eq!(
+                without_start_of_answers(&after[table]),
+                without_start_of_answers(rows),
+                "{table}"
+            ),
             _ => assert_eq!(&after[table], rows, "{table}"),
         }
     }

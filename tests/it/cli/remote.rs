@@ -122,7 +122,8 @@ fn schedule_steps() -> Vec<Step> {
     };
     vec![
         ("put_schedule", add("news", "0 0 8 * * *", "copywriter")),
-        ("put_schedule", add("news", "0 0 9 * * *", "copywriter")),
+        // At the time of the cleanup, so that any clock has both in one order.
+        ("put_schedule", add("news", "0 0 2 * * *", "copywriter")),
         ("put_schedule", add("news", "0 0 8", "copywriter")),
         ("put_schedule", add("news", "0 0 8 * * *", "copywritter")),
         ("put_schedule", add("cleanup", "0 0 8 * * *", "copywriter")),

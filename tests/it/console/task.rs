@@ -232,7 +232,7 @@ async fn a_task_that_failed_at_a_budget_offers_a_higher_limit_before_the_retry()
     assert_eq!(budgets.matches(&own).count(), 2, "in the sentence and in the row: {budgets}");
     let overview = scenery.page("/").await;
     assert!(overview.contains(&format!("href=\"{path}#enough\"")), "{overview}");
-    scenery.send("PATCH", &limit, &json!({ "micros": 800_000 })).await;
+    scenery.send("PATCH", &limit, &json!({ "micros": 810_000 })).await;
     let page = scenery.page(&path).await;
     assert!(!page.contains("/do/change_budget") && page.contains("/do/retry_task"), "{page}");
 }

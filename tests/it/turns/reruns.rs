@@ -256,7 +256,10 @@ async fn a_model_with_a_price_is_paid_from_the_budget_for_experiments() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let failed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let error = failed["reruns"][0]["error"].as_str().unwrap();
-    assert!(error.contains("for experiments does not allow the call"), "{error}");
+    assert!(
+        error.contains("the whole limit of the budget of the campaign for experiments is 1.00"),
+        "{error}"
+    );
     assert!(
         error.contains(&format!("dalsegno campaign budget {campaign} --experiments ")),
         "{error}"

@@ -408,9 +408,10 @@ async fn a_turn_that_would_exceed_a_budget_waits_between_two_calls_and_continues
         let [turn] = turns.as_slice() else { panic!("{turns:?}") };
         let why = turn.error.clone().unwrap();
         let owner = if of_campaign { "campaign" } else { "task" };
-        assert!(why.starts_with(&format!("waiting: budget: the budget of the {owner} ")), "{why}");
+        assert!(why.starts_with("waiting: budget: this call may use up to "), "{why}");
         // No other amount is reserved: only a raise helps.
-        let sums = format!("{} tokens of 9000 tokens are spent, and up to", waiting.spent_tokens);
+        let limit = format!("the whole limit of the budget of the {owner} is 9000 tokens");
+        let sums = format!("{limit}, of which {} tokens are spent; ", waiting.spent_tokens);
         assert!(why.contains(&sums) && why.contains("it continues when `dalsegno "), "{why}");
         assert!(turn.calls >= 1 && waiting.spent_tokens < 9000, "{turn:?}");
         assert_eq!(waiting.spent_tokens, turn.input_tokens + turn.output_tokens);
