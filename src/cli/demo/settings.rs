@@ -145,16 +145,21 @@ mod tests {
 
     #[test]
     fn a_kept_demo_is_served_with_its_own_folders_and_its_simulation() {
-        let command = serve_command(Path::new("/srv/demo"));
+        let place = tempfile::tempdir().unwrap();
+        let folder = |name: &str| place.path().join(name);
+        for name in ["agents", "skills", "nodes"] {
+            std::fs::create_dir(folder(name)).unwrap();
+        }
+        let command = serve_command(place.path());
         let words: Vec<&str> = command.split(' ').collect();
         assert_eq!((words[0], words[words.len() - 1]), ("dalsegno", "serve"));
         let set = words.iter().filter_map(|word| word.split_once('='));
         let set = set.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
-        assert_eq!(config.service.data_dir, Path::new("/srv/demo"));
-        assert_eq!(config.agents.folder, Path::new("/srv/demo/agents"));
-        assert_eq!(config.agents.skills_folder, Path::new("/srv/demo/skills"));
-        assert_eq!(config.agents.nodes_folder, Path::new("/srv/demo/nodes"));
+        assert_eq!(config.service.data_dir, place.path());
+        assert_eq!(config.agents.folder, folder("agents"));
+        assert_eq!(config.agents.skills_folder, folder("skills"));
+        assert_eq!(config.agents.nodes_folder, folder("nodes"));
         assert!(command.contains("--set agents.provider=sim") && config.sim.directives);
         assert_eq!(config.sim.window_tokens, 11_200);
         let spaced = serve_command(Path::new("/srv/my demo"));
