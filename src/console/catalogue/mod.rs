@@ -163,7 +163,7 @@ fn group(
             tbody {
                 @for file in &own {
                     tr {
-                        td { (state(file, &pauses_of(pauses, file))) }
+                        td { @let (tone, word, why) = state(file, &pauses_of(pauses, file)); (tone.state(word, why.as_deref())) }
                         td.text { a href=(target(file)) { b { bdi { (file.name) } } } }
                         td.about dir="auto" { (about(file)) }
                         @if is_agent {
@@ -190,11 +190,12 @@ fn pauses_of(pauses: &[Pause], file: &SourceFile) -> Vec<Pause> {
     pauses.iter().filter(is_own).cloned().collect()
 }
 
-fn state(file: &SourceFile, pauses: &[Pause]) -> Markup {
+/// Returns the state of a file with its reason.
+fn state(file: &SourceFile, pauses: &[Pause]) -> (Tone, &'static str, Option<String>) {
     match (file.problems.len(), uses::paused_where(pauses)) {
-        (0, Some(place)) => Tone::Paused.state("paused", Some(&place)),
-        (0, None) => Tone::Done.state("in order", None),
-        (n, _) => Tone::Failed.state("refused", Some(&counted(n, "problem", "problems"))),
+        (0, Some(place)) => (Tone::Paused, "paused", Some(place)),
+        (0, None) => (Tone::Done, "in order", None),
+        (n, _) => (Tone::Failed, "refused", Some(counted(n, "problem", "problems"))),
     }
 }
 
@@ -298,12 +299,13 @@ pub(super) async fn show(
         _ => source::show(&source, &query.view),
     };
     let heading = format!("{} {name}", capital(one(kind)));
+    let (tone, word, why) = state(file, &pauses);
     let body = html! {
         div.head {
             div {
                 h1 { bdi { (heading) } }
                 div.meta {
-                    (state(file, &pauses))
+                    (tone.badge(word, why.as_deref()))
                     @if file.is_built_in { span { "built in" } } @else { code title=(file.path) { bdi { (short_path(&file.path)) } } }
                 }
             }

@@ -16,7 +16,7 @@ use crate::{
     },
     domain::{
         Amount,
-        amount::{Limit, OnLimit, StoredRefusal, format_money},
+        amount::{Limit, OnLimit, StoredRefusal, budget_subject, format_money},
         attention::FAILED_WITHIN,
         audit::{Action as AuditAction, Entry},
         budgets::{OwnedBudget, OwnerKind},
@@ -165,15 +165,7 @@ impl Authors {
 fn audit_subject(budget: &OwnedBudget) -> String {
     match budget.owner {
         OwnerKind::Campaign => budget.key.clone(),
-        _ => subject_of(budget),
-    }
-}
-
-/// Returns the owner and the key of a budget in one text.
-fn subject_of(budget: &OwnedBudget) -> String {
-    match budget.key.as_str() {
-        "" => budget.owner.as_str().to_owned(),
-        key => format!("{}/{key}", budget.owner.as_str()),
+        _ => budget_subject(budget.owner.as_str(), &budget.key),
     }
 }
 
@@ -481,7 +473,7 @@ mod tests {
 
     #[test]
     fn refusals_are_counted_at_the_budget_that_still_refuses() {
-        let refused = "the budget of the agent `planner` is 0.50, of which 0.45 are spent and 0.00 are reserved; this call may cost up to 0.20; \
+        let refused = "the budget of the agent `planner` does not allow the call: 0.45 of 0.50 are spent, and up to 0.20 are needed; \
             raise the limit with `dalsegno budget set agent planner --money 0.65`";
         let all = vec![StoredRefusal::parse(refused).unwrap()];
         let refusals = Refusals { all, is_cut: true };

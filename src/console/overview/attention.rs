@@ -10,10 +10,7 @@ use crate::{
             Action, Tone, agent_name, counted, empty, icon, section, sentence, title, url_text,
         },
     },
-    domain::{
-        amount::Owner,
-        attention::{Attention, Kind},
-    },
+    domain::attention::{Attention, Kind},
     operations::{
         ChangeBudget, ChangeTaskBudget, EnableWebhook, Operation as _, ReleaseLane, ReplayWebhook,
         ResumeAgent, ResumeAgentEverywhere, ResumeCampaign, ResumeCredential, ResumeQueue,
@@ -60,7 +57,7 @@ pub(super) fn groups(items: &[Attention]) -> Vec<Vec<&Attention>> {
     let is_same = |group: &Vec<&Attention>, item: &Attention| {
         let first = group[0];
         // Budgets may refuse calls with the same amounts, and each has a limit of its own.
-        let is_same_budget = || refusing_owner(first) == refusing_owner(item);
+        let is_same_budget = || refusing_budget(first) == refusing_budget(item);
         item.kind == Kind::FailedTask
             && first.kind == item.kind
             && first.because == item.because
@@ -101,22 +98,22 @@ fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup
     }
 }
 
-/// Returns the owner of the budget at which a task failed, if it would refuse a retry, too: the command raises its limit first.
-pub(super) fn refusing_owner(item: &Attention) -> Option<Owner> {
-    Owner::of_raise_command(&item.command).filter(|_| item.kind == Kind::FailedTask)
+/// Returns the budget at which a task failed, such as `agent/writer`, if it would refuse a retry, too.
+pub(super) fn refusing_budget(item: &Attention) -> Option<&str> {
+    item.budget.as_deref().filter(|_| item.kind == Kind::FailedTask)
 }
 
 /// Returns true for a task that failed at a budget whose limit the caller may raise.
 fn may_raise(page: &Page, item: &Attention) -> bool {
-    refusing_owner(item).is_some_and(|owner| page.caller.may(&raising(&owner)))
+    refusing_budget(item).is_some_and(|budget| page.caller.may(&raising(budget)))
 }
 
-/// Returns the operation that raises the limit of an owner.
-fn raising(owner: &Owner) -> Spec {
-    match owner {
-        Owner::Campaign(_) | Owner::Experiments(_) => ChangeBudget::SPEC,
-        Owner::Task(_) => ChangeTaskBudget::SPEC,
-        Owner::Agent(_) | Owner::User(_) | Owner::Day(_) => SetBudget::SPEC,
+/// Returns the operation that raises the limit of a budget.
+fn raising(budget: &str) -> Spec {
+    match budget.split_once('/') {
+        Some(("campaign", _)) => ChangeBudget::SPEC,
+        Some(("task", _)) => ChangeTaskBudget::SPEC,
+        _ => SetBudget::SPEC,
     }
 }
 
@@ -258,8 +255,6 @@ fn page_of(item: &Attention) -> Option<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
 
     fn item(kind: Kind, subject: &str, because: &str) -> Attention {
@@ -296,20 +291,18 @@ mod tests {
 
     #[test]
     fn a_task_that_failed_at_a_budget_leads_to_its_limit() {
-        let raise = "dalsegno budget set day --money 0.80 && dalsegno task retry 1".to_owned();
-        let refused = Attention { command: raise, ..item(Kind::FailedTask, "1", "too large") };
-        assert_eq!(refusing_owner(&refused), Some(Owner::Day("".into())));
+        let budget = Some("day".to_owned());
+        let refused = Attention { budget, ..item(Kind::FailedTask, "1", "too large") };
+        assert_eq!(refusing_budget(&refused), Some("day"));
         assert_eq!(raise_form(&refused), "/tasks/1#enough");
-        let retry = "dalsegno task retry 1".to_owned();
-        assert_eq!(refusing_owner(&Attention { command: retry, ..refused }), None);
+        assert_eq!(refusing_budget(&Attention { budget: None, ..refused.clone() }), None);
+        assert_eq!(refusing_budget(&Attention { kind: Kind::SpentBudget, ..refused }), None);
     }
 
     #[test]
     fn equal_refusals_of_two_budgets_are_two_groups() {
         let refused = |id: &str, agent: &str| Attention {
-            command: format!(
-                "dalsegno budget set agent {agent} --money 0.80 && dalsegno task retry {id}"
-            ),
+            budget: Some(format!("agent/{agent}")),
             ..item(Kind::FailedTask, id, "this call may cost up to 0.80")
         };
         let items = [refused("1", "planner"), refused("2", "writer"), refused("3", "planner")];
@@ -318,10 +311,8 @@ mod tests {
 
     #[test]
     fn each_limit_is_raised_by_its_own_operation() {
-        let ids =
-            [Owner::Campaign(Uuid::nil()), Owner::Task(Uuid::nil()), Owner::User("kim".into())];
-        let ids = ids.map(|owner| raising(&owner).id);
-        assert_eq!(ids, ["change_budget", "change_task_budget", "set_budget"]);
+        let ids = ["campaign/1", "task/1", "user/kim", "day"].map(|budget| raising(budget).id);
+        assert_eq!(ids, ["change_budget", "change_task_budget", "set_budget", "set_budget"]);
     }
 
     #[test]

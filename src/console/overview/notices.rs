@@ -3,7 +3,7 @@
 use axum::{Json, response::IntoResponse as _};
 use serde::Serialize;
 
-use super::attention::{groups, look, refusing_owner, target};
+use super::attention::{groups, look, refusing_budget, target};
 use crate::{
     console::{
         page::{Page, PageResult},
@@ -43,9 +43,8 @@ impl Notice {
         let since = newest.since.map(|at| at.timestamp_micros()).unwrap_or_default();
         let key = match newest.kind {
             Kind::FailedTask => {
-                let (owner, of) =
-                    refusing_owner(newest).map(|owner| owner.columns()).unwrap_or_default();
-                format!("FailedTask {owner}{of} {}", newest.because)
+                let budget = refusing_budget(newest).unwrap_or_default();
+                format!("FailedTask {budget} {}", newest.because)
             }
             kind => format!("{kind:?} {} {since}", newest.subject),
         };

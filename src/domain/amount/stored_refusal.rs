@@ -56,14 +56,6 @@ impl StoredRefusal {
     }
 }
 
-impl Owner {
-    /// Returns the owner whose limit a command raises, also if another command follows it.
-    pub fn of_raise_command(command: &str) -> Option<Self> {
-        let first = command.split_once(" && ").map_or(command, |(first, _)| first);
-        parse_command(first).map(|(owner, ..)| owner)
-    }
-}
-
 fn parse_command(command: &str) -> Option<(Owner, Unit, i64)> {
     let (target, flag) = command.rsplit_once(" --")?;
     let (flag, value) = flag.split_once(' ')?;
@@ -226,12 +218,5 @@ mod tests {
         ] {
             assert_eq!(StoredRefusal::parse(error), None, "{error}");
         }
-    }
-
-    #[test]
-    fn the_owner_is_read_from_a_command_with_another_behind_it() {
-        let command = "dalsegno budget set user 'Kim B.' --money 2.50 && dalsegno task retry 7";
-        assert_eq!(Owner::of_raise_command(command), Some(Owner::User("Kim B.".into())));
-        assert_eq!(Owner::of_raise_command("dalsegno task retry 7"), None);
     }
 }

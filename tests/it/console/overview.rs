@@ -150,12 +150,12 @@ async fn a_delivery_is_given_up_on_the_page_of_its_webhook_and_can_be_replayed()
     let form = page.split("action=\"/do/cancel_job\"").nth(1).unwrap();
     let form = form.split("</form>").next().unwrap();
     assert!(form.contains(&format!("value=\"{job}\"")) && form.contains("Give up"), "{form}");
-    let reason = json!({ "reason": "nobody listens" });
+    let reason = json!({ "reason": "no receiver any more" });
     scenery.send("POST", &format!("/v1/jobs/{job}/cancel"), &reason).await;
     let delivery = format!("/v1/webhook-deliveries/{id}");
     let given_up = scenery.send("GET", &delivery, &json!(null)).await;
     assert_eq!(given_up["state"], "failed");
-    assert_eq!(given_up["last_error"], "given up: nobody listens");
+    assert_eq!(given_up["last_error"], "given up: no receiver any more");
     assert!(!scenery.page(&path).await.contains("Give up"));
     assert!(form.contains("name=\"reason\""), "{form}");
     scenery.send("POST", &format!("{delivery}/replay"), &json!({})).await;

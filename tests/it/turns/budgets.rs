@@ -196,7 +196,7 @@ async fn a_call_that_exceeds_the_whole_limit_fails_its_task_at_once() {
     let told = explanations::explain(&mut conn, task.id).await.unwrap();
     assert_eq!(told.obstacles, []);
     assert!(told.next.starts_with("The limit allows the call now"), "{told:?}");
-    // Of a closed campaign nothing is claimed, whatever its limit.
+    // A raise in a closed campaign promises nothing.
     let close = "update dalsegno.campaigns set status = 'closed', closed_at = now() where id = $1";
     sqlx::query(close).bind(fixture.campaign.id).execute(&fixture.pool).await.unwrap();
     let told = explanations::explain(&mut conn, task.id).await.unwrap();

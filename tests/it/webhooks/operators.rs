@@ -54,7 +54,7 @@ async fn a_delivery_that_arrives_while_it_is_given_up_is_delivered() {
     let now = chrono::Utc::now();
     let due = webhooks::due(pool, sent.id, job, now).await.unwrap().unwrap();
     let mut conn = pool.acquire().await.unwrap();
-    webhooks::give_up(&mut conn, sent.id, job, "nobody listens", now).await.unwrap();
+    webhooks::give_up(&mut conn, sent.id, job, "no receiver any more", now).await.unwrap();
     let config = &webhooks::Config {
         allow_private: true,
         timeout_secs: 10,
@@ -67,7 +67,7 @@ async fn a_delivery_that_arrives_while_it_is_given_up_is_delivered() {
     let given_up = setup.delivery(sent.id).await;
     assert_eq!(
         (given_up.state, given_up.last_error.as_deref()),
-        (State::Failed, Some("given up: nobody listens"))
+        (State::Failed, Some("given up: no receiver any more"))
     );
     let arrived = Outcome::Delivered { status: 200 };
     let next = webhooks::record(&mut conn, config, &due, job, &arrived, now).await.unwrap();
