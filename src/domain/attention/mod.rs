@@ -48,6 +48,9 @@ pub struct Attention {
     /// The budget that refuses a call, by its owner and key: `agent/writer`, `campaign/` and an id, `day`.
     #[serde(default)]
     pub budget: Option<String>,
+    /// Of deliveries that failed for good: the time of the oldest one, from which a replay sends them again.
+    #[serde(default)]
+    pub replay_since: Option<DateTime<Utc>>,
     pub since: Option<DateTime<Utc>>,
     /// The end, if it resolves itself.
     pub until: Option<DateTime<Utc>>,
@@ -172,6 +175,7 @@ impl Attention {
             command,
             then: None,
             budget: None,
+            replay_since: None,
             since: None,
             until: None,
             count: None,
