@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Error, ExplainedColumns, explained_columns, get};
 use crate::domain::{
     Amount,
-    amount::{Owner, Refusal, StoredRefusal},
+    amount::{Owner, Refusal},
     budgets::{self, OwnedBudget, OwnerKind},
     campaigns::{self, Status},
 };
@@ -42,20 +42,18 @@ enum PresentBudget {
 pub async fn retry_outlook(
     conn: &mut PgConnection,
     id: Uuid,
-    stored: &StoredRefusal,
+    refusal: &Refusal,
     known: &mut PresentBudgets,
 ) -> Result<RetryOutlook, Error> {
-    if !matches!(stored.owner, Owner::Task(_)) {
-        return Ok(known.get(conn, &stored.owner).await?.outlook(stored));
+    if !matches!(refusal.owner, Owner::Task(_)) {
+        return Ok(known.get(conn, &refusal.owner).await?.outlook(refusal.call));
     }
     let ExplainedColumns { flow, .. } = explained_columns(&mut *conn, id).await?;
     if let Some((flow_id, step)) = flow {
         return Ok(RetryOutlook::AgentFile { flow_id, step });
     }
     let task = get(conn, id).await?;
-    let spent = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
-    let call = stored.call(spent, Amount::ZERO);
-    Ok(RetryOutlook::of(task.check_budget(Amount::ZERO, call)))
+    Ok(RetryOutlook::of(task.check_budget(Amount::ZERO, refusal.call)))
 }
 
 impl RetryOutlook {
@@ -110,17 +108,16 @@ impl PresentBudget {
         Ok(budget.map_or(Self::Unlimited, |budget| Self::OfCampaign(id, Box::new(budget))))
     }
 
-    fn outlook(&self, stored: &StoredRefusal) -> RetryOutlook {
+    fn outlook(&self, call: Amount) -> RetryOutlook {
         RetryOutlook::of(match self {
             Self::Unlimited => Ok(()),
             Self::OfClosedCampaign => return RetryOutlook::Unknown,
             Self::OfCampaign(id, budget) => {
-                let call = stored.call(budget.spent, budget.reserved);
                 let owner = Owner::Campaign(*id);
                 let checked = budget.limit.check(owner, budget.spent, budget.reserved, call);
                 checked.map_err(|refusal| Refusal { on_limit: budget.on_limit, ..refusal })
             }
-            Self::Owned(budget) => budget.check(stored.call(budget.spent, budget.reserved)),
+            Self::Owned(budget) => budget.check(call),
         })
     }
 }
