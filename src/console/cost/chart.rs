@@ -20,6 +20,8 @@ const TOP: f64 = 12.0;
 const BASE: f64 = 188.0;
 /// Labels of days below the bars.
 const MAX_LABELS: i64 = 6;
+/// Days up to which each part of a bar is a link of its own. Narrower bars are one link, to all calls of their day.
+const MAX_LINKED_DAYS: i64 = 31;
 
 /// The figure that the bars show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,16 +138,37 @@ impl Chart<'_> {
         }
     }
 
-    /// Draws the parts of a day from the bottom up, each a link to its calls. The values without a colour of their own are one part,
-    /// without a link: no filter has just their calls.
     fn bar(&self, day: NaiveDate, x: f64, slot: f64, y: &dyn Fn(f64) -> f64) -> Markup {
         let date = day.to_string();
+        if self.period.n_days() <= MAX_LINKED_DAYS {
+            return self.parts(day, x, slot, y, Some(&date));
+        }
+        let link = self.query.calls_link(Dimension::Day, Some(&date), None);
+        html! { a href=(link) tabindex="-1" { (self.parts(day, x, slot, y, None)) } }
+    }
+
+    /// Draws the parts of a day from the bottom up, each a link to its calls of `date`. The values without a colour of their own are one part,
+    /// without a link: no filter has just their calls.
+    fn parts(
+        &self,
+        day: NaiveDate,
+        x: f64,
+        slot: f64,
+        y: &dyn Fn(f64) -> f64,
+        date: Option<&str>,
+    ) -> Markup {
         let mut parts = Vec::new();
         let mut begin = 0_i64;
         for (place, (value, _)) in self.stack.values.iter().take(N_OWN).enumerate() {
             let own = self.stack.at(day, value);
-            let link = self.query.calls_link(self.dimension, value.as_deref(), Some(&date));
-            parts.push((self.stack.class(place), name(self.report, value), Some(link), own, begin));
+            let link = |date| self.query.calls_link(self.dimension, value.as_deref(), Some(date));
+            parts.push((
+                self.stack.class(place),
+                name(self.report, value),
+                date.map(link),
+                own,
+                begin,
+            ));
             begin += own;
         }
         let rest = self.stack.of_day(day) - begin;

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Rows of the table by a dimension. The file has all of them.
-const MAX_ROWS: usize = 50;
+const MAX_ROWS: usize = 30;
 
 const TABS: [(&str, &str); 4] = [
     ("/cost", "Spending"),

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use maud::{Markup, html};
 
-const WIDTH: f64 = 100.0;
 const HEIGHT: f64 = 28.0;
 /// Space above the highest point, so that its line is not cut.
 const TOP: f64 = 3.0;
@@ -20,23 +19,29 @@ pub(in crate::console) struct Share {
     pub(in crate::console) class: &'static str,
 }
 
-/// Draws values over time. An empty list is a flat line.
+/// Draws values over time, one unit of the width for each. An empty list is a flat line.
 pub(in crate::console) fn sparkline(label: &str, values: &[f64]) -> Markup {
-    let values = if values.is_empty() { &[0.0, 0.0][..] } else { values };
     let highest = values.iter().copied().fold(0.0, f64::max);
-    let step = WIDTH / (values.len().max(2) - 1) as f64;
-    let mut points = String::new();
-    for (place, value) in values.iter().enumerate() {
+    // In tenths, which is finer than a pixel.
+    let y = |value: f64| {
         let share = if highest > 0.0 { value / highest } else { 0.0 };
-        let y = HEIGHT - (HEIGHT - TOP) * share;
-        // Writing to a string cannot fail.
-        let _ = write!(points, "{:.2} {y:.2} ", place as f64 * step);
+        ((HEIGHT - (HEIGHT - TOP) * share) * 10.0).round() / 10.0
+    };
+    let mut heights: Vec<f64> = values.iter().copied().map(y).collect();
+    heights.resize(heights.len().max(2), *heights.last().unwrap_or(&HEIGHT));
+    let last = heights.len() - 1;
+    let mut line = String::new();
+    for (x, y) in heights.iter().enumerate() {
+        // The ends of a level part are enough. A page can have many of these charts.
+        if x == 0 || x == last || heights[x - 1] != *y || heights[x + 1] != *y {
+            let begin = if x == 0 { "M" } else { " " };
+            // Writing to a string cannot fail.
+            let _ = write!(line, "{begin}{x} {y}");
+        }
     }
-    let line = format!("M{}", points.trim_end());
-    let area = format!("{line} L100 28 L0 28Z");
     html! {
-        svg.spark viewBox="0 0 100 28" preserveAspectRatio="none" role="img" aria-label=(label) {
-            path.area d=(area) {}
+        svg.spark viewBox={ "0 0 " (last) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(label) {
+            path.area d={ (line) "V" (HEIGHT) "H0Z" } {}
             path.edge d=(line) {}
         }
     }
@@ -83,8 +88,14 @@ mod tests {
     #[test]
     fn a_sparkline_spans_its_box() {
         let shown = sparkline("tasks", &[0.0, 5.0, 10.0]).0;
-        assert!(shown.contains("M0.00 28.00 50.00 15.50 100.00 3.00"), "{shown}");
-        assert!(sparkline("none", &[]).0.contains("M0.00 28.00 100.00 28.00"));
+        assert!(
+            shown.contains(r#"viewBox="0 0 2 28""#) && shown.contains(r#"d="M0 28 1 15.5 2 3""#),
+            "{shown}"
+        );
+        let level = sparkline("level", &[0.0, 0.0, 0.0, 8.0, 8.0, 8.0, 2.0]).0;
+        assert!(level.contains(r#"d="M0 28 2 28 3 3 5 3 6 21.8""#), "{level}");
+        assert!(sparkline("one", &[4.0]).0.contains(r#"d="M0 3 1 3V28H0Z""#));
+        assert!(sparkline("none", &[]).0.contains(r#"d="M0 28 1 28""#));
     }
 
     #[test]
