@@ -72,7 +72,10 @@ pub struct NewTask<'a> {
     /// JSON Schema that the answer has to match. `None`: the one of the agent's file, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_schema: Option<&'a Value>,
-    /// Files that the task is given with its prompt. Over HTTP only.
+    /// Seconds that the answer may take: 3600 to 604800. `None`: no time is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within_secs: Option<i32>,
+    /// Files that the task is given with its prompt; in SQL [`Attachment::File`] alone.
     #[serde(skip_serializing_if = "<[Attachment<'_>]>::is_empty")]
     pub attachments: &'a [Attachment<'a>],
 }
@@ -113,6 +116,7 @@ impl<'a> NewTask<'a> {
             priority: None,
             run_at: None,
             result_schema: None,
+            within_secs: None,
             attachments: &[],
         }
     }
