@@ -17,7 +17,8 @@
 //! transaction: it exists if and only if that commits.
 //!
 //! Over HTTP the client repeats calls that can succeed later, and waits as long as the service asks for ([`RetryPolicy`]). Each change has an
-//! idempotency key, so the service runs it once. A broken stream of events continues after its last event.
+//! idempotency key, so the service runs it once. A broken stream of events continues after its last event. [`verify_webhook`] checks the messages
+//! that the service sends.
 
 mod attachment;
 #[cfg(feature = "http")]
@@ -32,6 +33,8 @@ mod request;
 mod retry;
 #[cfg(feature = "sql")]
 mod sql;
+#[cfg(feature = "http")]
+mod webhook;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -44,8 +47,9 @@ pub use self::sql::{EnqueueError, EnqueueResult, enqueue};
 pub use self::{
     error::Error,
     events::{Event, Events},
-    http::{Client, State, Task},
+    http::{BulkItem, Client, State, Task},
     retry::RetryPolicy,
+    webhook::{WebhookError, WebhookEvent, verify_webhook},
 };
 
 /// A request to an agent.

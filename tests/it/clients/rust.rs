@@ -1,10 +1,14 @@
 //! The Rust client.
 
 use dalsegno::domain::{agents::SessionMode, tasks};
-use dalsegno_client::{Attachment, Client, EnqueueError, Error, Mode, NewTask, State, enqueue};
+use dalsegno_client::{
+    Attachment, Client, EnqueueError, Error, Mode, NewTask, State, WebhookError, enqueue,
+    verify_webhook,
+};
 use uuid::Uuid;
 
 use super::ExternalSystem;
+use crate::webhooks::receiver::Receiver;
 
 const NOTES: &str = "The tide, \u{e9}bb: TIDE-4711.";
 
@@ -150,6 +154,47 @@ async fn a_task_gets_attachments_over_http_and_in_sql() {
         assert_eq!((code.as_str(), hint.is_empty()), (expected, false), "{refused}");
         assert!(message.contains(words), "{refused}");
     }
+}
+
+#[tokio::test]
+async fn many_tasks_are_added_once_with_their_number_in_all_requests() {
+    let external = ExternalSystem::new().await;
+    let client = Client::new(&external.url()).unwrap();
+    let prompts: Vec<String> = (1..=1_001).map(|n| format!("Part {n}.")).collect();
+    let run_at = Some("2999-01-01T00:00:00Z".parse().unwrap());
+    let tasks = prompts.iter().map(|it| NewTask { run_at, ..NewTask::of("copywriter", it) });
+    let tasks: Vec<NewTask<'_>> = tasks.collect();
+    let add = async || client.add_tasks(external.campaign_id, &tasks, Some("import-1")).await;
+    let (first, again) = (add().await.unwrap(), add().await.unwrap());
+    assert!(first.iter().all(|item| item.created) && again.iter().all(|item| !item.created));
+    let ids = |items: &[dalsegno_client::BulkItem]| -> Vec<Uuid> {
+        items.iter().map(|item| item.id).collect()
+    };
+    assert_eq!((first.len(), ids(&first)), (1_001, ids(&again)));
+    let last = NewTask { idempotency_key: Some("import-1/1001"), ..tasks[1_000] };
+    let last = client.add_task(external.campaign_id, &last).await.unwrap();
+    assert_eq!(last.id, first[1_000].id);
+}
+
+#[tokio::test]
+async fn messages_of_webhooks_are_verified() {
+    let external = ExternalSystem::new().await;
+    let receiver = Receiver::start().await;
+    let webhook = external.run_operator_command(&["webhook", "add", &receiver.url()]).await;
+    let secret = webhook["secret"].as_str().unwrap();
+    let client = Client::new(&external.url()).unwrap();
+    let new = NewTask::of("copywriter", "Write part one.");
+    let task = client.add_task(external.campaign_id, &new).await.unwrap();
+    let received = receiver.has_received(1).await.remove(0);
+    let event =
+        verify_webhook(received.body.as_bytes(), &received.headers, &["whsec_b3RoZXI=", secret]);
+    let event = event.unwrap();
+    assert_eq!((event.kind.as_str(), &event.data["state"]), ("task.done", &"done".into()));
+    assert_eq!(event.data["task_id"], task.id.to_string());
+    assert_eq!(event.id, received.header("webhook-id"));
+    let changed = received.body.replace("task.done", "task.fail");
+    let refused = verify_webhook(changed.as_bytes(), &received.headers, &[secret]).unwrap_err();
+    assert!(matches!(refused, WebhookError::Signature), "{refused:?}");
 }
 
 #[tokio::test]
