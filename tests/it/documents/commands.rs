@@ -223,6 +223,16 @@ async fn the_terminal_shows_what_its_guide_says() {
 }
 
 #[tokio::test]
+async fn a_budget_stops_tasks_as_shown() {
+    read_page("docs/how-to/budgets.md").await;
+}
+
+#[tokio::test]
+async fn costs_are_reported_as_shown() {
+    read_page("docs/how-to/cost.md").await;
+}
+
+#[tokio::test]
 async fn schedules_are_made_as_shown() {
     read_page("docs/how-to/schedules.md").await;
 }
