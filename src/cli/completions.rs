@@ -48,9 +48,12 @@ pub(super) fn with_candidates(command: Command) -> Command {
     });
     match is_task {
         true => command.mut_subcommands(|below| {
-            below.mut_args(|argument| match argument.get_id() == "id" {
-                true => argument.add(ArgValueCandidates::new(tasks)),
-                false => argument,
+            let adds = below.get_name() == "add";
+            below.mut_args(|argument| {
+                match argument.get_id() == "id" || adds && argument.get_id() == "after" {
+                    true => argument.add(ArgValueCandidates::new(tasks)),
+                    false => argument,
+                }
             })
         }),
         false => command,

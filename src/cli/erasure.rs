@@ -18,6 +18,7 @@ use crate::{
     db::{self, Database, Use, Vacuum},
     domain::{
         erasures::{self, Erasure, Key},
+        text::count,
         transaction::{begin, commit},
     },
     operations::ListErasures,
@@ -154,7 +155,8 @@ async fn vacuum(
     let campaigns = erasures::record_vacuum(&mut tx, began, tables.full, now).await?;
     commit(tx).await?;
     context.output.print_data(&json!({ "full": tables.full, "campaigns": campaigns }), || {
-        format!("all tables are vacuumed; noted in the receipts of {} erasures", campaigns.len())
+        let erasures = count(campaigns.len(), "erasure", "erasures");
+        format!("all tables are vacuumed; noted in the receipts of {erasures}")
     });
     Ok(Exit::Ok)
 }

@@ -9,8 +9,22 @@ use super::{Exit, Failure, output::Screen};
 
 const NAME: &str = "watch";
 /// Commands that read from the server or the database, besides every `ls` and `show`.
-const OTHERS: [&str; 8] =
-    ["overview", "installation", "cost", "explain", "deliveries", "runs", "history", "transcript"];
+const OTHERS: [&str; 14] = [
+    "overview",
+    "installation",
+    "cost",
+    "explain",
+    "deliveries",
+    "runs",
+    "history",
+    "transcript",
+    "status",
+    "waits",
+    "activity",
+    "reruns",
+    "search",
+    "versions",
+];
 /// Commands about this host, and those that have a `--wait` or `--follow` of their own meaning.
 const HOST: [&str; 3] = ["remote", "config", "migrate"];
 

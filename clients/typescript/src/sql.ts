@@ -6,6 +6,14 @@ export interface Queryable {
   query(text: string, values: unknown[]): Promise<{ rows: unknown[] }>;
 }
 
+/** A file of another task of the campaign: an output file, or one of its attachments. */
+export interface SqlAttachment {
+  task: string;
+  file: string;
+  /** Name that the model is told, without folders. By default that of `file`. */
+  name?: string;
+}
+
 /** Arguments of `dalsegno.add_task`. */
 export interface SqlTask {
   campaign: string;
@@ -27,6 +35,9 @@ export interface SqlTask {
   metadata?: Record<string, unknown>;
   flow_templates?: string[];
   result_schema?: Record<string, unknown>;
+  /** Seconds that the answer may take. */
+  within_secs?: number;
+  attachments?: SqlAttachment[];
 }
 
 export interface EnqueueResult {
@@ -61,6 +72,8 @@ const types: Record<string, string> = {
   metadata: 'jsonb',
   flow_templates: 'text[]',
   result_schema: 'jsonb',
+  within_secs: 'integer',
+  attachments: 'jsonb',
 };
 
 /**

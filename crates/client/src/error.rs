@@ -100,9 +100,9 @@ fn parse_retry_after(header: &str) -> Option<Duration> {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "a date in a header counts from the clock of this machine"
+    reason = "dates in headers are compared with the clock of this machine"
 )]
-fn now() -> DateTime<Utc> {
+pub(super) fn now() -> DateTime<Utc> {
     std::time::SystemTime::now().into()
 }
 

@@ -45,6 +45,27 @@ pub struct Task {
     pub ended_at: Option<DateTime<Utc>>,
 }
 
+/// One of many added tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub struct BulkItem {
+    pub id: Uuid,
+    /// False if an earlier call with its idempotency key created it.
+    pub created: bool,
+}
+
+#[derive(Deserialize)]
+struct BulkAnswer {
+    items: Vec<BulkItem>,
+}
+
+/// A task in a request with many of them.
+#[derive(Serialize)]
+struct KeyedTask<'a> {
+    #[serde(flatten)]
+    task: &'a NewTask<'a>,
+    idempotency_key: String,
+}
+
 /// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -61,6 +82,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Wait of one request; [`Client::wait`] repeats it.
 const WAIT_SECS: u64 = 25;
+/// Tasks of one request. The service accepts ten times as many; smaller requests lock fewer conversations at once.
+const BATCH: usize = 1_000;
 
 impl Client {
     pub fn new(base_url: &str) -> Result<Self, Error> {
@@ -96,6 +119,32 @@ impl Client {
     pub async fn add_task(&self, campaign_id: Uuid, new: &NewTask<'_>) -> Result<Task, Error> {
         let request = Request::post("add a task", format!("v1/campaigns/{campaign_id}/tasks"));
         self.json(&request.with_key(new.idempotency_key).with_body(new)?).await
+    }
+
+    /// Adds any number of tasks, a thousand per request, and returns them in their order. Each request adds all of its tasks or none. A
+    /// task without an idempotency key of its own gets `key` and its number, such as `import-1/3`, so that the call can be repeated after
+    /// any failure.
+    pub async fn add_tasks(
+        &self,
+        campaign_id: Uuid,
+        tasks: &[NewTask<'_>],
+        key: Option<&str>,
+    ) -> Result<Vec<BulkItem>, Error> {
+        let prefix = key.map_or_else(|| Uuid::new_v4().to_string(), str::to_owned);
+        let keyed = tasks.iter().zip(1..).map(|(task, number)| {
+            let own = task.idempotency_key.map(str::to_owned);
+            let idempotency_key = own.unwrap_or_else(|| format!("{prefix}/{number}"));
+            KeyedTask { task, idempotency_key }
+        });
+        let keyed: Vec<KeyedTask<'_>> = keyed.collect();
+        let mut added = Vec::with_capacity(tasks.len());
+        for batch in keyed.chunks(BATCH) {
+            let path = format!("v1/campaigns/{campaign_id}/tasks/bulk");
+            let request = Request::post("add tasks", path).with_key(Some(&prefix));
+            let answer: BulkAnswer = self.json(&request.with_body(&batch)?).await?;
+            added.extend(answer.items);
+        }
+        Ok(added)
     }
 
     /// Returns a task with its current state.

@@ -17,7 +17,8 @@
 //! transaction: it exists if and only if that commits.
 //!
 //! Over HTTP the client repeats calls that can succeed later, and waits as long as the service asks for ([`RetryPolicy`]). Each change has an
-//! idempotency key, so the service runs it once. A broken stream of events continues after its last event.
+//! idempotency key, so the service runs it once. A broken stream of events continues after its last event. [`verify_webhook`] checks the messages
+//! that the service sends.
 
 mod attachment;
 #[cfg(feature = "http")]
@@ -32,6 +33,8 @@ mod request;
 mod retry;
 #[cfg(feature = "sql")]
 mod sql;
+#[cfg(feature = "http")]
+mod webhook;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -44,8 +47,9 @@ pub use self::sql::{EnqueueError, EnqueueResult, enqueue};
 pub use self::{
     error::Error,
     events::{Event, Events},
-    http::{Client, State, Task},
+    http::{BulkItem, Client, State, Task},
     retry::RetryPolicy,
+    webhook::{WebhookError, WebhookEvent, verify_webhook},
 };
 
 /// A request to an agent.
@@ -72,7 +76,10 @@ pub struct NewTask<'a> {
     /// JSON Schema that the answer has to match. `None`: the one of the agent's file, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_schema: Option<&'a Value>,
-    /// Files that the task is given with its prompt. Over HTTP only.
+    /// Seconds that the answer may take: 3600 to 604800. `None`: no time is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within_secs: Option<i32>,
+    /// Files that the task is given with its prompt; in SQL [`Attachment::File`] alone.
     #[serde(skip_serializing_if = "<[Attachment<'_>]>::is_empty")]
     pub attachments: &'a [Attachment<'a>],
 }
@@ -113,6 +120,7 @@ impl<'a> NewTask<'a> {
             priority: None,
             run_at: None,
             result_schema: None,
+            within_secs: None,
             attachments: &[],
         }
     }

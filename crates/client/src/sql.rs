@@ -1,19 +1,9 @@
 //! Adds a task in the caller's own transaction.
 
-use sqlx::{PgConnection, postgres::PgDatabaseError};
+use sqlx::{PgConnection, Postgres, QueryBuilder, postgres::PgDatabaseError, types::Json};
 use uuid::Uuid;
 
 use super::{Mode, NewTask};
-
-/// Not one of sqlx's checked queries: those would need the caller's database at build time.
-const ADD_TASK: &str = "select task_id, created
-   from dalsegno.add_task(campaign_id => $1, agent => $2, prompt => $3, instance => $4, session_mode => $5,
-        budget_micros => $6, budget_tokens => $7, idempotency_key => $8, priority => $9, run_at => $10)";
-
-/// A statement of its own, so that the others work on databases without this argument.
-const ADD_TASK_WITH_SCHEMA: &str = "select task_id, created
-   from dalsegno.add_task(campaign_id => $1, agent => $2, prompt => $3, instance => $4, session_mode => $5,
-        budget_micros => $6, budget_tokens => $7, idempotency_key => $8, priority => $9, run_at => $10, result_schema => $11)";
 
 /// The task that a call created or found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,11 +23,6 @@ pub enum EnqueueError {
         message: String,
         hint: String,
     },
-    /// Nothing was added, and the transaction can go on.
-    #[error(
-        "a task with attachments cannot be added in SQL: add it over HTTP, with `Client::add_task`"
-    )]
-    Attachments,
     #[error("cannot add a task")]
     Database(#[source] sqlx::Error),
 }
@@ -45,31 +30,38 @@ pub enum EnqueueError {
 /// Adds a task and its job: both exist if and only if the caller's transaction commits.
 ///
 /// Calls the SQL function `dalsegno.add_task`, whose comment in the database is its contract. The function does not
-/// read agents' files: a task for an unknown agent is accepted, and fails with an explanation.
+/// read agents' files: a task for an unknown agent is accepted, and fails with an explanation. It takes files of other tasks of
+/// the campaign ([`Attachment::File`](super::Attachment::File)), and refuses contents.
 pub async fn enqueue(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     new: &NewTask<'_>,
 ) -> Result<EnqueueResult, EnqueueError> {
-    if !new.attachments.is_empty() {
-        return Err(EnqueueError::Attachments);
+    // Not one of sqlx's checked queries: those would need the caller's database at build time.
+    let mut query = QueryBuilder::<Postgres>::new(
+        "select task_id, created from dalsegno.add_task(campaign_id => ",
+    );
+    query.push_bind(campaign_id);
+    query.push(", agent => ").push_bind(new.agent);
+    query.push(", prompt => ").push_bind(new.prompt);
+    query.push(", instance => ").push_bind(new.instance);
+    query.push(", session_mode => ").push_bind(session_mode(new.session.unwrap_or_default()));
+    query.push(", budget_micros => ").push_bind(new.budget.micros);
+    query.push(", budget_tokens => ").push_bind(new.budget.tokens);
+    query.push(", idempotency_key => ").push_bind(new.idempotency_key);
+    query.push(", priority => ").push_bind(new.priority.unwrap_or(100));
+    query.push(", run_at => ").push_bind(new.run_at);
+    // Only if they are given, so that the statement also suits older databases, which lack these arguments.
+    if let Some(schema) = new.result_schema {
+        query.push(", result_schema => ").push_bind(schema);
     }
-    let statement = if new.result_schema.is_some() { ADD_TASK_WITH_SCHEMA } else { ADD_TASK };
-    let query = sqlx::query_as(statement)
-        .bind(campaign_id)
-        .bind(new.agent)
-        .bind(new.prompt)
-        .bind(new.instance)
-        .bind(session_mode(new.session.unwrap_or_default()))
-        .bind(new.budget.micros)
-        .bind(new.budget.tokens)
-        .bind(new.idempotency_key)
-        .bind(new.priority.unwrap_or(100))
-        .bind(new.run_at);
-    let query = match new.result_schema {
-        Some(schema) => query.bind(schema),
-        None => query,
-    };
+    if let Some(secs) = new.within_secs {
+        query.push(", within_secs => ").push_bind(secs);
+    }
+    if !new.attachments.is_empty() {
+        query.push(", attachments => ").push_bind(Json(new.attachments));
+    }
+    let query = query.push(")").build_query_as();
     let (task_id, created) = query.fetch_one(conn).await.map_err(refused)?;
     Ok(EnqueueResult { task_id, created })
 }

@@ -278,6 +278,12 @@ async fn a_watched_command_leaves_the_terminal_as_it_was() {
     assert!(status.success() && shown.ends_with("\u{1b}[?25h\u{1b}[?1049l"), "{shown:?}");
     // A change cannot be watched.
     assert_eq!(fixture.run(&["task", "cancel", "x", "--watch"]).await.code, 2);
+    for command in ["agent status", "queue waits", "worker activity", "search", "campaign versions"]
+    {
+        let words: Vec<&str> = command.split(' ').chain(["-h"]).collect();
+        let help = fixture.run(&words).await.stdout;
+        assert!(help.contains("--watch"), "{command}: {help}");
+    }
     let missing = fixture.run(&["task", "show", "00000000", "--watch"]).await;
     assert_eq!(missing.code, 3, "{missing:?}");
 }
@@ -294,6 +300,8 @@ async fn completions_know_campaigns_agents_and_tasks() {
     let tasks = fixture.completions(&["task", "show", ""]).await;
     let expected = format!("{}\tqueued: Part one.", &text(&task["id"])[24..]);
     assert!(tasks.stdout.contains(&expected), "{tasks:?}");
+    let before = fixture.completions(&["task", "add", "--after", ""]).await;
+    assert!(before.stdout.contains(&expected), "{before:?}");
     let agents = fixture.completions(&["task", "add", "--agent", "copy"]).await;
     assert!(agents.stdout.contains("copywriter\t"), "{agents:?}");
     let script = fixture.run(&["completions", "bash"]).await.stdout;

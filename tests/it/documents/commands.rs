@@ -222,6 +222,41 @@ async fn the_terminal_shows_what_its_guide_says() {
     read_page("docs/how-to/terminal.md").await;
 }
 
+#[tokio::test]
+async fn a_budget_stops_tasks_as_shown() {
+    read_page("docs/how-to/budgets.md").await;
+}
+
+#[tokio::test]
+async fn costs_are_reported_as_shown() {
+    read_page("docs/how-to/cost.md").await;
+}
+
+#[tokio::test]
+async fn schedules_are_made_as_shown() {
+    read_page("docs/how-to/schedules.md").await;
+}
+
+#[tokio::test]
+async fn tasks_are_combined_as_shown() {
+    read_page("docs/how-to/flows.md").await;
+}
+
+#[tokio::test]
+async fn agents_are_controlled_as_shown() {
+    read_page("docs/how-to/control-agents.md").await;
+}
+
+#[tokio::test]
+async fn a_campaign_is_exported_as_shown() {
+    read_page("docs/how-to/move-a-campaign.md").await;
+}
+
+#[tokio::test]
+async fn a_campaign_is_erased_as_shown() {
+    read_page("docs/how-to/erase-a-campaign.md").await;
+}
+
 #[test]
 fn pages_are_read_as_commands_with_their_outputs() {
     let page = "```toml\n# a.toml\nx = 1\n```\n```console\ndalsegno serve\n```\n\

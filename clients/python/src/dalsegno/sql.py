@@ -19,6 +19,16 @@ from uuid import UUID
 
 from . import enums
 from .errors import Error
+from .request import text as json_text
+
+
+class SqlAttachment(TypedDict, total=False):
+    """A file of another task of the campaign: an output file, or one of its attachments."""
+
+    task: Required[str | UUID]
+    file: Required[str]
+    name: str
+    """Name that the model is told, without folders. By default that of `file`."""
 
 
 class SqlTask(TypedDict, total=False):
@@ -43,6 +53,9 @@ class SqlTask(TypedDict, total=False):
     metadata: Mapping[str, Any]
     flow_templates: Sequence[str]
     result_schema: Mapping[str, Any]
+    within_secs: int
+    """Seconds that the answer may take."""
+    attachments: Sequence[SqlAttachment]
 
 
 @dataclass(frozen=True)
@@ -75,6 +88,8 @@ TYPES = {
     "metadata": "jsonb",
     "flow_templates": "text[]",
     "result_schema": "jsonb",
+    "within_secs": "integer",
+    "attachments": "jsonb",
 }
 
 
@@ -129,7 +144,7 @@ def arguments(task: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
 def bound(name: str, value: Any) -> Any:
     match TYPES.get(name):
         case "jsonb":
-            return json.dumps(value)
+            return json.dumps(value, default=json_text)
         case "uuid":
             return str(value)
         case "uuid[]":
