@@ -74,6 +74,46 @@ async fn the_preview_of_a_bulk_action_has_no_second_selection() {
 }
 
 #[tokio::test]
+async fn previews_of_a_retry_mark_tasks_whose_limit_is_unchanged() {
+    let scenery = Scenery::new().await;
+    let campaign = scenery.world.campaign.id;
+    let limit = format!("/v1/campaigns/{campaign}/budget");
+    scenery.send("PATCH", &limit, &json!({ "micros": 500_000, "on_limit": "fail" })).await;
+    let error = format!(
+        "this call may cost up to 0.80; the whole limit of the budget of the campaign is 0.50; raise the limit with \
+         `dalsegno campaign budget {campaign} --money 0.80`, or remove it with --no-money"
+    );
+    let fail = "update dalsegno.tasks set state = 'failed', started_at = created_at, ended_at = '2026-11-20 11:30+00', error = $2
+           where id = $1";
+    let fail = sqlx::query(fail).bind(scenery.waiting).bind(error);
+    fail.execute(&scenery.app.pool).await.unwrap();
+    let id = scenery.waiting;
+    let previews = [
+        "/work/bulk?action=retry&state=failed&text=quay&ended_within=1h".to_owned(),
+        format!("/tasks/selected?action=retry&id={id}"),
+    ];
+    let own = format!("href=\"/tasks/{id}\"");
+    let raise = format!("href=\"/tasks/{id}#enough\"");
+    for preview in &previews {
+        let page = scenery.page(preview).await;
+        for part in [&own, &raise, "1 task would fail again at once", "up to 0.80"] {
+            assert!(page.contains(part), "{part} in {preview}: {page}");
+        }
+        assert!(page.contains("Retry 1 task"), "{page}");
+    }
+    let asked = json!({ "action": "retry", "filter": { "state": "failed", "text": "quay" } });
+    let preview = scenery.send("POST", "/v1/bulk-actions/preview", &asked).await;
+    let budget = json!(format!("campaign/{campaign}"));
+    assert_eq!(preview["refused"][0]["budget"], budget, "{preview}");
+    assert_eq!(preview["refused"][0]["task_id"], json!(id), "{preview}");
+    scenery.send("PATCH", &limit, &json!({ "micros": 810_000 })).await;
+    for preview in &previews {
+        let page = scenery.page(preview).await;
+        assert!(page.contains("Retry 1 task") && !page.contains("would fail again"), "{page}");
+    }
+}
+
+#[tokio::test]
 async fn agents_and_actions_are_found_by_their_names() {
     let scenery = Scenery::new().await;
     let found = scenery.page("/find?q=copywr").await;
