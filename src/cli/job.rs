@@ -54,8 +54,8 @@ pub(super) struct Filter {
     lane: Option<String>,
     #[command(flatten)]
     campaign: InCampaign,
-    /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later, retry, snooze, condition, crash, signal, person or failure.
-    /// `dalsegno queue waits` counts them.
+    /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later (start time), retry, snooze (busy provider, limit or batch),
+    /// condition (budget or rate limit), crash (lost worker), signal (another task), person (held) or failure. `dalsegno queue waits` counts them.
     #[arg(long, value_name = "REASON")]
     waits_for: Option<WaitReason>,
     /// Continues after this job: the last id of the previous page.

@@ -116,7 +116,9 @@ impl TaskWait {
                 of(Tone::Waiting, "waiting", "for space in a budget or a rate limit")
             }
             (_, Some("signal")) => of(Tone::Waiting, "waiting", "for another task"),
-            (_, Some("snooze")) => of(Tone::Waiting, "waiting", "for a limit or a busy provider"),
+            (_, Some("snooze")) => {
+                of(Tone::Waiting, "waiting", "for a busy provider, a limit or a batch")
+            }
             (_, Some("retry")) => of(Tone::Waiting, "waiting", "for its next attempt"),
             (_, Some("crash")) => of(Tone::Waiting, "waiting", "after its worker was lost"),
             (_, Some("later")) => of(Tone::Waiting, "waiting", "for its time"),
