@@ -16,7 +16,7 @@ use crate::{
     domain::{
         amount::{Refusal as BudgetRefusal, StoredRefusal},
         explanations::Obstacle,
-        tasks::{State, Task},
+        tasks::{State, Task, subject},
     },
     http::pages::{PageForm, local_target, see_other},
     operations::{CancelTask, ExplainTask, Refusal, RetryTask, ShowTask},
@@ -258,7 +258,7 @@ fn table(page: &Page, tasks: &[&Task], refused: &HashMap<Uuid, BudgetRefusal>) -
                     tr {
                         td { (tone(task.state).state(task.state.as_str(), None)) }
                         td.fill {
-                            a href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } }
+                            a href={ "/tasks/" (task.id) } { bdi { (title(subject(&task.prompt, &task.agent, &task.instance))) } }
                             @if let Some(error) = &task.error { div."tiny soft clip" { bdi { (title(error)) } } }
                             @if let Some(refusal) = refused.get(&task.id) { (fails_again(task.id, &refusal.amounts(), true)) }
                         }

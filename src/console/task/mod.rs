@@ -33,7 +33,7 @@ use crate::{
         amount::Refusal,
         batches,
         explanations::{Explanation, Obstacle},
-        tasks::{Detail, State, WaitedFor},
+        tasks::{Detail, State, WaitedFor, subject},
     },
     http::Problem,
     operations::{CancelTask, ChangeTaskPriority, ExplainTask, RetryTask, ShowCampaign, ShowTask},
@@ -61,7 +61,8 @@ pub(super) async fn show(
     let campaign = ShowCampaign { id: detail.task.campaign_id, summary: true };
     let campaign = page.caller.run_if_allowed(campaign).await?;
     let campaign = campaign.map(|overview| overview.campaign.name);
-    let name = title(&detail.task.prompt);
+    let task = &detail.task;
+    let name = title(subject(&task.prompt, &task.agent, &task.instance));
     let attempt = result::Attempt::of(&query, &detail);
     let runs = JobRuns::of_turns(&page, &detail.turns).await?;
     let body = html! {

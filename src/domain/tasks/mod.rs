@@ -44,6 +44,7 @@ mod search;
 mod state;
 mod step_fields;
 mod store;
+mod subject;
 mod task;
 mod texts;
 mod waits;
@@ -93,6 +94,7 @@ pub use self::{
     },
     step_fields::{StepField, StepResult, fill_fields, step_results},
     store::{add, add_together},
+    subject::subject,
     task::{State, Task},
     texts::{await_index, find_ended_texts, find_fresh_texts, has_search_backlog, index_words},
     waits::{

@@ -5,12 +5,15 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
+use super::subject;
 use crate::domain::StatementError;
 
 /// Tasks that are read at most for the waits of the last hours.
 const MAX_READ: i64 = 5_000;
 /// Characters of a prompt or an error in a line.
-const LINE_CHARS: i32 = 300;
+const LINE_CHARS: usize = 300;
+/// Characters of a prompt in which the line with the mention of its agent is looked for.
+const READ_CHARS: i32 = 4_000;
 /// Characters of the error of a failed task. A refusal is read from it, and the command at its end can name a long user.
 const ERROR_CHARS: i32 = 2_000;
 
@@ -24,7 +27,7 @@ pub struct TaskLine {
     pub campaign_id: Uuid,
     pub agent: String,
     pub instance: String,
-    /// The beginning of the prompt.
+    /// The beginning of the prompt, or of its line that mentions the agent.
     pub prompt: String,
     /// The beginning of the error.
     pub error: Option<String>,
@@ -32,6 +35,18 @@ pub struct TaskLine {
     pub turn: Option<i32>,
     pub started_at: Option<DateTime<Utc>>,
     pub ended_at: Option<DateTime<Utc>>,
+}
+
+impl TaskLine {
+    fn cut_prompt(self) -> Self {
+        let own = subject(&self.prompt, &self.agent, &self.instance);
+        Self { prompt: own.chars().take(LINE_CHARS).collect(), ..self }
+    }
+
+    fn cut(self) -> Self {
+        let error = self.error.as_ref().map(|error| error.chars().take(LINE_CHARS).collect());
+        Self { error, ..self.cut_prompt() }
+    }
 }
 
 /// The longest wait for a start among the tasks that were added in one step of a chart: in a minute, if it shows one hour.
@@ -55,11 +70,12 @@ pub async fn failed_since(
              from dalsegno.tasks where state = 'failed' and ended_at >= $1 order by ended_at desc limit $2"#,
         since,
         limit,
-        LINE_CHARS,
+        READ_CHARS,
         ERROR_CHARS,
     )
     .fetch_all(executor)
     .await
+    .map(|lines| lines.into_iter().map(TaskLine::cut_prompt).collect())
     .map_err(StatementError::to("list failed tasks"))
 }
 
@@ -74,10 +90,11 @@ pub async fn of_jobs(
                   ended_at
              from dalsegno.tasks where job_id = any ($1) order by started_at desc nulls last"#,
         jobs,
-        LINE_CHARS,
+        READ_CHARS,
     )
     .fetch_all(executor)
     .await
+    .map(|lines| lines.into_iter().map(TaskLine::cut).collect())
     .map_err(StatementError::to("list the tasks of jobs"))
 }
 
