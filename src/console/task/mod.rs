@@ -31,6 +31,7 @@ use super::{
 use crate::{
     domain::{
         amount::Refusal,
+        audit::describe_label,
         batches,
         explanations::{Explanation, Obstacle},
         tasks::{Detail, State, WaitedFor, subject},
@@ -281,7 +282,10 @@ fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
             html! { @if let (Some(flow), Some(step)) = (detail.flow_id, &detail.step) { a href={ "/flows/" (flow) } { (id("", flow)) } ", step " bdi { (step) } } },
         ),
         ("Node", html! { @if let Some(node) = &detail.node { bdi { (node) } } }),
-        ("Added by", html! { @if let Some(by) = &detail.added_by { bdi { (by) } } }),
+        (
+            "Added by",
+            html! { @if let Some(by) = &detail.added_by { bdi title=(by) { (describe_label(by)) } } },
+        ),
         (
             "Parent",
             html! { @if let Some(parent) = detail.parent_id { a href={ "/tasks/" (parent) } { (id("", parent)) } } },
