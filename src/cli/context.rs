@@ -104,7 +104,7 @@ fn find_user(users: &str, uid: u32) -> Option<&str> {
     users.lines().find_map(|line| {
         let mut fields = line.split(':');
         let name = fields.next().filter(|name| !name.is_empty())?;
-        (fields.nth(1)?.parse() == Ok(uid)).then_some(name)
+        (fields.nth(1)?.parse::<u32>().ok() == Some(uid)).then_some(name)
     })
 }
 
