@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     domain::{
-        amount::{Refusal as BudgetRefusal, StoredRefusal},
+        amount::Refusal as BudgetRefusal,
         explanations::Obstacle,
         tasks::{State, Task, subject},
     },
@@ -217,12 +217,8 @@ async fn read(page: &Page, ids: &[Uuid]) -> Result<Vec<Task>, Refusal> {
 
 /// Finds those of the tasks whose retry would fail again at their budget.
 async fn refusals(page: &Page, tasks: &[&Task]) -> Result<HashMap<Uuid, BudgetRefusal>, Refusal> {
-    let failed_at_budget = |task: &&&Task| {
-        let error = task.error.as_deref().filter(|_| task.state == State::Failed);
-        error.and_then(StoredRefusal::parse).is_some()
-    };
     let mut refused = HashMap::new();
-    for task in tasks.iter().filter(failed_at_budget) {
+    for task in tasks.iter().filter(|task| task.state == State::Failed) {
         let explanation = page.caller.run(ExplainTask { id: task.id }).await?;
         if let Some(Obstacle::Budget(refusal)) = explanation.obstacles.into_iter().next() {
             refused.insert(task.id, refusal);

@@ -134,6 +134,11 @@ impl TestApp {
     pub async fn start_over(pool: PgPool, set: &[(&str, &str)], clock: Arc<dyn Clock>) -> Self {
         let set = set.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
+        Box::pin(Self::start_configured(pool, config, clock)).await
+    }
+
+    /// Starts a service in the database of the caller, with the configuration of the caller.
+    pub async fn start_configured(pool: PgPool, config: Config, clock: Arc<dyn Clock>) -> Self {
         let telemetry = telemetry::init(&config.log).unwrap();
         let traces = Traces::start(&config.traces).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -120,7 +120,19 @@ async fn erased_text_leaves_the_data_files_and_the_receipt_is_verified_without_t
     let contents: Value =
         sqlx::query_scalar(contents).bind(going).fetch_one(&setup.pool).await.unwrap();
 
+    let mut older = setup.pool.begin().await.unwrap();
+    sqlx::query("select pg_current_xact_id()").execute(&mut *older).await.unwrap();
     setup.run_json(&["campaign", "erase", going, "--yes"]).await;
+    let waits = "select exists (select from pg_stat_activity
+                         where datname = current_database() and query like '%pg_snapshot_xmin%' and pid <> pg_backend_pid())";
+    eventually("the vacuum waits for the transaction before it", async || {
+        let waits = sqlx::query_scalar::<_, bool>(waits).fetch_one(&setup.pool).await.unwrap();
+        waits.then_some(())
+    })
+    .await;
+    let receipt = setup.run_json(&["campaign", "erase", going]).await;
+    assert!(receipt["signed"].is_object() && receipt["vacuumed_at"].is_null(), "{receipt}");
+    older.rollback().await.unwrap();
     let receipt = eventually("the receipt is signed, and then vacuumed", async || {
         let receipt = setup.run_json(&["campaign", "erase", going]).await;
         let is_done = receipt["signed"].is_object() && receipt["vacuumed_at"].is_string();

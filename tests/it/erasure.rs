@@ -234,6 +234,9 @@ async fn no_trace_of_an_erased_campaign_remains() {
         let failed = json!({ "agent": "planner", "prompt": fails });
         let failed = setup.ask(campaign, failed, &format!("{word}-2")).await;
         setup.wait_for_state(&failed, "failed").await;
+        let refusal = json!({ "owner": "user", "key": word, "unit": "tokens", "limit": 1, "spent": 0, "reserved": 0, "needed": 2, "on_limit": "fail" });
+        let refused = "update dalsegno.tasks set budget_refusal = $2 where id = $1::uuid";
+        sqlx::query(refused).bind(&failed).bind(refusal).execute(&setup.pool).await.unwrap();
         for number in 0..40 {
             let patch = json!({ word: { format!("{word} {number}"): word } }).to_string();
             assert_eq!(setup.run_command(&["blackboard", "patch", campaign, &patch]).await.0, 0);

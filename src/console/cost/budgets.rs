@@ -16,7 +16,7 @@ use crate::{
     },
     domain::{
         Amount,
-        amount::{Limit, OnLimit, StoredRefusal, budget_subject, format_money},
+        amount::{self, Limit, OnLimit, budget_subject, format_money},
         attention::FAILED_WITHIN,
         audit::{Action as AuditAction, Entry},
         budgets::{OwnedBudget, OwnerKind},
@@ -113,7 +113,7 @@ async fn list(page: &Page, of: &str) -> Result<Listing<OwnedBudget>, Refusal> {
 
 /// The refusals at which tasks have failed within a week.
 struct Refusals {
-    all: Vec<StoredRefusal>,
+    all: Vec<amount::Refusal>,
     /// True if there are more failed tasks than those that were read.
     is_cut: bool,
 }
@@ -123,17 +123,15 @@ impl Refusals {
         let since = page.view.now - FAILED_WITHIN;
         let failed = page.caller.failed_since(since, MAX_FAILED).await?;
         let is_cut = i64::try_from(failed.len()).is_ok_and(|n| n == MAX_FAILED);
-        let errors = failed.iter().filter_map(|task| task.error.as_deref());
-        Ok(Self { all: errors.filter_map(StoredRefusal::parse).collect(), is_cut })
+        let all = failed.into_iter().filter_map(|task| Some(task.budget_refusal?.0)).collect();
+        Ok(Self { all, is_cut })
     }
 
     /// Counts the tasks that failed at a budget which would refuse a retry, too.
     fn of(&self, budget: &OwnedBudget) -> usize {
-        let is_of = |it: &&StoredRefusal| {
+        let is_of = |it: &&amount::Refusal| {
             let (owner, key) = it.owner.columns();
-            owner == budget.owner.as_str()
-                && key == budget.key
-                && budget.check(it.call(budget.spent, budget.reserved)).is_err()
+            owner == budget.owner.as_str() && key == budget.key && budget.check(it.call).is_err()
         };
         self.all.iter().filter(is_of).count()
     }
@@ -473,10 +471,9 @@ mod tests {
 
     #[test]
     fn refusals_are_counted_at_the_budget_that_still_refuses() {
-        let refused = "the budget of the agent `planner` does not allow the call: 0.45 of 0.50 are spent, and up to 0.20 are needed; \
-            raise the limit with `dalsegno budget set agent planner --money 0.65`";
-        let all = vec![StoredRefusal::parse(refused).unwrap()];
-        let refusals = Refusals { all, is_cut: true };
+        let needed = Amount { micros: 200_000, tokens: 0 };
+        let planner = budget(OwnerKind::Agent, "planner", Some(500_000), 450_000);
+        let refusals = Refusals { all: vec![planner.check(needed).unwrap_err()], is_cut: true };
         let of = |key, limit| refusals.of(&budget(OwnerKind::Agent, key, Some(limit), 450_000));
         assert_eq!(
             [of("planner", 500_000), of("planner", 900_000), of("writer", 500_000)],

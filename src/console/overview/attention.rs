@@ -164,9 +164,8 @@ fn fix(page: &Page, item: &Attention) -> Markup {
     if may_raise(page, item) {
         return html! { a."btn slim" href=(raise_form(item)) { "Raise the limit" } };
     }
-    // The command of failed deliveries ends with the time of the oldest one.
-    let since = item.command.rsplit_once(" --since ").map_or("", |(_, since)| since);
-    let deliveries = [("id", subject), ("since", since)];
+    let since = item.replay_since.map(|at| at.to_rfc3339()).unwrap_or_default();
+    let deliveries = [("id", subject), ("since", since.as_str())];
     let action = match (item.kind, item.campaign_id) {
         (Kind::FailedTask, _) => Action::of::<RetryTask>("Retry", "", &id, "/"),
         (Kind::HeldLane, _) => Action::of::<ReleaseLane>("Release", "", &name, "/"),
@@ -242,6 +241,7 @@ mod tests {
             command: String::new(),
             then: None,
             budget: None,
+            replay_since: None,
             since: None,
             until: None,
             count: None,

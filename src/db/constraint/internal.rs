@@ -289,6 +289,7 @@ pub const INTERNAL: &[&str] = &[
     "erasures_one_per_campaign",
     "erasures_pkey",
     "erasures_reason_length",
+    "tasks_budget_refusal_of_failed",
     "tasks_correction_counted",
     "tasks_flow_templates_form",
     "tasks_node_form",

@@ -1,7 +1,6 @@
 //! Money and tokens, and the rule that decides whether there is enough of both.
 
 mod refusal;
-mod stored_refusal;
 
 use std::{
     iter::Sum,
@@ -10,10 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-pub use self::{
-    refusal::{OnLimit, Owner, Refusal, budget_subject},
-    stored_refusal::StoredRefusal,
-};
+pub use self::refusal::{OnLimit, Owner, Refusal, budget_subject};
 use crate::domain::class::{Class, Classify, Kind};
 
 /// Money is in micro-units: 1,000,000 are one unit of the configured currency.

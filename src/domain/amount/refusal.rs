@@ -10,7 +10,8 @@ use crate::domain::{
 };
 
 /// The owner of a budget.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "owner", content = "key", rename_all = "snake_case")]
 pub enum Owner {
     Campaign(Uuid),
     Task(Uuid),
@@ -37,10 +38,12 @@ pub enum OnLimit {
     Fail,
 }
 
-/// A call that a budget refuses, with the numbers behind the refusal.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// A call that a budget refuses, with the numbers behind the refusal. Tasks that failed at a budget store it (`tasks.budget_refusal`): a new
+/// field needs a default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{}", self.describe())]
 pub struct Refusal {
+    #[serde(flatten)]
     pub owner: Owner,
     pub unit: Unit,
     pub limit: i64,
@@ -48,7 +51,8 @@ pub struct Refusal {
     /// Set aside for other turns that run now.
     pub reserved: i64,
     pub needed: i64,
-    /// The needs of the call in both units.
+    /// The needs of the call in both units. Functions of the database leave it out: their caller knows it.
+    #[serde(default)]
     pub call: Amount,
     pub on_limit: OnLimit,
     /// End of the budget's period: `2026-11-26 00:00 Europe/Berlin`. `None`: it has no period.

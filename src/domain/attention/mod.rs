@@ -7,14 +7,13 @@ mod warnings;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
 pub use self::groups::group_failures;
 use super::{
     StatementError,
     agent_pauses::{self, Pause},
-    amount::StoredRefusal,
     campaigns,
     class::{Class, Classify},
     credentials,
@@ -30,8 +29,6 @@ use crate::queue::{
 pub const FAILED_WITHIN: TimeDelta = TimeDelta::days(7);
 /// Most entries of one kind.
 const MAX_OF_KIND: i64 = 20;
-/// Characters of the error of a failed task that are shown.
-const ERROR_CHARS: usize = 300;
 
 /// A thing that waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -53,6 +50,9 @@ pub struct Attention {
     /// The budget that refuses a call, by its owner and key: `agent/writer`, `campaign/` and an id, `day`.
     #[serde(default)]
     pub budget: Option<String>,
+    /// Of deliveries that failed for good: the time of the oldest one, from which a replay sends them again.
+    #[serde(default)]
+    pub replay_since: Option<DateTime<Utc>>,
     pub since: Option<DateTime<Utc>>,
     /// The end, if it resolves itself.
     pub until: Option<DateTime<Utc>>,
@@ -177,6 +177,7 @@ impl Attention {
             command,
             then: None,
             budget: None,
+            replay_since: None,
             since: None,
             until: None,
             count: None,
@@ -192,32 +193,33 @@ async fn of_failures(
     let mut all = Vec::with_capacity(failed.len());
     let mut known = PresentBudgets::default();
     for task in failed {
-        let refused = match task.error.as_deref().and_then(StoredRefusal::parse) {
-            Some(stored) => {
-                let outlook = tasks::retry_outlook(&mut *conn, task.id, &stored, &mut known);
-                Some((stored.amounts.clone(), Box::pin(outlook).await?))
+        let outlook = match &task.budget_refusal {
+            Some(Json(refusal)) => {
+                let outlook = tasks::retry_outlook(&mut *conn, task.id, refusal, &mut known);
+                Some(Box::pin(outlook).await?)
             }
             None => None,
         };
-        all.push(of_failed(task, refused));
+        all.push(of_failed(task, outlook));
     }
     Ok(all)
 }
 
-fn of_failed(task: TaskLine, refused: Option<(String, RetryOutlook)>) -> Attention {
+fn of_failed(task: TaskLine, outlook: Option<RetryOutlook>) -> Attention {
     let retry = format!("dalsegno task retry {}", task.id);
     let (mut then, mut budget) = (None, None);
-    let (because, command) = match refused {
-        Some((amounts, RetryOutlook::Refusal(refusal))) => {
+    let refusal = task.budget_refusal.as_ref();
+    let because = refusal.map_or(task.error.unwrap_or_default(), |Json(refusal)| refusal.amounts());
+    let (because, command) = match outlook {
+        Some(RetryOutlook::Refusal(refusal)) => {
             (then, budget) = (Some(retry), Some(refusal.owner.subject()));
-            (amounts, refusal.raise_command().trim_matches('`').to_owned())
+            (because, refusal.raise_command().trim_matches('`').to_owned())
         }
-        Some((amounts, RetryOutlook::AgentFile { flow_id, step })) => (
-            format!("{amounts}; raise the budget in the agent's file first"),
+        Some(RetryOutlook::AgentFile { flow_id, step }) => (
+            format!("{because}; raise the budget in the agent's file first"),
             format!("dalsegno flow retry {flow_id} --from {}", quote_for_shell(&step)),
         ),
-        Some((amounts, RetryOutlook::Space | RetryOutlook::Unknown)) => (amounts, retry),
-        None => (task.error.unwrap_or_default().chars().take(ERROR_CHARS).collect(), retry),
+        Some(RetryOutlook::Space | RetryOutlook::Unknown) | None => (because, retry),
     };
     Attention {
         name: task.prompt,
@@ -283,9 +285,16 @@ fn of_pause(pause: &Pause, held: &[HeldCount]) -> Attention {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{
+        Amount,
+        amount::{Limit, Owner},
+    };
 
     #[test]
     fn a_step_that_failed_at_its_own_budget_names_the_agents_file_and_its_flow() {
+        let (owner, used) = (Owner::Task(Uuid::from_u128(1)), Amount { micros: 0, tokens: 9 });
+        let limit = Limit { micros: None, tokens: Some(9) };
+        let refusal = limit.check(owner, used, Amount::ZERO, used).unwrap_err();
         let task = TaskLine {
             id: Uuid::from_u128(1),
             job_id: 1,
@@ -294,6 +303,7 @@ mod tests {
             instance: "main".to_owned(),
             prompt: "Write.".to_owned(),
             error: None,
+            budget_refusal: Some(Json(refusal)),
             session_id: None,
             turn: None,
             started_at: None,
@@ -302,7 +312,7 @@ mod tests {
         let flow_id = Uuid::from_u128(3);
         let outlook = RetryOutlook::AgentFile { flow_id, step: "draft".to_owned() };
         let words = "the budget of the task is used up: 9 tokens of 9 tokens are spent";
-        let listed = of_failed(task, Some((words.to_owned(), outlook)));
+        let listed = of_failed(task, Some(outlook));
         assert_eq!(listed.because, format!("{words}; raise the budget in the agent's file first"));
         assert_eq!(listed.command, format!("dalsegno flow retry {flow_id} --from draft"));
         assert_eq!((listed.then, listed.budget), (None, None));

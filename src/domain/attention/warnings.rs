@@ -98,6 +98,7 @@ fn of_failed_deliveries(failed: &FailedDeliveries) -> Attention {
     Attention {
         name: failed.url.clone(),
         campaign_id: failed.campaign_id,
+        replay_since: Some(failed.first_created_at),
         since: Some(failed.last_ended_at),
         count: Some(failed.count),
         ..attention

@@ -132,18 +132,18 @@ pub async fn find(
     Ok(list(executor, filter, now).await?.pop())
 }
 
-/// Locks a budget until the transaction ends, if it exists: its limits stay as they are read.
+/// Locks the limits of a budget until the transaction ends, also of one that does not exist yet.
 pub async fn hold(
     executor: impl PgExecutor<'_>,
     owner: OwnerKind,
     key: &str,
 ) -> Result<(), StatementError> {
     sqlx::query!(
-        "select id from dalsegno.budgets where owner = $1 and key = $2 for no key update",
+        "select pg_advisory_xact_lock(hashtextextended('dalsegno budget ' || $1::text || '/' || $2::text, 0))",
         owner.as_str(),
         key,
     )
-    .fetch_optional(executor)
+    .execute(executor)
     .await
     .map(drop)
     .map_err(StatementError::to("lock a budget"))

@@ -1,15 +1,11 @@
 //! Reservations before a call, and charges after it.
 
 use chrono::{DateTime, Utc};
-use serde::Deserialize;
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::domain::{
-    Amount, StatementError,
-    amount::{OnLimit, Owner, Refusal, Unit},
-};
+use crate::domain::{Amount, StatementError, amount::Refusal};
 
 /// The budgets that a turn reserves in.
 #[derive(Debug, Clone, Copy)]
@@ -33,21 +29,6 @@ pub enum ReserveError {
 pub struct Spender<'a> {
     pub agent: &'a str,
     pub task_id: Option<Uuid>,
-}
-
-/// A refusal as the database returns it.
-#[derive(Deserialize)]
-struct RefusedAmount {
-    owner: String,
-    key: String,
-    unit: Unit,
-    limit: i64,
-    spent: i64,
-    reserved: i64,
-    needed: i64,
-    on_limit: OnLimit,
-    period: Option<String>,
-    ends: Option<String>,
 }
 
 impl Payers<'_> {
@@ -86,14 +67,16 @@ pub fn check_refusal(refused: Option<Value>, call: Amount) -> Result<(), Reserve
     }
 }
 
-/// Reads a refusal that the database returned for a call.
-pub(super) fn decode_refusal(refused: Value, call: Amount) -> Result<Refusal, StatementError> {
-    let refused: RefusedAmount =
-        serde_json::from_value(refused).map_err(|error| StatementError {
-            action: "read the refusal of a budget",
-            source: sqlx::Error::Decode(error.into()),
-        })?;
-    Ok(refused.into_refusal(call))
+/// Reads a refusal that the database returned for a call. The row of a day has no key: the day is its period.
+pub(super) fn decode_refusal(mut refused: Value, call: Amount) -> Result<Refusal, StatementError> {
+    if !refused["period"].is_null() {
+        refused["key"] = refused["period"].take();
+    }
+    let refusal: Refusal = serde_json::from_value(refused).map_err(|error| StatementError {
+        action: "read the refusal of a budget",
+        source: sqlx::Error::Decode(error.into()),
+    })?;
+    Ok(Refusal { call, ..refusal })
 }
 
 /// Locks the budgets with all of their shares. A transaction that settles, and then waits or reserves, does so before: it must not take
@@ -143,20 +126,4 @@ pub async fn settle(
     .await
     .map(drop)
     .map_err(StatementError::to("settle the budgets of a turn"))
-}
-
-impl RefusedAmount {
-    fn into_refusal(self, call: Amount) -> Refusal {
-        let Self { unit, limit, spent, reserved, needed, on_limit, ends, .. } = self;
-        let id = || self.key.parse().unwrap_or_default();
-        let owner = match self.owner.as_str() {
-            "campaign" => Owner::Campaign(id()),
-            "task" => Owner::Task(id()),
-            "agent" => Owner::Agent(self.key.into()),
-            "user" => Owner::User(self.key.into()),
-            _ => Owner::Day(self.period.unwrap_or_default().into()),
-        };
-        let ends = ends.map(Into::into);
-        Refusal { owner, unit, limit, spent, reserved, needed, call, on_limit, ends }
-    }
 }

@@ -5,8 +5,7 @@ with days as (
            sum(u.cost_micros)::bigint as cost_micros, coalesce(sum(u.input_tokens), 0)::bigint as input_tokens,
            coalesce(sum(u.output_tokens), 0)::bigint as output_tokens, coalesce(sum(u.cache_read_tokens), 0)::bigint as cache_read_tokens,
            coalesce(sum(u.cache_creation_tokens), 0)::bigint as cache_creation_tokens,
-           count(*) filter (where u.price is null and u.cost_micros = 0 and coalesce(u.input_tokens, 0) + coalesce(u.output_tokens, 0) + coalesce(u.cache_read_tokens, 0)
-             + coalesce(u.cache_creation_tokens, 0) > 0) as calls_without_price
+           count(*) filter (where dalsegno.is_unpriced(u)) as calls_without_price
       from dalsegno.usage as u cross join dalsegno.ledger_sums as s
      where u.id > $1 and u.id <= $2
      group by 1, 2, 3, 4, 5, 6

@@ -12,18 +12,17 @@ with sums as (
     union all
     select c.day, c.campaign_id, c.agent, c.provider, c.model, c.purpose, 1, c.cost_micros, coalesce(c.input_tokens, 0),
            coalesce(c.output_tokens, 0), coalesce(c.cache_read_tokens, 0), coalesce(c.cache_creation_tokens, 0),
-           (c.price is null and c.cost_micros = 0 and coalesce(c.input_tokens, 0) + coalesce(c.output_tokens, 0) + coalesce(c.cache_read_tokens, 0)
-            + coalesce(c.cache_creation_tokens, 0) > 0)::integer
-      from (select (u.called_at at time zone $3::text)::date as day, u.*
+           c.is_unpriced::integer
+      from (select (u.called_at at time zone $3::text)::date as day, dalsegno.is_unpriced(u) as is_unpriced, u.*
               from dalsegno.usage as u
              where u.id > $9 and ($4::timestamptz is null or u.called_at >= $4) and ($5::timestamptz is null or u.called_at < $5)
             union all
-            select (u.called_at at time zone $3)::date, u.*
+            select (u.called_at at time zone $3)::date, dalsegno.is_unpriced(u), u.*
               from dalsegno.usage as u
              where u.id <= $9 and ($4 at time zone $3)::date < $10 and u.called_at >= $4 and u.called_at < $4 + interval '26 hours'
                and ($5 is null or u.called_at < $5) and (u.called_at at time zone $3)::date < $10
             union all
-            select (u.called_at at time zone $3)::date, u.*
+            select (u.called_at at time zone $3)::date, dalsegno.is_unpriced(u), u.*
               from dalsegno.usage as u
              where u.id <= $9 and ($5 at time zone $3)::time > '00:00' and u.called_at >= $5 - interval '26 hours' and u.called_at < $5
                and ($4 is null or u.called_at >= $4) and (u.called_at at time zone $3)::date >= greatest($10, $11)) as c

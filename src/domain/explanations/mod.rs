@@ -24,7 +24,7 @@ use crate::{
     domain::{
         Amount,
         agent_pauses::{self, Pause},
-        amount::{Owner, Refusal, StoredRefusal},
+        amount::{Owner, Refusal},
         batches::{self, BatchWait},
         budgets::{self, OwnerKind},
         campaigns::{self, Campaign, CampaignPause},
@@ -66,8 +66,8 @@ struct TaskFacts {
     spent: Option<Refusal>,
     /// The refusal of the budget for which it waits; an inner `None`: the budget has space by now.
     budget_wait: Option<Option<Refusal>>,
-    /// Of a task that has failed at a budget: whether the budget allows a retry.
-    retry_outlook: Option<RetryOutlook>,
+    /// The refusal of the budget at which it has failed, and the result of a retry.
+    budget_refusal: Option<(Refusal, RetryOutlook)>,
     /// The batch of its call, for which it waits.
     batch_wait: Option<BatchWait>,
     /// Its wait for a rate limit.
@@ -129,7 +129,7 @@ async fn load_facts(
     let campaign = campaigns::get(&mut *conn, task.campaign_id).await?;
     let campaign_pause = campaigns::find_pause(&mut *conn, campaign.id).await?;
     let session = session(&mut *conn, &task).await?;
-    let ExplainedColumns { cancelled_because, flow, run_at } =
+    let ExplainedColumns { cancelled_because, flow, run_at, refusal } =
         explained_columns(&mut *conn, id).await?;
     let paused_flow = match flow.as_ref().map(|(flow, _)| *flow) {
         Some(flow) => flows::is_paused(&mut *conn, flow).await?.then_some(flow),
@@ -137,7 +137,7 @@ async fn load_facts(
     };
     Ok(TaskFacts {
         rests: rests(&mut *conn, &task).await?,
-        retry_outlook: retry_outlook(&mut *conn, &task).await?,
+        budget_refusal: check_retry(&mut *conn, id, refusal).await?,
         flow,
         paused_flow,
         spent: spent(&mut *conn, &task, session.as_ref()).await?,
@@ -260,15 +260,16 @@ async fn busy_since(
     }
 }
 
-/// Checks the budget at which a task has failed. `None`: it failed for another reason, or not at all.
-async fn retry_outlook(
+/// Checks the budget at which a task has failed for its retry.
+async fn check_retry(
     conn: &mut PgConnection,
-    task: &Task,
-) -> Result<Option<RetryOutlook>, Error> {
-    let error = task.error.as_deref().filter(|_| task.state == State::Failed);
-    let Some(stored) = error.and_then(StoredRefusal::parse) else { return Ok(None) };
+    id: Uuid,
+    refusal: Option<Refusal>,
+) -> Result<Option<(Refusal, RetryOutlook)>, Error> {
+    let Some(refusal) = refusal else { return Ok(None) };
     let known = &mut PresentBudgets::default();
-    Box::pin(tasks::retry_outlook(conn, task.id, &stored, known)).await.map(Some)
+    let outlook = Box::pin(tasks::retry_outlook(conn, id, &refusal, known)).await?;
+    Ok(Some((refusal, outlook)))
 }
 
 /// Finds the budget for which a task waits, with its present amounts.

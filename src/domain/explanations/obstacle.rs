@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{State, TaskFacts};
 use crate::{
-    domain::{amount::Refusal, campaigns::Status, tasks::RetryOutlook},
+    domain::{amount::Refusal, campaigns::Status},
     queue::admin::{Cause, HoldOf},
 };
 
@@ -40,7 +40,7 @@ impl TaskFacts {
     /// Lists what the explanation names, in its order.
     pub(super) fn obstacles(&self) -> Vec<Obstacle> {
         if self.task.state == State::Failed {
-            let refusal = self.retry_outlook.as_ref().and_then(RetryOutlook::refusal);
+            let refusal = self.budget_refusal.as_ref().and_then(|(_, outlook)| outlook.refusal());
             return refusal.into_iter().cloned().map(Obstacle::Budget).collect();
         }
         let is_open = matches!(self.task.state, State::Queued | State::Running);

@@ -3,7 +3,7 @@
 use super::{Explanation, State, TaskFacts, TaskWaits, TurnAhead};
 use crate::domain::{
     agent_pauses::Pause,
-    amount::{Owner, Refusal, StoredRefusal},
+    amount::{Owner, Refusal},
     busy_models::format_moment,
     campaigns::Status,
     tasks::{OnFailure, RetryOutlook, WaitedFor},
@@ -76,9 +76,11 @@ impl TaskFacts {
     fn failed(&self) -> Reason {
         let id = self.task.id;
         let error = self.task.error.as_deref().unwrap_or("no reason was stored");
-        let stored = StoredRefusal::parse(error);
-        let cause = stored.as_ref().map_or(error, |stored| stored.amounts.as_str());
-        let (fix, end) = match &self.retry_outlook {
+        let (cause, outlook) = match &self.budget_refusal {
+            Some((refusal, outlook)) => (refusal.amounts(), Some(outlook)),
+            None => (error.to_owned(), None),
+        };
+        let (fix, end) = match outlook {
             Some(RetryOutlook::Refusal(refusal)) => {
                 (format!("Raise the limit with {}, then run", refusal.raise_command()), "")
             }
@@ -95,7 +97,7 @@ impl TaskFacts {
             ),
             None => format!("{fix} `dalsegno task retry {id}`."),
         };
-        (format!("It failed: {}", sentence(cause)), next)
+        (format!("It failed: {}", sentence(&cause)), next)
     }
 
     fn cancelled(&self) -> Reason {
@@ -441,7 +443,7 @@ mod tests {
             flow: None,
             paused_flow: None,
             budget_wait: None,
-            retry_outlook: None,
+            budget_refusal: None,
             batch_wait: None,
             limit_wait: None,
             busy_since: None,
@@ -770,7 +772,8 @@ mod tests {
         );
         assert!(told.next.contains(&retry), "{told:?}");
         let (flow_id, step) = facts.flow.clone().unwrap();
-        facts.retry_outlook = Some(RetryOutlook::AgentFile { flow_id, step });
+        let refused = refusal(Owner::Task(Uuid::from_u128(1)), 90, 20);
+        facts.budget_refusal = Some((refused, RetryOutlook::AgentFile { flow_id, step }));
         let told = facts.explain();
         assert!(told.next.starts_with("Raise the budget in the agent's file"), "{told:?}");
         assert!(told.next.contains(&retry), "{told:?}");
@@ -784,7 +787,7 @@ mod tests {
         let refused = refusal(Owner::Campaign(Uuid::from_u128(2)), 0, 120);
         let mut facts = facts(State::Failed, "ended");
         facts.task.error = Some(refused.to_string());
-        facts.retry_outlook = Some(RetryOutlook::Refusal(refused.clone()));
+        facts.budget_refusal = Some((refused.clone(), RetryOutlook::Refusal(refused.clone())));
         let told = facts.explain();
         assert_eq!(
             told.because,
@@ -793,10 +796,10 @@ mod tests {
         let raise =
             format!("Raise the limit with {}, then run `dalsegno task", refused.raise_command());
         assert!(told.next.starts_with(&raise), "{told:?}");
-        assert_eq!(told.obstacles, [Obstacle::Budget(refused)]);
-        facts.retry_outlook = Some(RetryOutlook::Space);
+        assert_eq!(told.obstacles, [Obstacle::Budget(refused.clone())]);
+        facts.budget_refusal = Some((refused.clone(), RetryOutlook::Space));
         assert!(facts.explain().next.starts_with("The limit allows the call now: run `dalsegno"));
-        facts.retry_outlook = Some(RetryOutlook::Unknown);
+        facts.budget_refusal = Some((refused, RetryOutlook::Unknown));
         let told = facts.explain();
         assert!(told.next.starts_with("Fix the cause, then run `dalsegno task"), "{told:?}");
         assert_eq!(told.obstacles, []);

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, hash_map::Entry};
 
 use serde::{Deserialize, Serialize};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
-use super::{Error, ExplainedColumns, ListedTask, State, explained_columns, get};
+use super::{Error, ExplainedColumns, ListedTask, State, explained_columns, get, of_jobs};
 use crate::domain::{
     Amount,
-    amount::{Owner, Refusal, StoredRefusal},
+    amount::{Owner, Refusal},
     budgets::{self, OwnedBudget, OwnerKind},
     campaigns::{self, Status},
     text::quote_for_shell,
@@ -56,20 +56,18 @@ enum PresentBudget {
 pub async fn retry_outlook(
     conn: &mut PgConnection,
     id: Uuid,
-    stored: &StoredRefusal,
+    refusal: &Refusal,
     known: &mut PresentBudgets,
 ) -> Result<RetryOutlook, Error> {
-    if !matches!(stored.owner, Owner::Task(_)) {
-        return Ok(known.get(conn, &stored.owner).await?.outlook(stored));
+    if !matches!(refusal.owner, Owner::Task(_)) {
+        return Ok(known.get(conn, &refusal.owner).await?.outlook(refusal.call));
     }
     let ExplainedColumns { flow, .. } = explained_columns(&mut *conn, id).await?;
     if let Some((flow_id, step)) = flow {
         return Ok(RetryOutlook::AgentFile { flow_id, step });
     }
     let task = get(conn, id).await?;
-    let spent = Amount { micros: task.spent_micros, tokens: task.spent_tokens };
-    let call = stored.call(spent, Amount::ZERO);
-    Ok(RetryOutlook::of(task.check_budget(Amount::ZERO, call)))
+    Ok(RetryOutlook::of(task.check_budget(Amount::ZERO, refusal.call)))
 }
 
 /// Finds those of the failed tasks whose retry would fail again at their budget.
@@ -77,11 +75,15 @@ pub async fn refused_retries(
     conn: &mut PgConnection,
     tasks: &[ListedTask],
 ) -> Result<Vec<RefusedRetry>, Error> {
+    let failed = tasks.iter().filter(|listed| listed.task.state == State::Failed);
+    let jobs: Vec<i64> = failed.map(|listed| listed.task.job_id).collect();
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut known = PresentBudgets::default();
     let mut refused = Vec::new();
-    for ListedTask { task, .. } in tasks.iter().filter(|listed| listed.task.state == State::Failed)
-    {
-        let Some(stored) = task.error.as_deref().and_then(StoredRefusal::parse) else { continue };
+    for task in of_jobs(&mut *conn, &jobs).await? {
+        let Some(Json(stored)) = task.budget_refusal else { continue };
         let outlook = retry_outlook(&mut *conn, task.id, &stored, &mut known);
         let outlook = Box::pin(outlook).await?;
         refused.extend(outlook.refused_retry(task.id, &stored));
@@ -91,7 +93,7 @@ pub async fn refused_retries(
 
 impl RetryOutlook {
     /// Describes a retry that would fail again. `None`: the budget allows the call, or nothing is known.
-    fn refused_retry(&self, task_id: Uuid, stored: &StoredRefusal) -> Option<RefusedRetry> {
+    fn refused_retry(&self, task_id: Uuid, stored: &Refusal) -> Option<RefusedRetry> {
         let (because, budget, command) = match self {
             Self::Refusal(refusal) => (
                 refusal.amounts(),
@@ -99,7 +101,7 @@ impl RetryOutlook {
                 refusal.raise_command().trim_matches('`').to_owned(),
             ),
             Self::AgentFile { flow_id, step } => (
-                format!("{}; raise the budget in the agent's file first", stored.amounts),
+                format!("{}; raise the budget in the agent's file first", stored.amounts()),
                 None,
                 format!("dalsegno flow retry {flow_id} --from {}", quote_for_shell(step)),
             ),
@@ -159,17 +161,16 @@ impl PresentBudget {
         Ok(budget.map_or(Self::Unlimited, |budget| Self::OfCampaign(id, Box::new(budget))))
     }
 
-    fn outlook(&self, stored: &StoredRefusal) -> RetryOutlook {
+    fn outlook(&self, call: Amount) -> RetryOutlook {
         RetryOutlook::of(match self {
             Self::Unlimited => Ok(()),
             Self::OfClosedCampaign => return RetryOutlook::Unknown,
             Self::OfCampaign(id, budget) => {
-                let call = stored.call(budget.spent, budget.reserved);
                 let owner = Owner::Campaign(*id);
                 let checked = budget.limit.check(owner, budget.spent, budget.reserved, call);
                 checked.map_err(|refusal| Refusal { on_limit: budget.on_limit, ..refusal })
             }
-            Self::Owned(budget) => budget.check(stored.call(budget.spent, budget.reserved)),
+            Self::Owned(budget) => budget.check(call),
         })
     }
 }
@@ -177,13 +178,14 @@ impl PresentBudget {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::amount::Limit;
 
     const TASK: Uuid = Uuid::from_u128(1);
 
-    fn stored() -> StoredRefusal {
-        let error = "the budget of the task is used up: 9 tokens of 9 tokens are spent; raise the limit with \
-             `dalsegno task budget 00000000-0000-0000-0000-000000000001 --tokens 20`, or remove it with --no-tokens";
-        StoredRefusal::parse(error).unwrap()
+    fn stored() -> Refusal {
+        let (used, limit) = (Amount { micros: 0, tokens: 9 }, Some(9));
+        let limit = Limit { micros: None, tokens: limit };
+        limit.check(Owner::Task(TASK), used, Amount::ZERO, used).unwrap_err()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
 use super::{
@@ -12,6 +12,7 @@ use super::{
 };
 use crate::domain::{
     StatementError,
+    amount::Refusal,
     batches::{self, BatchWait},
     feed,
     task_files::{self, TaskFile},
@@ -150,6 +151,7 @@ pub(super) struct DetailColumns {
     result_schema: Option<Value>,
     result_fault: Option<String>,
     within_secs: Option<i32>,
+    budget_refusal: Option<Json<Refusal>>,
 }
 
 async fn load_relations(
@@ -158,7 +160,9 @@ async fn load_relations(
 ) -> Result<DetailColumns, StatementError> {
     sqlx::query_as!(
         DetailColumns,
-        "select priority, run_at, node, flow_templates, added_by, parent_id, continues_id, cancelled_because, flow_id, step, result_schema, result_fault, within_secs from dalsegno.tasks where id = $1",
+        r#"select priority, run_at, node, flow_templates, added_by, parent_id, continues_id, cancelled_because, flow_id, step, result_schema, result_fault, within_secs,
+                  budget_refusal as "budget_refusal: Json<Refusal>"
+             from dalsegno.tasks where id = $1"#,
         id,
     )
     .fetch_one(conn)
@@ -173,15 +177,18 @@ pub(in crate::domain) struct ExplainedColumns {
     pub flow: Option<(Uuid, String)>,
     /// Its earliest start.
     pub run_at: Option<DateTime<Utc>>,
+    /// The refusal of the budget at which it failed.
+    pub refusal: Option<Refusal>,
 }
 
 pub(in crate::domain) async fn explained_columns(
     conn: &mut PgConnection,
     id: Uuid,
 ) -> Result<ExplainedColumns, StatementError> {
-    let DetailColumns { cancelled_because, flow_id, step, run_at, .. } =
+    let DetailColumns { cancelled_because, flow_id, step, run_at, budget_refusal, .. } =
         load_relations(conn, id).await?;
-    Ok(ExplainedColumns { cancelled_because, flow: flow_id.zip(step), run_at })
+    let refusal = budget_refusal.map(|Json(refusal)| refusal);
+    Ok(ExplainedColumns { cancelled_because, flow: flow_id.zip(step), run_at, refusal })
 }
 
 impl Task {

@@ -53,7 +53,7 @@ pub async fn end_lost(
     let why = text::make_storable(job.error.clone().unwrap_or_else(unknown));
     let (state, kind) = match job.cancelled {
         true => (End::Cancelled, feed::Kind::TaskCancelled),
-        false => (End::Failed { error: &why }, feed::Kind::TaskFailed),
+        false => (End::Failed { error: &why, refusal: None }, feed::Kind::TaskFailed),
     };
     end_without_turn(&mut *conn, &task, state, now).await?;
     let event = feed::New {

@@ -2,20 +2,18 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::PgExecutor;
+use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 use super::subject;
-use crate::domain::StatementError;
+use crate::domain::{StatementError, amount::Refusal};
 
 /// Tasks that are read at most for the waits of the last hours.
 const MAX_READ: i64 = 5_000;
 /// Characters of a prompt or an error in a line.
 const LINE_CHARS: usize = 300;
 /// Characters of a prompt in which the line with the mention of its agent is looked for.
-const READ_CHARS: i32 = 4_000;
-/// Characters of the error of a failed task. A refusal is read from it, and the command at its end can name a long user.
-const ERROR_CHARS: i32 = 2_000;
+const READ_CHARS: i32 = 2_000;
 
 /// A task in one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -31,6 +29,9 @@ pub struct TaskLine {
     pub prompt: String,
     /// The beginning of the error.
     pub error: Option<String>,
+    /// For callers in this process: the refusal of the budget at which it failed.
+    #[serde(skip)]
+    pub budget_refusal: Option<Json<Refusal>>,
     pub session_id: Option<Uuid>,
     pub turn: Option<i32>,
     pub started_at: Option<DateTime<Utc>>,
@@ -38,14 +39,11 @@ pub struct TaskLine {
 }
 
 impl TaskLine {
-    fn cut_prompt(self) -> Self {
-        let own = subject(&self.prompt, &self.agent, &self.instance);
-        Self { prompt: own.chars().take(LINE_CHARS).collect(), ..self }
-    }
-
     fn cut(self) -> Self {
+        let own = subject(&self.prompt, &self.agent, &self.instance);
+        let prompt = own.chars().take(LINE_CHARS).collect();
         let error = self.error.as_ref().map(|error| error.chars().take(LINE_CHARS).collect());
-        Self { error, ..self.cut_prompt() }
+        Self { prompt, error, ..self }
     }
 }
 
@@ -65,17 +63,16 @@ pub async fn failed_since(
 ) -> Result<Vec<TaskLine>, StatementError> {
     sqlx::query_as!(
         TaskLine,
-        r#"select id, job_id, campaign_id, agent, instance, left(prompt, $3) as "prompt!", left(error, $4) as error, session_id, turn, started_at,
-                  ended_at
+        r#"select id, job_id, campaign_id, agent, instance, left(prompt, $3) as "prompt!", left(error, $3) as error,
+                  budget_refusal as "budget_refusal: Json<Refusal>", session_id, turn, started_at, ended_at
              from dalsegno.tasks where state = 'failed' and ended_at >= $1 order by ended_at desc limit $2"#,
         since,
         limit,
         READ_CHARS,
-        ERROR_CHARS,
     )
     .fetch_all(executor)
     .await
-    .map(|lines| lines.into_iter().map(TaskLine::cut_prompt).collect())
+    .map(|lines| lines.into_iter().map(TaskLine::cut).collect())
     .map_err(StatementError::to("list failed tasks"))
 }
 
@@ -86,8 +83,8 @@ pub async fn of_jobs(
 ) -> Result<Vec<TaskLine>, StatementError> {
     sqlx::query_as!(
         TaskLine,
-        r#"select id, job_id, campaign_id, agent, instance, left(prompt, $2) as "prompt!", left(error, $2) as error, session_id, turn, started_at,
-                  ended_at
+        r#"select id, job_id, campaign_id, agent, instance, left(prompt, $2) as "prompt!", left(error, $2) as error,
+                  budget_refusal as "budget_refusal: Json<Refusal>", session_id, turn, started_at, ended_at
              from dalsegno.tasks where job_id = any ($1) order by started_at desc nulls last"#,
         jobs,
         READ_CHARS,

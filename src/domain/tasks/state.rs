@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use sqlx::{PgConnection, PgExecutor};
+use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
 use crate::{
     domain::{
         Amount, StatementError,
+        amount::Refusal,
         feed::{self, Kind},
         posts, tool_calls, turns,
     },
@@ -29,6 +30,8 @@ pub enum End<'a> {
     },
     Failed {
         error: &'a str,
+        /// The refusal of the budget at which it failed.
+        refusal: Option<&'a Refusal>,
     },
     /// Failed: the answer does not match the result schema.
     Mismatched {
@@ -51,6 +54,7 @@ pub(in crate::domain) struct EndColumns<'a> {
     pub result: Option<&'a str>,
     pub result_json: Option<&'a Value>,
     pub error: Option<&'a str>,
+    pub refusal: Option<&'a Refusal>,
     /// Set if a correction follows; `None` keeps that of an open task.
     pub fault: Option<&'a str>,
 }
@@ -60,7 +64,7 @@ impl<'a> End<'a> {
     pub fn outcome(self) -> Option<posts::Outcome<'a>> {
         match self {
             Self::Done { result, .. } => Some(posts::Outcome::Done { result }),
-            Self::Failed { error } | Self::Mismatched { error, .. } => {
+            Self::Failed { error, .. } | Self::Mismatched { error, .. } => {
                 Some(posts::Outcome::Failed { error })
             }
             Self::Cancelled => Some(posts::Outcome::Cancelled),
@@ -74,13 +78,21 @@ impl<'a> End<'a> {
     }
 
     pub(in crate::domain) fn columns(self) -> EndColumns<'a> {
-        let of =
-            |state| EndColumns { state, result: None, result_json: None, error: None, fault: None };
+        let of = |state| EndColumns {
+            state,
+            result: None,
+            result_json: None,
+            error: None,
+            refusal: None,
+            fault: None,
+        };
         match self {
             Self::Done { result, result_json } => {
                 EndColumns { result: Some(result), result_json, ..of(State::Done) }
             }
-            Self::Failed { error } => EndColumns { error: Some(error), ..of(State::Failed) },
+            Self::Failed { error, refusal } => {
+                EndColumns { error: Some(error), refusal, ..of(State::Failed) }
+            }
             Self::Mismatched { result, error } => {
                 EndColumns { result: Some(result), error: Some(error), ..of(State::Failed) }
             }
@@ -283,12 +295,12 @@ async fn write_end(
     spent: Amount,
     now: DateTime<Utc>,
 ) -> Result<Option<Option<UnansweredTask>>, Error> {
-    let EndColumns { state, result, error, .. } = end.columns();
+    let EndColumns { state, result, error, refusal, .. } = end.columns();
     let ended_at = (state != State::Queued).then_some(now);
     let hit = sqlx::query!(
         "update dalsegno.tasks
             set state = $2, result = $3, error = $4, ended_at = $5, result_fault = case when $2 = 'queued' then result_fault end,
-                spent_micros = spent_micros + $6, spent_tokens = spent_tokens + $7
+                spent_micros = spent_micros + $6, spent_tokens = spent_tokens + $7, budget_refusal = $9
           where id = $1 and ($8::bigint is null or job_id = $8) and state in ('queued', 'running')
         returning campaign_id, agent, instance, post_id",
         id,
@@ -299,6 +311,7 @@ async fn write_end(
         spent.micros,
         spent.tokens,
         job_id,
+        refusal.map(Json) as _,
     )
     .fetch_optional(&mut *conn)
     .await
@@ -447,7 +460,7 @@ pub(super) async fn keep_reason(
 
 /// Puts a failed or cancelled task on the queue again, at the end of its lane. It gets fresh attempts, and keeps its request's priority
 /// and earliest start; the time that its answer may take begins again. A task that has waited for others waits again for those that have not
-/// ended.
+/// ended. A trigger removes the refusal of a budget with the error.
 pub async fn retry(conn: &mut PgConnection, id: Uuid, now: DateTime<Utc>) -> Result<Task, Error> {
     let task = get(&mut *conn, id).await?;
     if !matches!(task.state, State::Failed | State::Cancelled) {

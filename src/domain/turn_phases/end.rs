@@ -12,6 +12,7 @@ use super::{
 use crate::domain::turns::{HistoryCheck, PUT_OFF, State};
 use crate::domain::{
     Amount, StatementError,
+    amount::Refusal,
     budgets::{self, Payers, Spender},
     facts, feed, manifests,
     mentions::HandedOn,
@@ -109,6 +110,8 @@ pub struct Failure<'a> {
     pub rebuild: Option<Reason>,
     /// True if the task fails, too. Otherwise it waits for its next attempt.
     pub ends_task: bool,
+    /// The refusal of the budget at which the task fails.
+    pub refusal: Option<&'a Refusal>,
     /// True if the provider has lost the conversation; the next turn rebuilds it from the messages.
     pub forgotten: bool,
     /// True if the turn was stopped, or may have had effects; the next turn is told.
@@ -176,7 +179,7 @@ pub async fn fail(
         false => sessions::State::Error,
     };
     let task = match failure.ends_task {
-        true => tasks::End::Failed { error: failure.error },
+        true => tasks::End::Failed { error: failure.error, refusal: failure.refusal },
         false => tasks::End::Queued,
     };
     let flags = [(failure.rejected, REJECTED), (failure.put_off, PUT_OFF)];

@@ -15,7 +15,7 @@ with turn as (
         calibration jsonb, checkpoint jsonb, rebuild_because text,
         -- The point at which a provider that stores the conversation continues, if it changed. NULL: the provider lost the conversation.
         moves_head boolean, head uuid, generation integer, meter jsonb,
-        task_state text, task_result text, task_result_json jsonb, task_error text, task_fault text,
+        task_state text, task_result text, task_result_json jsonb, task_error text, task_refusal jsonb, task_fault text,
         reserved_micros bigint, reserved_tokens bigint)
 ), session as (
     update dalsegno.sessions as s
@@ -104,6 +104,7 @@ with turn as (
 ), task as (
     update dalsegno.tasks as t
        set state = turn.task_state, result = turn.task_result, result_json = turn.task_result_json, error = turn.task_error,
+           budget_refusal = turn.task_refusal,
            result_fault = case when turn.task_state = 'queued' then coalesce(turn.task_fault, t.result_fault) end,
            -- Counted from the last fault: a retry begins anew.
            n_corrections = case when turn.task_fault is null then t.n_corrections when t.result_fault is null then 1

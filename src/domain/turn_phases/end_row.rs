@@ -7,7 +7,9 @@ use uuid::Uuid;
 
 use super::end::{ShownPosts, TurnEnd};
 use crate::domain::{
-    Amount, json_rows,
+    Amount,
+    amount::Refusal,
+    json_rows,
     sessions::{self, Reason},
     tasks, turns, usage,
 };
@@ -49,6 +51,7 @@ pub(super) struct EndRow<'a> {
     pub(super) task_result: Option<&'a str>,
     pub(super) task_result_json: Option<&'a Value>,
     pub(super) task_error: Option<&'a str>,
+    pub(super) task_refusal: Option<&'a Refusal>,
     /// Set if the next turn of the task corrects the answer.
     pub(super) task_fault: Option<&'a str>,
     /// The amount that the turn set aside in its budgets.
@@ -107,6 +110,7 @@ impl<'a> EndRow<'a> {
             task_result: end.result,
             task_result_json: end.result_json,
             task_error: end.error,
+            task_refusal: end.refusal,
             task_fault: end.fault,
             reserved_micros: turn.reserved.micros,
             reserved_tokens: turn.reserved.tokens,

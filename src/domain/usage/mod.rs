@@ -257,9 +257,7 @@ pub async fn unpriced_calls(
         r#"select distinct t.session_id as "session_id!", t.turn as "turn!", u.provider, u.model
              from unnest($2::uuid[], $3::integer[]) as t (session_id, turn)
              join dalsegno.usage as u on u.campaign_id = $1 and u.session_id = t.session_id and u.turn = t.turn
-            where u.price is null and u.cost_micros = 0
-              and coalesce(u.input_tokens, 0) + coalesce(u.output_tokens, 0) + coalesce(u.cache_read_tokens, 0)
-                  + coalesce(u.cache_creation_tokens, 0) > 0
+            where dalsegno.is_unpriced(u)
             order by 1, 2, 3, 4"#,
         campaign_id,
         &sessions,

@@ -71,7 +71,6 @@ use super::Services;
 use crate::{
     context::Pressure,
     domain::{
-        amount::Refusal,
         failovers::SkippedEntry,
         tasks::{self, RunJoinedTurn, RunTurn},
     },
@@ -204,14 +203,14 @@ async fn settle(
             if let Some(skipped) = chain::skip_entry(run, services, assignment, &refused).await? {
                 return Err(Error::MovesOn(Box::new(skipped)));
             }
-            let refused = assignment.name_skipped(refused);
+            let mut refused = assignment.name_skipped(refused);
             if let Some(refusal) = refused.limit {
                 return limits::wait_for_limit(run, services, task, &refusal).await;
             }
-            let budget = refused.budget.as_deref().cloned();
-            let budget = budget.map(|refusal| assignment.complete_refusal(refusal));
-            if let Some(refusal) = budget.filter(Refusal::waits) {
-                return budget::wait_for_budget(run, services, task, &refusal).await;
+            let budget = refused.budget.take();
+            refused.budget = budget.map(|refusal| Box::new(assignment.complete_refusal(*refusal)));
+            if let Some(refusal) = refused.budget.as_deref().filter(|refusal| refusal.waits()) {
+                return budget::wait_for_budget(run, services, task, refusal).await;
             }
             refuse::refuse(run, services, task, &refused).await
         }

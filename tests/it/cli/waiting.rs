@@ -57,6 +57,7 @@ impl Fixture {
             error,
             rebuild: None,
             ends_task: true,
+            refusal: None,
             forgotten: false,
             interrupted: false,
             history_check: None,

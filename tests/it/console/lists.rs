@@ -99,14 +99,7 @@ async fn previews_of_a_retry_mark_tasks_whose_limit_is_unchanged() {
     let campaign = scenery.world.campaign.id;
     let limit = format!("/v1/campaigns/{campaign}/budget");
     scenery.send("PATCH", &limit, &json!({ "micros": 500_000, "on_limit": "fail" })).await;
-    let error = format!(
-        "this call may cost up to 0.80; the whole limit of the budget of the campaign is 0.50; raise the limit with \
-         `dalsegno campaign budget {campaign} --money 0.80`, or remove it with --no-money"
-    );
-    let fail = "update dalsegno.tasks set state = 'failed', started_at = created_at, ended_at = '2026-11-20 11:30+00', error = $2
-           where id = $1";
-    let fail = sqlx::query(fail).bind(scenery.waiting).bind(error);
-    fail.execute(&scenery.app.pool).await.unwrap();
+    scenery.fail_at_budget(scenery.waiting, 500_000, 800_000).await;
     let id = scenery.waiting;
     let previews = [
         "/work/bulk?action=retry&state=failed&text=quay&ended_within=1h".to_owned(),

@@ -191,23 +191,19 @@ async fn a_failing_webhook_is_replayed_from_its_oldest_missed_event_on() {
     let bound = sqlx::query(deliveries).bind(id).bind(noon());
     bound.execute(&scenery.app.pool).await.unwrap();
     let page = scenery.page(&format!("/webhooks/{id}")).await;
-    let form = page.split("action=\"/do/replay_webhook\"").nth(1).unwrap();
-    let form = form.split("</form>").next().unwrap();
-    assert!(form.contains("value=\"2026-11-18T12:00:00+00:00\""), "{form}");
+    // The overview has the deliveries of the whole week.
+    let overview = scenery.page("/").await;
+    for (page, day) in [(page, 18), (overview, 16)] {
+        let form = page.split("action=\"/do/replay_webhook\"").nth(1).unwrap();
+        let form = form.split("</form>").next().unwrap();
+        assert!(form.contains(&format!("value=\"2026-11-{day}T12:00:00+00:00\"")), "{form}");
+    }
 }
 
 #[tokio::test]
 async fn a_limit_is_offered_to_a_caller_who_may_raise_it() {
     let scenery = Scenery::with(&KEYS).await;
-    let campaign = scenery.world.campaign.id;
-    let error = format!(
-        "this call may cost up to 9.00; the whole limit of the budget of the campaign is 5.00; raise the limit with \
-         `dalsegno campaign budget {campaign} --money 9.00`, or remove it with --no-money"
-    );
-    let failed = "update dalsegno.tasks set state = 'failed', started_at = created_at, ended_at = '2026-11-20 11:30+00', error = $2
-           where id = $1";
-    let failed = sqlx::query(failed).bind(scenery.waiting).bind(error);
-    failed.execute(&scenery.app.pool).await.unwrap();
+    scenery.fail_at_budget(scenery.waiting, 5_000_000, 9_000_000).await;
     let raise = format!("href=\"/tasks/{}#enough\"", scenery.waiting);
     for (scope, may_raise) in [("read", false), ("operate", true)] {
         let (_, secret) = key(&scenery.app, scope, scope).await;

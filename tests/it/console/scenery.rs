@@ -1,11 +1,13 @@
 //! A seeded campaign: tasks in several states, a conversation, a board, and texts that try to break out of the page.
 
 use dalsegno::domain::{
-    amount::Limit,
+    Amount,
+    amount::{Limit, Owner},
     compactions::{self, AcceptedSummary, Cause},
     sessions, tasks,
 };
 use serde_json::{Value, json};
+use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::sign_in::HTML;
@@ -45,6 +47,18 @@ pub struct Scenery {
 impl Scenery {
     pub async fn new() -> Self {
         Self::with(&[]).await
+    }
+
+    /// Fails a task whose call needs more than the whole budget of its campaign, in money.
+    pub async fn fail_at_budget(&self, task: Uuid, limit: i64, needed: i64) {
+        let limit = Limit { micros: Some(limit), tokens: None };
+        let call = Amount { micros: needed, tokens: 0 };
+        let owner = Owner::Campaign(self.world.campaign.id);
+        let refusal = limit.check(owner, Amount::ZERO, Amount::ZERO, call).unwrap_err();
+        let fail = "update dalsegno.tasks set state = 'failed', started_at = created_at, ended_at = '2026-11-20 11:30+00', error = $2,
+                    budget_refusal = $3 where id = $1";
+        let fail = sqlx::query(fail).bind(task).bind(refusal.to_string()).bind(Json(&refusal));
+        fail.execute(&self.app.pool).await.unwrap();
     }
 
     pub async fn with(set: &[(&str, &str)]) -> Self {

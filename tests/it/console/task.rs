@@ -223,14 +223,7 @@ async fn a_task_that_failed_at_a_budget_offers_a_higher_limit_before_the_retry()
     let campaign = scenery.world.campaign.id;
     let limit = format!("/v1/campaigns/{campaign}/budget");
     scenery.send("PATCH", &limit, &json!({ "micros": 500_000, "on_limit": "fail" })).await;
-    let error = format!(
-        "this call may cost up to 0.80; the whole limit of the budget of the campaign is 0.50; raise the limit with \
-         `dalsegno campaign budget {campaign} --money 0.80`, or remove it with --no-money"
-    );
-    let fail =
-        "update dalsegno.tasks set state = 'failed', ended_at = $3, error = $2 where id = $1";
-    let fail = sqlx::query(fail).bind(task.id).bind(error).bind(noon());
-    fail.execute(&scenery.app.pool).await.unwrap();
+    scenery.fail_at_budget(task.id, 500_000, 800_000).await;
     let path = format!("/tasks/{}", task.id);
     let page = scenery.page(&path).await;
     let place =

@@ -6,13 +6,14 @@ use chrono::TimeDelta;
 use dalsegno::domain::{
     agents::Catalogue,
     audit::{self, Action, Actor},
+    budgets::{self, OwnerKind},
     flows, keys, sign_ins, webhooks,
 };
 use serde_json::{Value, json};
 
 use super::{Fixture, key_setup::KeySetup, routes::registered};
 use crate::{
-    app::noon,
+    app::{eventually, noon},
     cli::compact,
     conversations::world::{TurnSettings, World, limits, shipped},
     schedules::put_nightly,
@@ -429,6 +430,29 @@ async fn a_line_about_the_limits_of_a_task_names_all_of_them_and_those_before() 
     let mut expected = limits(800);
     expected["before"] = limits(700);
     assert_eq!(lines(fixture).await[0].data, expected);
+}
+
+/// The budget has no row that could be locked.
+#[tokio::test]
+async fn the_first_limits_of_a_budget_that_are_set_at_once_are_one_after_the_other_in_the_log() {
+    let fixture = Fixture::new().await;
+    let mut first = fixture.app.pool.begin().await.unwrap();
+    budgets::hold(&mut *first, OwnerKind::Day, "").await.unwrap();
+    let change = budgets::Change { tokens: Some(Some(700)), ..Default::default() };
+    budgets::change(&mut first, (OwnerKind::Day, ""), change, "UTC", noon()).await.unwrap();
+    let ends = async {
+        let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+        eventually("the second change waits for the first one", async || {
+            let n: i64 = sqlx::query_scalar(waits).fetch_one(&fixture.app.pool).await.unwrap();
+            (n == 1).then_some(())
+        })
+        .await;
+        first.commit().await.unwrap();
+    };
+    let second = json!({ "owner": "day", "tokens": 900 });
+    let (reply, ()) = tokio::join!(fixture.patch("/v1/budgets", &second), ends);
+    assert_eq!(reply.expect(200)["limit"]["tokens"], 900);
+    assert_eq!(lines(&fixture).await[0].data["before"]["limit"]["tokens"], 700);
 }
 
 #[tokio::test]

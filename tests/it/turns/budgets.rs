@@ -10,6 +10,8 @@ use dalsegno::domain::{
     explanations::{self, Obstacle},
     tasks::{self, State, Task},
 };
+use serde_json::json;
+use sqlx::types::Json;
 
 use super::{Fixture, fixture::WRITER};
 use crate::{
@@ -169,6 +171,11 @@ async fn a_call_that_exceeds_the_whole_limit_fails_its_task_at_once() {
     let task = fixture.ended(&fixture.add("Write.").await).await;
     worker.stop().await;
     let why = task.error.unwrap();
+    let stored =
+        fixture.json("select budget_refusal from dalsegno.tasks where state = 'failed'").await;
+    assert_eq!(stored["owner"], "campaign");
+    assert_eq!(stored["key"], fixture.campaign.id.to_string());
+    assert_eq!((&stored["unit"], &stored["limit"]), (&json!("tokens"), &json!(500)));
     let larger = "; the whole limit of the budget of the campaign is 500 tokens; raise the limit with `dalsegno campaign budget ";
     assert!(why.starts_with("this call may use up to ") && why.contains(larger), "{why}");
     let mut conn = fixture.pool.acquire().await.unwrap();
@@ -207,27 +214,35 @@ async fn a_call_that_exceeds_the_whole_limit_fails_its_task_at_once() {
     assert_eq!(failed.command, format!("dalsegno task retry {}", task.id));
 }
 
-/// The command at the end of the error is not cut off by a long name.
+/// An older version beside this one fails tasks with the error alone, and its retries know nothing of the refusal.
 #[tokio::test]
-async fn a_failed_task_names_the_limit_of_a_user_with_a_long_name() {
+async fn a_refusal_is_read_as_data_and_removed_with_its_error() {
     let fixture = Fixture::new(&[]).await;
     let task = fixture.add("Write.").await;
     let user = "u".repeat(128);
     set(&fixture, (OwnerKind::User, &user), limit(100)).await.unwrap();
-    let error = format!(
-        "this call may use up to 500 tokens; the whole limit of the budget of the user `{user}` is 100 tokens; raise the limit with `dalsegno \
-         budget set user {user} --tokens 500`, or remove it with --no-tokens"
-    );
-    let fail =
-        "update dalsegno.tasks set state = 'failed', ended_at = $3, error = $2 where id = $1";
-    let fail = sqlx::query(fail).bind(task.id).bind(&error).bind(noon());
-    fail.execute(&fixture.pool).await.unwrap();
+    let found = budgets::find(&fixture.pool, OwnerKind::User, &user, None).await.unwrap().unwrap();
+    let refusal = found.check(tokens(500)).unwrap_err();
+    let error = refusal.to_string();
+    let fail = "update dalsegno.tasks set state = 'failed', ended_at = $3, error = $2, budget_refusal = $4 where id = $1";
     let mut conn = fixture.pool.acquire().await.unwrap();
-    let listed = attention::list(&mut conn, 0, noon()).await.unwrap();
-    let failed = listed.iter().find(|it| it.kind == attention::Kind::FailedTask).unwrap();
-    assert_eq!(failed.command, format!("dalsegno budget set user {user} --tokens 500"));
-    assert_eq!(failed.budget, Some(format!("user/{user}")));
-    assert_eq!(failed.then, Some(format!("dalsegno task retry {}", task.id)));
+    for (stored, command) in [
+        (Some(Json(&refusal)), format!("dalsegno budget set user {user} --tokens 500")),
+        (None, format!("dalsegno task retry {}", task.id)),
+    ] {
+        let is_refused = stored.is_some();
+        let fail = sqlx::query(fail).bind(task.id).bind(&error).bind(noon()).bind(stored);
+        fail.execute(&mut *conn).await.unwrap();
+        let listed = attention::list(&mut conn, 0, noon()).await.unwrap();
+        let failed = listed.iter().find(|it| it.kind == attention::Kind::FailedTask).unwrap();
+        assert_eq!(failed.command, command);
+        assert_eq!(failed.budget, is_refused.then(|| format!("user/{user}")));
+        let retry = format!("dalsegno task retry {}", task.id);
+        assert_eq!(failed.then, is_refused.then_some(retry));
+        tasks::retry(&mut conn, task.id, noon()).await.unwrap();
+    }
+    let left = "select count(*) from dalsegno.tasks where budget_refusal is not null";
+    assert_eq!(fixture.count(left).await, 0);
 }
 
 const BERLIN: &str = "Europe/Berlin";

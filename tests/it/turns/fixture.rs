@@ -33,7 +33,7 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
-    app::{SOON, TestDatabase, eventually, noon},
+    app::{SOON, TestApp, TestDatabase, eventually, noon},
     control::feed_kinds::{assert_described, assert_feed_described},
     embedded::support::wait_for,
     leases,
@@ -223,6 +223,12 @@ impl Fixture {
     /// Starts a worker of the pool of short jobs.
     pub async fn upkeep(&self) -> Worker {
         self.start_worker_in(Pool::Upkeep, self.services(&[]), &[]).await
+    }
+
+    /// Starts the API and the console, with the settings and the clock of the test.
+    pub async fn start_app(&self) -> TestApp {
+        let clock = Arc::new(self.clock.clone());
+        Box::pin(TestApp::start_configured(self.pool.clone(), self.config(), clock)).await
     }
 
     async fn start_worker_in(

@@ -71,7 +71,7 @@ async fn converse(fixture: &Fixture, instance: &str, prompts: &[&str]) -> Uuid {
 }
 
 /// Returns the rows of a session: its own, its messages, turns, compactions and contexts.
-async fn rows(fixture: &Fixture, id: Uuid) -> Value {
+pub async fn rows(fixture: &Fixture, id: Uuid) -> Value {
     let sql = "select jsonb_build_array(
         (select to_jsonb(s) from dalsegno.sessions as s where s.id = $1),
         (select jsonb_agg(to_jsonb(m) order by m.seq) from dalsegno.messages as m where m.session_id = $1),

@@ -10,6 +10,7 @@ pub mod claude;
 pub mod contexts;
 mod crashes;
 mod dead_letters;
+mod each_provider;
 mod endpoint_errors;
 mod endpoints;
 mod evals;

@@ -7,7 +7,7 @@ use dalsegno::domain::{
     tasks::{State, Task},
 };
 
-use super::{Fixture, claude::Setup, contexts};
+use super::{Fixture, claude::Setup, contexts, each_provider::servers};
 use crate::{
     app::eventually,
     providers::{
@@ -79,21 +79,15 @@ async fn setup() -> Option<(Fixture, Servers)> {
     let ollama = FakeOllama::start().await;
     let local = ScriptedServer::playing(&OpenAi, []).await;
     let anthropic = ScriptedServer::playing(&Anthropic, []).await;
-    let ollama_url = format!("http://{}", ollama.addr);
-    let [local_url, anthropic_url] =
-        [&local, &anthropic].map(|server| format!("{}/v1", server.base_url()));
     let settings = [
-        ("ollama.base_url", ollama_url.as_str()),
-        ("ollama.num_ctx", "16384"),
-        ("providers.local.base_url", &local_url),
-        ("providers.local.models", "[{ name = \"org/model:8b\", window_tokens = 16384 }]"),
-        ("providers.anthropic.kind", "anthropic"),
-        ("providers.anthropic.base_url", &anthropic_url),
-        ("providers.anthropic.window_tokens", "16384"),
-        ("providers.anthropic.credential_variable", "ANTHROPIC_KEY"),
-    ];
-    let Setup { api: cli, fixture } = Setup::new(&settings).await?;
-    let fixture = fixture.with_variable("ANTHROPIC_KEY", "sk-of-the-test");
+        servers::ollama_settings(&ollama),
+        servers::local_settings(&local),
+        servers::anthropic_settings(&anthropic),
+    ]
+    .concat();
+    let Setup { api: cli, fixture } = Setup::new(&servers::borrowed(&settings)).await?;
+    let (name, key) = servers::KEY_VARIABLE;
+    let fixture = fixture.with_variable(name, key);
     for (first, agent) in AGENTS.iter().enumerate() {
         let models = (first..first + MODELS.len())
             .map(|at| format!("  - {{ model: \"{}\", errors: 1 }}\n", MODELS[at % MODELS.len()]));

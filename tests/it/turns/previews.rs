@@ -62,6 +62,13 @@ fn for_agent(fixture: &Fixture, agent: &str, prompt: Option<&str>) -> PreviewSub
     }
 }
 
+/// Replaces the id of the call that a program was given by the zeros that a preview has in its place.
+pub fn without_call_id(given: &str) -> String {
+    let (_, call) = given.split_once("/run/").unwrap();
+    let (call, _) = call.split_once('/').unwrap();
+    given.replace(call, &Uuid::nil().to_string())
+}
+
 /// Returns a digest of the rows of each table.
 async fn digests(fixture: &Fixture) -> BTreeMap<String, String> {
     let digests = "select c.relname::text, (xpath('/row/n/text()', query_to_xml(
@@ -293,8 +300,5 @@ async fn a_preview_for_claude_is_what_the_cli_is_given_but_for_the_id_of_the_cal
     let task = fixture.done(&task).await;
     worker.stop().await;
     let sent = super::contexts::show(fixture, &fixture.session(&task).await, 2, 1).await;
-    let sent = sent.request.unwrap().body;
-    let (_, call) = sent.split_once("/run/").unwrap();
-    let (call, _) = call.split_once('/').unwrap();
-    assert_eq!(shown.request.unwrap().body, sent.replace(call, &Uuid::nil().to_string()));
+    assert_eq!(shown.request.unwrap().body, without_call_id(&sent.request.unwrap().body));
 }

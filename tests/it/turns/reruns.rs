@@ -58,7 +58,7 @@ fn refused(output: &std::process::Output, code: i32, words: &str) {
 }
 
 /// Returns all rows of the conversation, the tasks and the normal budget.
-async fn rows(fixture: &Fixture) -> Value {
+pub async fn rows(fixture: &Fixture) -> Value {
     let sql = "select jsonb_build_array(
         (select jsonb_agg(to_jsonb(s) order by s.id) from dalsegno.sessions as s),
         (select jsonb_agg(to_jsonb(m) order by m.session_id, m.seq) from dalsegno.messages as m),

@@ -466,6 +466,9 @@ async fn two_concurrent_turns_never_exceed_their_shared_budget() {
         assert!(why.contains("the budget of the campaign does not allow the call"), "{why}");
         check_groups(&fixture.messages(task.session_id.unwrap()).await);
     }
+    let stored =
+        "select count(*) from dalsegno.tasks where budget_refusal ->> 'owner' = 'campaign'";
+    assert_eq!(fixture.count(stored).await, 2);
     let budget = fixture.budget().await;
     assert_eq!(budget.reserved.tokens, 0);
     assert!(budget.spent.tokens <= 14_000, "{budget:?}");

@@ -63,8 +63,8 @@ pub async fn reserve_for_call(
     }
 }
 
-/// Builds the error of a turn that stops. Its end finds the refusal in it, if the task waits for its budget: also for a call that needs
-/// more than the whole limit, because the calls before it are paid.
+/// Builds the error of a turn that stops. Its end finds the refusal in it, if the task fails or waits for its budget. A task also waits
+/// for a call that needs more than the whole limit, because the calls before it are paid.
 fn refused(refusal: Refusal) -> providers::Error {
     let snooze = |after| Class::Snooze { after, scope: Scope::Host };
     let error = match (refusal.on_limit, refusal.may_pass_later()) {
@@ -72,9 +72,7 @@ fn refused(refusal: Refusal) -> providers::Error {
         (OnLimit::Fail, true) => {
             providers::Error::new(BUDGET_CODE, snooze(BUDGET_PAUSE), refusal.describe_delay())
         }
-        (OnLimit::Fail, false) => {
-            providers::Error::new(BUDGET_CODE, Class::Fail, refusal.to_string())
-        }
+        (OnLimit::Fail, false) => providers::Error::new(BUDGET_CODE, Class::Fail, refusal),
     };
     error.of(Origin::Budget).before_call()
 }

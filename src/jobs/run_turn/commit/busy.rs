@@ -37,7 +37,7 @@ pub async fn back_off(
     let since = assignment.busy_since.unwrap_or(now);
     if config.is_over(since, now) {
         let (why, interrupted) = (describe_exceeded_wait(why, since), error.has_acted);
-        return Fate::Failed { why, interrupted, rejected: false };
+        return Fate::Failed { why, interrupted, rejected: false, refusal: None };
     }
     let (why, after) = match scope {
         // The credential is paused; calls with other credentials may go on.

@@ -15,7 +15,7 @@ pub async fn decide(turn: &Turn<'_>, can_shrink: bool) -> Result<Fate, Error> {
     let fate = match fate {
         Fate::LeaseLost => return Err(Error::Overtaken),
         Fate::NoRoom { why } if !can_shrink => {
-            Fate::Failed { why, interrupted: false, rejected: true }
+            Fate::Failed { why, interrupted: false, rejected: true, refusal: None }
         }
         fate => failover::skip_wait(assignment, fate, &called.result, services.clock.now()),
     };

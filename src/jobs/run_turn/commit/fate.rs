@@ -41,6 +41,8 @@ pub enum Fate {
         interrupted: bool,
         /// The provider rejects its prompt, which is not sent again.
         rejected: bool,
+        /// A budget refuses its next call.
+        refusal: Option<Box<Refusal>>,
     },
     /// The answer does not match the result schema. The next turn of the task asks for a corrected one, without using an attempt.
     Correction {
@@ -106,15 +108,15 @@ pub fn decide(result: &Result<Outcome, Error>, facts: FateInput) -> Fate {
         (Err(error), None) => error,
     };
     let (why, has_acted) = (error.to_string(), error.has_acted);
-    if let Some(refusal) = error.cause_as::<Refusal>() {
-        let refusal = Box::new(refusal.clone());
-        return Fate::WaitsForBudget { refusal, interrupted: has_acted };
-    }
+    let refusal = error.cause_as::<Refusal>().cloned().map(Box::new);
     match error.class {
         Class::Retry { after } => retry_or_fail(why, after, None, has_acted, facts),
         // Stopped for a reason that this run does not know.
         Class::Cancelled => retry_or_fail(why, None, None, true, facts),
-        Class::Snooze { after, .. } => Fate::PutOff { why, after },
+        Class::Snooze { after, .. } => match refusal {
+            Some(refusal) => Fate::WaitsForBudget { refusal, interrupted: has_acted },
+            None => Fate::PutOff { why, after },
+        },
         Class::Rebuild { reason: Rebuild::Overflow | Rebuild::Truncated } => Fate::NoRoom { why },
         Class::Rebuild { reason: Rebuild::Poisoned } => {
             let may_help = facts.rebuilt_in_vain != Some(Reason::Poisoned);
@@ -128,7 +130,7 @@ pub fn decide(result: &Result<Outcome, Error>, facts: FateInput) -> Fate {
             reject(why, is_taken_over, has_acted, facts)
         }
         Class::Rebuild { reason: Rebuild::Lost } => rebuild(why, Reason::Lost, has_acted, facts),
-        Class::Fail => failed(why, has_acted),
+        Class::Fail => Fate::Failed { why, interrupted: has_acted, rejected: false, refusal },
     }
 }
 
@@ -151,14 +153,14 @@ fn reject(why: String, history_may_be_to_blame: bool, interrupted: bool, facts: 
     }
     let is_unproven = facts.has_history && facts.rebuilt_in_vain == Some(Reason::Poisoned);
     let why = if is_unproven { format!("{why}; {WITHOUT_HISTORY}") } else { why };
-    Fate::Failed { why, interrupted, rejected: true }
+    Fate::Failed { why, interrupted, rejected: true, refusal: None }
 }
 
 /// Hint for a history that the provider has never accepted.
 const WITHOUT_HISTORY: &str = "if it rejects the next task too, the history may be the cause: a task with the session mode `fresh` starts without it";
 
 fn failed(why: String, interrupted: bool) -> Fate {
-    Fate::Failed { why, interrupted, rejected: false }
+    Fate::Failed { why, interrupted, rejected: false, refusal: None }
 }
 
 fn retry_or_fail(
@@ -178,6 +180,10 @@ fn retry_or_fail(
 mod tests {
     use super::*;
     use crate::{
+        domain::{
+            Amount,
+            amount::{Limit, Owner},
+        },
         providers::{Durations, OutputFiles, Scope, StopReason, Usage},
         transcript::{Message, Role},
     };
@@ -242,6 +248,22 @@ mod tests {
         let busy = failure(Class::Snooze { after, scope: Scope::Host });
         let last = decide(&busy, FateInput { is_last_attempt: true, ..FACTS });
         assert_eq!(last, Fate::PutOff { why: "it failed".to_owned(), after });
+    }
+
+    #[test]
+    fn a_call_that_a_budget_refuses_waits_or_fails_with_the_refusal() {
+        let needed = Amount { micros: 0, tokens: 9 };
+        let limit = Limit { micros: None, tokens: Some(9) };
+        let owner = Owner::Agent("writer".into());
+        let refusal = limit.check(owner, needed, Amount::ZERO, needed).unwrap_err();
+        let refused = |class| decide(&Err(Error::new("test", class, refusal.clone())), FACTS);
+        let (refusal, why) = (Box::new(refusal.clone()), refusal.to_string());
+        let (interrupted, rejected) = (false, false);
+        let snooze = Class::Snooze { after: Duration::ZERO, scope: Scope::Host };
+        let waits = Fate::WaitsForBudget { refusal: refusal.clone(), interrupted };
+        assert_eq!(refused(snooze), waits);
+        let fails = Fate::Failed { why, interrupted, rejected, refusal: Some(refusal) };
+        assert_eq!(refused(Class::Fail), fails);
     }
 
     #[test]

@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_call_that_was_not_made_has_no_ledger_line() {
         let why = "no program".to_owned();
-        let fate = Fate::Failed { why, interrupted: false, rejected: false };
+        let fate = Fate::Failed { why, interrupted: false, rejected: false, refusal: None };
         let failed = || Error::new("test", Class::Fail, "no program");
         assert_eq!(outcome(&fate, &Err(failed().before_call())), None);
         assert_eq!(outcome(&fate, &Err(failed())), Some(usage::Outcome::Failed));

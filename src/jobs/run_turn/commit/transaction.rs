@@ -257,6 +257,7 @@ impl Turn<'_> {
             error,
             rebuild: None,
             ends_task,
+            refusal: None,
             forgotten: false,
             interrupted: false,
             history_check: Some(self.called.history_check)
@@ -299,14 +300,16 @@ impl Turn<'_> {
                 let failure = Failure { interrupted: *interrupted, ..failed(&why, false) };
                 turn_phases::fail(conn, ending, &failure).await?;
             }
-            (Fate::Failed { why, interrupted, rejected }, _) => {
+            (Fate::Failed { why, interrupted, rejected, refusal }, _) => {
                 let why = text::make_storable(why.clone());
+                let refusal = refusal.as_deref();
                 let (forgotten, rejected) = (self.is_forgotten(), *rejected);
                 // The notice of an earlier interruption is left out with this rejected prompt, so it has to be
                 // repeated.
                 let was_interrupted = self.opened.session.state == State::Interrupted;
                 let interrupted = *interrupted || (rejected && was_interrupted);
-                let failure = Failure { forgotten, interrupted, rejected, ..failed(&why, true) };
+                let failure =
+                    Failure { refusal, forgotten, interrupted, rejected, ..failed(&why, true) };
                 turn_phases::fail(conn, ending, &failure).await?;
             }
             (Fate::LeaseLost, _)

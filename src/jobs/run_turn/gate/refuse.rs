@@ -156,8 +156,10 @@ async fn fail(
     let why = text::make_storable(refused.why.clone());
     // A worker that was lost in an earlier attempt may have left its turn running.
     turns::clean_up(&mut *conn, task.without_turn(), now).await?;
-    tasks::end(&mut *conn, task.id, tasks::End::Failed { error: &why }, Amount::ZERO, now).await?;
-    let kind = match refused.budget.is_some() {
+    let refusal = refused.budget.as_deref();
+    let end = tasks::End::Failed { error: &why, refusal };
+    tasks::end(&mut *conn, task.id, end, Amount::ZERO, now).await?;
+    let kind = match refusal.is_some() {
         true => feed::Kind::BudgetRefused,
         false => feed::Kind::TaskFailed,
     };
