@@ -118,10 +118,10 @@ mod tests {
         for (label, words) in [
             (cli.as_str(), "ann on the command line of vm"),
             ("cli:0@vm", "user 0 on the command line of vm"),
-            (&key, "the API key ci"),
-            (&Actor::admin_key(None).label(), "the key of the configuration"),
-            (&Actor::anonymous(None).label(), "a caller without a key"),
-            (&Actor::agent("planner").label(), "the agent planner"),
+            (key.as_str(), "the API key ci"),
+            (Actor::admin_key(None).label().as_str(), "the key of the configuration"),
+            (Actor::anonymous(None).label().as_str(), "a caller without a key"),
+            (Actor::agent("planner").label().as_str(), "the agent planner"),
             ("planner", "planner"),
         ] {
             assert_eq!(describe_label(label), words);

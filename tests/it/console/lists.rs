@@ -109,7 +109,7 @@ async fn previews_of_a_retry_mark_tasks_whose_limit_is_unchanged() {
     let raise = format!("href=\"/tasks/{id}#enough\"");
     for preview in &previews {
         let page = scenery.page(preview).await;
-        for part in [&own, &raise, "1 task would fail again at once", "up to 0.80"] {
+        for part in [own.as_str(), &raise, "1 task would fail again at once", "up to 0.80"] {
             assert!(page.contains(part), "{part} in {preview}: {page}");
         }
         assert!(page.contains("Retry 1 task"), "{page}");
