@@ -10,6 +10,9 @@ use super::{
 };
 use crate::{domain::audit::Entry, operations::ListAudit};
 
+/// Printed below an empty list.
+const NO_ENTRIES: &str = "no entries";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
     /// Lists changes made through the API and the command line, the newest first.
@@ -62,7 +65,7 @@ async fn run_on_server(
         limit: Some(limit),
     };
     let entries = server.items(list.limit, page).await?;
-    context.output.print_data(&entries, || format_entries(&entries));
+    context.output.print_rows(&entries, NO_ENTRIES, || format_entries(&entries));
     Ok(Exit::Ok)
 }
 

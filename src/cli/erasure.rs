@@ -24,6 +24,9 @@ use crate::{
     operations::ListErasures,
 };
 
+/// Printed below an empty list.
+const NO_ERASURES: &str = "no erasures: `dalsegno campaign erase CAMPAIGN` erases a campaign";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum ErasureCommand {
     /// Lists erasures, those that were requested last first.
@@ -81,7 +84,7 @@ async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
             limit: Some(limit),
         };
         let erasures = server.items(limit, page).await?;
-        context.output.print_data(&erasures, || format_erasures(&erasures));
+        context.output.print_rows(&erasures, NO_ERASURES, || format_erasures(&erasures));
         Ok(Exit::Ok)
     })
     .await

@@ -18,6 +18,9 @@ use crate::{
     queue::admin::{CancelOutcome, Explanation, JobDetail, JobSummary, WaitReason},
 };
 
+/// Printed below an empty list.
+const NO_JOBS: &str = "no jobs: each task that has not ended has one";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum JobCommand {
     /// Lists jobs by id.
@@ -54,8 +57,8 @@ pub(super) struct Filter {
     lane: Option<String>,
     #[command(flatten)]
     campaign: InCampaign,
-    /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later, retry, snooze, condition, crash, signal, person or failure.
-    /// `dalsegno queue waits` counts them.
+    /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later (start time), retry, snooze (busy provider, limit or batch),
+    /// condition (budget or rate limit), crash (lost worker), signal (another task), person (held) or failure. `dalsegno queue waits` counts them.
     #[arg(long, value_name = "REASON")]
     waits_for: Option<WaitReason>,
     /// Continues after this job: the last id of the previous page.
@@ -98,7 +101,8 @@ async fn run_on_server(
             let campaign_id = filter.campaign.id_if_given(context, server).await?;
             let page = |cursor, limit| filter.page(campaign_id, cursor, limit);
             let jobs = server.items(filter.limit, page).await?;
-            output.print_data(&jobs, || format_jobs(jobs.iter().map(|listed| &listed.job)));
+            output
+                .print_rows(&jobs, NO_JOBS, || format_jobs(jobs.iter().map(|listed| &listed.job)));
         }
         JobCommand::Show(Id { id }) => {
             let job = server.call(ShowJob { id: *id }).await?;

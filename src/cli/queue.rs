@@ -4,14 +4,16 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::{format_table, time_cell, time_cell_or_dash},
+    output::{format_table, format_wrapped, time_cell, time_cell_or_dash},
     server::{Server, with_server},
 };
 use crate::{
+    domain::explanations::describe_wait_end,
     operations::{
         ListQueues, ListWaits, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue,
+        WaitCounts,
     },
-    queue::admin::{QueueView, WaitCount},
+    queue::admin::QueueView,
 };
 
 #[derive(Debug, Subcommand)]
@@ -69,8 +71,8 @@ async fn run_on_server(
             output.print_data(&queue, || format_queues(std::slice::from_ref(&queue)));
         }
         QueueCommand::Waits => {
-            let waits = server.call(ListWaits {}).await?.items;
-            output.print_data(&waits, || format_waits(&waits));
+            let waits = server.call(ListWaits {}).await?;
+            output.print_data(&waits.items, || format_waits(&waits));
         }
         QueueCommand::Pause(Pause { target: Target { name, group }, reason }) => {
             let (name, reason) = (name.clone(), reason.clone());
@@ -130,20 +132,66 @@ fn format_queues(queues: &[QueueView]) -> String {
     )
 }
 
-fn format_waits(waits: &[WaitCount]) -> String {
+/// Formats the waits, and below them, for each reason that a person can end, how.
+fn format_waits(waits: &WaitCounts) -> String {
+    if waits.items.is_empty() {
+        return "no job waits\n".to_owned();
+    }
     let head = ["QUEUE", "JOBS", "WAIT FOR", "OLDEST (UTC)", "NEXT DUE (UTC)"];
-    format_table(
+    let table = format_table(
         &head,
-        waits.iter().map(|wait| {
-            let reason = serde_json::to_value(wait.reason).ok();
-            let reason = reason.as_ref().and_then(|reason| reason.as_str()).unwrap_or_default();
+        waits.items.iter().map(|wait| {
             [
                 wait.queue.clone(),
                 wait.jobs.to_string(),
-                reason.replace('_', " "),
+                waits.describe(wait.reason),
                 time_cell(wait.oldest_at),
                 time_cell_or_dash(wait.next_at),
             ]
         }),
-    )
+    );
+    let mut ends: Vec<String> = Vec::new();
+    for wait in &waits.items {
+        let Some(end) = describe_wait_end(wait.reason) else { continue };
+        let line = format!("{}: {end}", waits.describe(wait.reason));
+        if !ends.contains(&line) {
+            ends.push(line);
+        }
+    }
+    let ends = ends.iter().map(|line| format_wrapped("", line));
+    let ends: String = ends.collect();
+    if ends.is_empty() { table } else { format!("{table}\n{ends}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::queue::admin::{WaitCount, WaitReason};
+
+    #[test]
+    fn waits_are_named_in_words_with_what_ends_them() {
+        let of = |queue: &str, reason| WaitCount {
+            queue: queue.to_owned(),
+            reason,
+            jobs: 2,
+            oldest_at: DateTime::UNIX_EPOCH,
+            next_at: None,
+            ready_at: None,
+        };
+        let items = vec![
+            of("turns", WaitReason::Condition),
+            of("turns", WaitReason::Person),
+            of("turns", WaitReason::Retry),
+            of("upkeep", WaitReason::Person),
+        ];
+        let waits = WaitCounts { items, waiting_for_budget: 2, waiting_for_rate_limit: 0 };
+        let text = format_waits(&waits);
+        assert!(text.contains("space in a budget: `dalsegno budget ls`"), "{text}");
+        assert_eq!(text.matches("its release by a person: ").count(), 1, "{text}");
+        assert!(!text.contains("condition") && !text.contains("after an error: "), "{text}");
+        let none = WaitCounts { items: Vec::new(), ..waits };
+        assert_eq!(format_waits(&none), "no job waits\n");
+    }
 }

@@ -1,5 +1,7 @@
 //! Cancelling or retrying the tasks that are selected in a list: the confirmation, and what came of each.
 
+use std::collections::HashMap;
+
 use axum::extract::Query;
 use maud::{Markup, html};
 use uuid::Uuid;
@@ -7,13 +9,17 @@ use uuid::Uuid;
 use super::{
     layout::Content,
     page::{Page, PageResult},
-    parts::{agent, counted, empty, section, title, wide},
+    parts::{agent, counted, empty, fails_again, section, title, wide},
     task::tone,
 };
 use crate::{
-    domain::tasks::{State, Task},
+    domain::{
+        amount::Refusal as BudgetRefusal,
+        explanations::Obstacle,
+        tasks::{State, Task, subject},
+    },
     http::pages::{PageForm, local_target, see_other},
-    operations::{CancelTask, Refusal, RetryTask, ShowTask},
+    operations::{CancelTask, ExplainTask, Refusal, RetryTask, ShowTask},
 };
 
 const HERE: &str = "/tasks/selected";
@@ -58,6 +64,10 @@ pub(super) async fn confirm(Query(query): Query<Vec<(String, String)>>, page: Pa
     let tasks = read(&page, &ids(&query)).await?;
     let (fit, others): (Vec<_>, Vec<_>) = tasks.iter().partition(|task| act.applies_to(task.state));
     let n_fit = counted(fit.len(), "task", "tasks");
+    let refused = match act {
+        SelectionAction::Retry => refusals(&page, &fit).await?,
+        SelectionAction::Cancel => HashMap::new(),
+    };
     let body = html! {
         div.head { div { h1 { (act.word()) " " (n_fit) } } }
         @if tasks.is_empty() {
@@ -67,12 +77,13 @@ pub(super) async fn confirm(Query(query): Query<Vec<(String, String)>>, page: Pa
         } @else if fit.is_empty() {
             (empty(act.no_effect(), "dalsegno task ls"))
         } @else {
+            @if !refused.is_empty() { p.small { (counted(refused.len(), "task", "tasks")) " would fail again at once, because a limit is unchanged." } }
             (form(&page, act, &fit, back))
         }
         div.stack {
-            @if !fit.is_empty() { (section("Selected tasks", &html! { (n_fit) }, &table(&page, &fit))) }
+            @if !fit.is_empty() { (section("Selected tasks", &html! { (n_fit) }, &table(&page, &fit, &refused))) }
             @if !others.is_empty() {
-                (section("Left as they are", &html! { (others.len()) }, &html! { p."small soft" { (act.no_effect()) } (table(&page, &others)) }))
+                (section("Left as they are", &html! { (others.len()) }, &html! { p."small soft" { (act.no_effect()) } (table(&page, &others, &HashMap::new())) }))
             }
         }
     };
@@ -204,6 +215,18 @@ async fn read(page: &Page, ids: &[Uuid]) -> Result<Vec<Task>, Refusal> {
     Ok(tasks)
 }
 
+/// Finds those of the tasks whose retry would fail again at their budget.
+async fn refusals(page: &Page, tasks: &[&Task]) -> Result<HashMap<Uuid, BudgetRefusal>, Refusal> {
+    let mut refused = HashMap::new();
+    for task in tasks.iter().filter(|task| task.state == State::Failed) {
+        let explanation = page.caller.run(ExplainTask { id: task.id }).await?;
+        if let Some(Obstacle::Budget(refusal)) = explanation.obstacles.into_iter().next() {
+            refused.insert(task.id, refusal);
+        }
+    }
+    Ok(refused)
+}
+
 fn form(page: &Page, act: SelectionAction, tasks: &[&Task], back: &str) -> Markup {
     let ids = tasks.iter().map(|task| format!("dalsegno task {} {}", act.as_str(), task.id));
     let commands = ids.collect::<Vec<_>>().join("\n");
@@ -221,7 +244,8 @@ fn form(page: &Page, act: SelectionAction, tasks: &[&Task], back: &str) -> Marku
     }
 }
 
-fn table(page: &Page, tasks: &[&Task]) -> Markup {
+/// Renders tasks. Those in `refused` would fail again at their budget.
+fn table(page: &Page, tasks: &[&Task], refused: &HashMap<Uuid, BudgetRefusal>) -> Markup {
     let table = html! {
         table.folds {
             thead { tr { th { "State" } th { "Task" } th.narrow-off { "Agent" } th { "Ended" } } }
@@ -230,8 +254,9 @@ fn table(page: &Page, tasks: &[&Task]) -> Markup {
                     tr {
                         td { (tone(task.state).state(task.state.as_str(), None)) }
                         td.fill {
-                            a href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } }
+                            a href={ "/tasks/" (task.id) } { bdi { (title(subject(&task.prompt, &task.agent, &task.instance))) } }
                             @if let Some(error) = &task.error { div."tiny soft clip" { bdi { (title(error)) } } }
+                            @if let Some(refusal) = refused.get(&task.id) { (fails_again(task.id, &refusal.amounts(), true)) }
                         }
                         td.narrow-off { (agent(&task.agent, &task.instance)) }
                         td { @if let Some(at) = task.ended_at { (page.view.time(at)) } }

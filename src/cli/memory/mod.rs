@@ -29,6 +29,9 @@ use crate::{
     },
 };
 
+/// Printed below an empty list.
+const NO_ITEMS: &str = "no memory items";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum MemoryCommand {
     /// Lists valid items, the newest first.
@@ -227,7 +230,7 @@ async fn list(ls: &Ls, context: &Context, server: &Server) -> Result<(), Failure
         limit,
     };
     let items = server.list(Noun::MemoryItem, &ls.paging, page).await?;
-    context.output.print_data(&items, || show::format_items(&items));
+    context.output.print_rows(&items, NO_ITEMS, || show::format_items(&items));
     if items.is_empty() {
         note_unknown_agent(ls.owner.as_deref(), context, server).await;
     }

@@ -108,6 +108,19 @@ impl Output {
         }
     }
 
+    /// Prints a list as a table. Below the headings of an empty one, `none` says on stderr that there is nothing, and how an entry begins.
+    pub(super) fn print_rows<T: Serialize>(
+        self,
+        items: &[T],
+        none: &str,
+        table: impl FnOnce() -> String,
+    ) {
+        self.print_data(&items, table);
+        if items.is_empty() && !self.is_structured() {
+            self.print_note(none);
+        }
+    }
+
     /// Prints data that has one form only.
     pub(super) fn print_text(self, text: &str) {
         let mut out = std::io::stdout();

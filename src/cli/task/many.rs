@@ -10,6 +10,7 @@ use crate::{
         agent_filter::note_unknown_agent,
         bulk::{format_action, wait_for_action},
         campaign_names::CampaignNames,
+        output::{format_wrapped, short_id},
         progress::WaitFlag,
         server::Server,
         words::{Moment, parse_moment},
@@ -18,7 +19,7 @@ use crate::{
         agents::Catalogue,
         bulk_actions::{Action, Preview},
         ids::{GivenCampaign, PartialId},
-        tasks::TaskFilter,
+        tasks::{RefusedRetry, TaskFilter},
         text::count,
     },
     operations::{CreateBulkAction, PreviewBulkAction},
@@ -128,7 +129,7 @@ fn format_preview(
     campaigns: Option<&CampaignNames>,
     catalogue: &Catalogue,
 ) -> String {
-    let Preview { matched, tasks } = preview;
+    let Preview { matched, tasks, refused } = preview;
     if tasks.is_empty() {
         return "no tasks match; nothing was done".to_owned();
     }
@@ -141,5 +142,55 @@ fn format_preview(
     if n_more > 0 {
         text.push_str(&format!("and {n_more} more\n"));
     }
+    text.push_str(&format_refused(refused));
     text
+}
+
+/// Formats the tasks whose retry would fail again, those of one budget together: reason, tasks, and the command that comes first.
+fn format_refused(refused: &[RefusedRetry]) -> String {
+    if refused.is_empty() {
+        return String::new();
+    }
+    let mut groups: Vec<(&RefusedRetry, Vec<String>)> = Vec::new();
+    for retry in refused {
+        let id = short_id(retry.task_id);
+        let is_same = |first: &RefusedRetry| {
+            first.budget.is_some() && first.budget == retry.budget && first.because == retry.because
+        };
+        match groups.iter_mut().find(|(first, _)| is_same(first)) {
+            Some((_, ids)) => ids.push(id),
+            None => groups.push((retry, vec![id])),
+        }
+    }
+    let n = count(refused.len(), "task", "tasks");
+    let mut text = format!("\n{n} would fail again at once, because a limit is unchanged:\n");
+    for (first, ids) in groups {
+        text.push_str(&format_wrapped("  ", &format!("{}: {}", ids.join(", "), first.because)));
+        text.push_str(&format!("  {}\n", first.command));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn tasks_that_would_fail_again_at_one_budget_are_named_with_one_command() {
+        let of = |id: u128, agent: &str| RefusedRetry {
+            task_id: Uuid::from_u128(id),
+            because: "this call may cost up to 0.80".to_owned(),
+            budget: Some(format!("agent/{agent}")),
+            command: format!("dalsegno budget set agent {agent} --money 0.81"),
+        };
+        let text = format_refused(&[of(1, "planner"), of(2, "writer"), of(3, "planner")]);
+        assert!(text.contains("3 tasks would fail again at once"), "{text}");
+        let command = "\n  dalsegno budget set agent planner --money 0.81\n";
+        assert_eq!(text.matches(command).count(), 1, "{text}");
+        let [first, third] = [1, 3].map(|id| short_id(Uuid::from_u128(id)));
+        assert!(text.contains(&format!("{first}, {third}: this call")), "{text}");
+        assert_eq!(format_refused(&[]), "");
+    }
 }

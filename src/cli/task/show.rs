@@ -13,7 +13,7 @@ use crate::{
         agents::Catalogue,
         amount::format_money,
         batches,
-        tasks::{Detail, State, Task, TaskWaits, WaitedFor},
+        tasks::{Detail, State, Task, TaskWaits, WaitedFor, subject},
         turns::{self, Turn},
     },
 };
@@ -32,7 +32,7 @@ pub(super) fn format_task(detail: &Detail, because: Option<&str>, catalogue: &Ca
         ("started", time_or_dash(task.started_at)),
         ("ended", time_or_dash(task.ended_at)),
         ("spent", spent(task)),
-        ("prompt", first_line(&task.prompt, 100)),
+        ("prompt", first_line(subject(&task.prompt, &task.agent, &task.instance), 100)),
     ];
     if let Some(session) = task.session_id {
         list.insert(4, ("session", session.to_string()));

@@ -24,7 +24,7 @@ pub(super) use self::{
     forms::{Action, Confirmation, campaign_id, optional, place},
     markdown::rendered,
     prices::{count_unpriced, no_price, price_hint},
-    tables::wide,
+    tables::{fails_again, wide},
     view::{View, duration, tokens},
     words::{coded, first_sentence, linked_words, sentence},
 };

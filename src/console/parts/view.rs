@@ -90,6 +90,11 @@ impl View {
         local.and_local_timezone(self.zone).earliest().map(|at| at.to_utc())
     }
 
+    /// Formats a moment for a form, as [`Self::moment`] reads it, without its seconds.
+    pub(in crate::console) fn form_moment(&self, at: DateTime<Utc>) -> String {
+        at.with_timezone(&self.zone).format("%Y-%m-%dT%H:%M").to_string()
+    }
+
     pub(in crate::console) fn date(&self, at: DateTime<Utc>) -> String {
         at.with_timezone(&self.zone).format("%-d %B %Y").to_string()
     }

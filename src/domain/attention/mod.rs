@@ -1,6 +1,7 @@
 //! Things that wait for a person: providers that refuse calls, failed tasks, held jobs and lanes, pauses, credentials over their limit,
 //! budgets that are used up, and warnings of the doctor.
 
+mod groups;
 mod obstacles;
 mod warnings;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
+pub use self::groups::group_failures;
 use super::{
     StatementError,
     agent_pauses::{self, Pause},

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use super::{Action, Error};
-use crate::domain::tasks::{self, ListedTask, TaskFilter};
+use crate::domain::tasks::{self, ListedTask, RefusedRetry, TaskFilter};
 
 /// Maximum number of tasks that a preview shows.
 const PREVIEW_LIMIT: i64 = 20;
@@ -17,6 +17,9 @@ pub struct Preview {
     pub matched: i64,
     /// The first of them, at most 20.
     pub tasks: Vec<ListedTask>,
+    /// Those of `tasks` that would fail again at once, because the limit of their budget does not allow their call. Empty for a cancellation.
+    #[serde(default)]
+    pub refused: Vec<RefusedRetry>,
 }
 
 pub async fn preview(
@@ -32,5 +35,10 @@ pub async fn preview(
     let states = action.states();
     let matched = tasks::count_matching(&mut *conn, filter, states, now).await?;
     let ids = tasks::list_matching(&mut *conn, filter, states, now, None, PREVIEW_LIMIT).await?;
-    Ok(Preview { matched, tasks: tasks::listed(conn, &ids).await? })
+    let tasks = tasks::listed(&mut *conn, &ids).await?;
+    let refused = match action {
+        Action::Cancel => Vec::new(),
+        Action::Retry => tasks::refused_retries(conn, &tasks).await?,
+    };
+    Ok(Preview { matched, tasks, refused })
 }

@@ -20,6 +20,7 @@ pub use self::{
 use super::{
     StatementError, campaigns,
     class::{Class, Classify, Kind},
+    prices::UnpricedModel,
 };
 
 /// Maximum number of lines of a report.
@@ -180,6 +181,19 @@ impl Costs {
     /// Returns true if the cost is 0 because none of the calls has a price.
     pub fn is_unpriced(&self) -> bool {
         self.calls > 0 && self.cost_micros == 0 && self.calls_without_price == self.calls
+    }
+}
+
+impl CostReport {
+    /// Lists the models of the calls without a price. The report is by provider and model.
+    pub fn unpriced_models(&self) -> Vec<UnpricedModel> {
+        let of = |line: &CostLine| {
+            let (provider, model) = (line.value.clone()?, line.second.clone()?);
+            (line.costs.calls_without_price > 0).then_some(UnpricedModel { provider, model })
+        };
+        let mut models: Vec<_> = self.lines.iter().filter_map(of).collect();
+        models.sort();
+        models
     }
 }
 

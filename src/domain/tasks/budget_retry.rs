@@ -2,15 +2,17 @@
 
 use std::collections::{HashMap, hash_map::Entry};
 
-use sqlx::PgConnection;
+use serde::{Deserialize, Serialize};
+use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
-use super::{Error, ExplainedColumns, explained_columns, get};
+use super::{Error, ExplainedColumns, ListedTask, State, explained_columns, get, of_jobs};
 use crate::domain::{
     Amount,
     amount::{Owner, Refusal},
     budgets::{self, OwnedBudget, OwnerKind},
     campaigns::{self, Status},
+    text::quote_for_shell,
 };
 
 /// Result of a retry of a task that failed at a budget, as far as it is known before.
@@ -24,6 +26,18 @@ pub enum RetryOutlook {
     AgentFile { flow_id: Uuid, step: String },
     /// Nothing is known, because the campaign is closed.
     Unknown,
+}
+
+/// A task that failed at a budget and whose retry would fail again, because the limit does not allow its call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RefusedRetry {
+    pub task_id: Uuid,
+    /// The amounts of the budget.
+    pub because: String,
+    /// The budget by its owner and key: `agent/writer`, `campaign/` and an id, `day`. Null for the budget in an agent's file.
+    pub budget: Option<String>,
+    /// The command that raises the limit. For a budget in an agent's file, the retry of the flow, which reads the file again.
+    pub command: String,
 }
 
 /// The present amounts of budgets, each of which is read once.
@@ -56,7 +70,46 @@ pub async fn retry_outlook(
     Ok(RetryOutlook::of(task.check_budget(Amount::ZERO, refusal.call)))
 }
 
+/// Finds those of the failed tasks whose retry would fail again at their budget.
+pub async fn refused_retries(
+    conn: &mut PgConnection,
+    tasks: &[ListedTask],
+) -> Result<Vec<RefusedRetry>, Error> {
+    let failed = tasks.iter().filter(|listed| listed.task.state == State::Failed);
+    let jobs: Vec<i64> = failed.map(|listed| listed.task.job_id).collect();
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut known = PresentBudgets::default();
+    let mut refused = Vec::new();
+    for task in of_jobs(&mut *conn, &jobs).await? {
+        let Some(Json(stored)) = task.budget_refusal else { continue };
+        let outlook = retry_outlook(&mut *conn, task.id, &stored, &mut known);
+        let outlook = Box::pin(outlook).await?;
+        refused.extend(outlook.refused_retry(task.id, &stored));
+    }
+    Ok(refused)
+}
+
 impl RetryOutlook {
+    /// Describes a retry that would fail again. `None`: the budget allows the call, or nothing is known.
+    fn refused_retry(&self, task_id: Uuid, stored: &Refusal) -> Option<RefusedRetry> {
+        let (because, budget, command) = match self {
+            Self::Refusal(refusal) => (
+                refusal.amounts(),
+                Some(refusal.owner.subject()),
+                refusal.raise_command().trim_matches('`').to_owned(),
+            ),
+            Self::AgentFile { flow_id, step } => (
+                format!("{}; raise the budget in the agent's file first", stored.amounts()),
+                None,
+                format!("dalsegno flow retry {flow_id} --from {}", quote_for_shell(step)),
+            ),
+            Self::Space | Self::Unknown => return None,
+        };
+        Some(RefusedRetry { task_id, because, budget, command })
+    }
+
     fn of(checked: Result<(), Refusal>) -> Self {
         checked.map_or_else(Self::Refusal, |()| Self::Space)
     }
@@ -119,5 +172,35 @@ impl PresentBudget {
             }
             Self::Owned(budget) => budget.check(call),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::amount::Limit;
+
+    const TASK: Uuid = Uuid::from_u128(1);
+
+    fn stored() -> Refusal {
+        let (used, limit) = (Amount { micros: 0, tokens: 9 }, Some(9));
+        let limit = Limit { micros: None, tokens: limit };
+        limit.check(Owner::Task(TASK), used, Amount::ZERO, used).unwrap_err()
+    }
+
+    #[test]
+    fn a_retry_that_the_budget_allows_by_now_is_not_refused() {
+        assert_eq!(RetryOutlook::Space.refused_retry(TASK, &stored()), None);
+        assert_eq!(RetryOutlook::Unknown.refused_retry(TASK, &stored()), None);
+    }
+
+    #[test]
+    fn a_step_with_the_budget_of_its_agents_file_names_the_retry_of_its_flow() {
+        let flow_id = Uuid::from_u128(3);
+        let outlook = RetryOutlook::AgentFile { flow_id, step: "draft".to_owned() };
+        let refused = outlook.refused_retry(TASK, &stored()).unwrap();
+        assert_eq!(refused.command, format!("dalsegno flow retry {flow_id} --from draft"));
+        assert!(refused.because.ends_with("raise the budget in the agent's file first"));
+        assert_eq!(refused.budget, None);
     }
 }

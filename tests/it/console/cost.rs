@@ -102,6 +102,12 @@ async fn rows_of_calls_without_a_price_have_no_amount() {
         page.contains("calls had no price") && page.contains("setting=prices.models"),
         "{page}"
     );
+    // The link leads to a section that can be copied, with the names of the models.
+    let setting = scenery.page("/installation?setting=prices.models").await;
+    for part in ["[prices]", "provider = &quot;sim&quot;, model = &quot;local&quot;", "90 days"] {
+        assert!(setting.contains(part), "{part} in {setting}");
+    }
+    assert!(!scenery.page("/installation").await.contains("[prices]"));
     let csv = send(scenery.app.address, "GET", "/cost/report.csv?by=model&days=90", &[], "").await;
     assert!(csv.body.lines().next().unwrap().ends_with(",calls_without_price"), "{}", csv.body);
     let of_free = csv.body.lines().filter(|line| line.contains(",local,"));

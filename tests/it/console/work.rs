@@ -36,7 +36,7 @@ async fn waiting_jobs_are_counted_by_their_reason() {
     send(scenery.app.address, "POST", &hold, &[], why).await.expect(200);
     let page = scenery.page("/work?queue=turns").await;
     assert!(page.contains("What waits, and why"), "{page}");
-    assert!(page.contains("A person to release it"), "{page}");
+    assert!(page.contains("Its release by a person"), "{page}");
     let page = scenery.page(&format!("/work/jobs/{job}")).await;
     assert!(page.contains("legal reads it first") && page.contains("/do/cancel_job"), "{page}");
 }
