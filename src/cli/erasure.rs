@@ -146,12 +146,9 @@ async fn vacuum(
     let mode = if tables.full { Vacuum::Full } else { Vacuum::Plain };
     let began = SystemClock.now();
     let vacuumed = db::vacuum(&database.pool, mode, &CancellationToken::new()).await?;
-    if let Some(first) = vacuumed.forbidden.first() {
-        let words = format!(
-            "the role may not vacuum {} tables, such as {first}: connect as their owner, or grant it MAINTAIN (PostgreSQL 17)",
-            vacuumed.forbidden.len()
-        );
-        return Err(Failure::new(Exit::Auth, anyhow!(words)));
+    if let Some(words) = vacuumed.obstacles() {
+        let exit = if vacuumed.forbidden.is_empty() { Exit::Failed } else { Exit::Auth };
+        return Err(Failure::new(exit, anyhow!(words)));
     }
     let mut tx = begin(&database.pool).await?;
     let now = SystemClock.now();

@@ -92,35 +92,23 @@ fn flow_templates(config: &flows::Config, catalogue: &Catalogue) -> Finding {
         Ok(templates) if templates.broken().any(|broken| !broken.built_in) => {
             broken_flows(&templates.problems())
         }
-        Ok(templates) => built_in_flows(&templates, config, catalogue),
+        Ok(templates) => built_in_flows(&templates, config),
         Err(problems) => broken_flows(&problems),
     }
 }
 
-/// Reports templates without a problem of their own. Built-in ones name agents that an installation may not have: nobody has to correct that.
-fn built_in_flows(templates: &Templates, config: &flows::Config, catalogue: &Catalogue) -> Finding {
+/// Reports templates without a problem of their own. Built-in ones name agents that an installation may not have, and nobody has to correct that;
+/// agents with problems have a finding of their own.
+fn built_in_flows(templates: &Templates, config: &flows::Config) -> Finding {
     let unusable: Vec<&str> = templates.broken().map(|broken| broken.name.as_str()).collect();
     let (n_usable, names) = (templates.all().count(), unusable.join(", "));
-    let n_templates = count(n_usable, "template", "templates");
-    let place = place(&config.folder);
-    match (unusable.is_empty(), n_usable, catalogue.problems().is_empty()) {
-        (true, _, _) => Finding::ok(FLOWS, format!("{n_templates}, {place}"), WHY_FLOWS),
-        (false, _, false) => {
-            let what = format!("cannot be started, because agents have problems: {names}");
-            let fix = "fix the files of the agents, then run `dalsegno flow check`";
-            Finding::warn(FLOWS, what, WHY_FLOWS, fix)
-        }
-        (false, 0, true) => {
-            let what =
-                format!("not used here: the built-in ones ({names}) name agents that do not exist");
-            Finding::skipped(FLOWS, what, WHY_FLOWS)
-        }
-        (false, _, true) => {
-            let what = format!(
-                "{n_templates}, {place}; not used here, because their agents do not exist: {names}"
-            );
-            Finding::ok(FLOWS, what, WHY_FLOWS)
-        }
+    let usable = format!("{}, {}", count(n_usable, "template", "templates"), place(&config.folder));
+    let unused =
+        format!("not used here, because their agents do not exist or have problems: {names}");
+    match (unusable.is_empty(), n_usable) {
+        (true, _) => Finding::ok(FLOWS, usable, WHY_FLOWS),
+        (false, 0) => Finding::skipped(FLOWS, unused, WHY_FLOWS),
+        (false, _) => Finding::ok(FLOWS, format!("{usable}; {unused}"), WHY_FLOWS),
     }
 }
 

@@ -498,23 +498,15 @@ async fn a_test_call_is_made_on_each_credential_only_on_request() {
 }
 
 #[tokio::test]
-async fn built_in_templates_whose_agents_are_missing_or_broken_are_not_in_order() {
+async fn built_in_templates_without_their_agents_are_not_called_in_order() {
     let setup = DoctorSetup::new().await;
     let missing = setup.folder.path().join("flows").display().to_string();
     let setup = setup.with("flows.folder", &missing);
-    let about = async || {
-        let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
-        let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
-        found.into_iter().find(|found| found.check == "flow templates").unwrap()
-    };
-    let unused = about().await;
+    let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+    let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
+    let unused = found.into_iter().find(|found| found.check == "flow templates").unwrap();
     assert_eq!(unused.status, Status::Skipped, "{unused:?}");
     assert!(unused.what.contains("reviewed-text"), "{unused:?}");
-    let broken = "---\nname: other\ndescription: d\n---\nYou write.\n";
-    std::fs::write(setup.folder.path().join("agents/copywriter.md"), broken).unwrap();
-    let of_broken = about().await;
-    assert_eq!(of_broken.status, Status::Warn, "{of_broken:?}");
-    assert!(of_broken.what.contains("cannot be started"), "{of_broken:?}");
 }
 
 #[tokio::test]

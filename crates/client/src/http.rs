@@ -122,8 +122,8 @@ impl Client {
     }
 
     /// Adds any number of tasks, a thousand per request, and returns them in their order. Each request adds all of its tasks or none. A
-    /// task without an idempotency key of its own gets `key` and its number, such as `import-1/3`, so that the call can be repeated after
-    /// any failure.
+    /// task without an idempotency key of its own gets `key` and its number, such as `import-1/3`: with the same `key` the call can be
+    /// repeated after any failure, without it a repeat adds the tasks of earlier requests again.
     pub async fn add_tasks(
         &self,
         campaign_id: Uuid,

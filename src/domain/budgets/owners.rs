@@ -132,14 +132,15 @@ pub async fn find(
     Ok(list(executor, filter, now).await?.pop())
 }
 
-/// Locks the limits of a budget until the transaction ends, also of one that does not exist yet.
+/// Locks the limits of a budget until the transaction ends, also of one that does not exist yet. Processes of older versions lock the row only.
 pub async fn hold(
     executor: impl PgExecutor<'_>,
     owner: OwnerKind,
     key: &str,
 ) -> Result<(), StatementError> {
     sqlx::query!(
-        "select pg_advisory_xact_lock(hashtextextended('dalsegno budget ' || $1::text || '/' || $2::text, 0))",
+        "with held as materialized (select pg_advisory_xact_lock(hashtextextended('dalsegno budget ' || $1::text || '/' || $2::text, 0)))
+         select b.key from held, dalsegno.budgets as b where b.owner = $1 and b.key = $2 for no key update of b",
         owner.as_str(),
         key,
     )

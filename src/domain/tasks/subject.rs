@@ -4,7 +4,7 @@
 /// own, and then all of their tasks have the same prompt. Without such a line, returns the whole prompt.
 pub fn subject<'a>(prompt: &'a str, agent: &str, instance: &str) -> &'a str {
     let own = |line: &'a str| {
-        let line = line.trim_start_matches(|c: char| c.is_whitespace() || "-*>".contains(c));
+        let line = line.trim_start_matches(|c: char| c.is_whitespace() || "-*".contains(c));
         begins_with_mention(line, agent, instance).then_some(line)
     };
     let mut lines = prompt.split_inclusive('\n');
