@@ -6,6 +6,7 @@ mod faults;
 pub mod mcp;
 pub mod packages;
 mod rust;
+mod rust_fields;
 mod rust_retries;
 
 use dalsegno::domain::{amount::Limit, campaigns};
