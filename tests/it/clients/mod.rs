@@ -8,6 +8,7 @@ pub mod packages;
 mod rust;
 mod rust_fields;
 mod rust_retries;
+mod rust_schema;
 
 use dalsegno::domain::{amount::Limit, campaigns};
 use serde_json::Value;
