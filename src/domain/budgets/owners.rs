@@ -134,20 +134,27 @@ pub async fn find(
 
 /// Locks the limits of a budget until the transaction ends, also of one that does not exist yet. Processes of older versions lock the row only.
 pub async fn hold(
-    executor: impl PgExecutor<'_>,
+    conn: &mut PgConnection,
     owner: OwnerKind,
     key: &str,
 ) -> Result<(), StatementError> {
     sqlx::query!(
-        "with held as materialized (select pg_advisory_xact_lock(hashtextextended('dalsegno budget ' || $1::text || '/' || $2::text, 0)))
-         select b.key from held, dalsegno.budgets as b where b.owner = $1 and b.key = $2 for no key update of b",
+        "select pg_advisory_xact_lock(hashtextextended('dalsegno budget ' || $1::text || '/' || $2::text, 0))",
         owner.as_str(),
         key,
     )
-    .execute(executor)
+    .execute(&mut *conn)
+    .await
+    .map_err(StatementError::to("lock a budget"))?;
+    sqlx::query!(
+        "select key from dalsegno.budgets where owner = $1 and key = $2 for no key update",
+        owner.as_str(),
+        key,
+    )
+    .fetch_optional(conn)
     .await
     .map(drop)
-    .map_err(StatementError::to("lock a budget"))
+    .map_err(StatementError::to("lock the limits of a budget"))
 }
 
 /// Sets limits of the budget of an agent, a user or a day, and wakes tasks for which there is space now. A budget without limits is
