@@ -226,6 +226,7 @@ mod tests {
             because: because.to_owned(),
             command: String::new(),
             then: None,
+            flow_id: None,
             budget: None,
             replay_since: None,
             since: None,
