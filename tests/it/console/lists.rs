@@ -79,13 +79,14 @@ async fn a_task_that_waits_for_a_budget_says_so_in_lists() {
     let task = scenery.add_apart("Part 11: The storm.").await;
     let put_off = "update dalsegno.jobs set state = 'scheduled', wait_reason = 'snooze', run_at = dalsegno.never() where id = $1";
     sqlx::query(put_off).bind(task.job_id).execute(&scenery.app.pool).await.unwrap();
-    let either = "for space in a budget or a rate limit";
-    assert!(scenery.page("/tasks?state=queued").await.contains(either));
+    let limit = "for a rate limit";
+    assert!(scenery.page("/tasks?state=queued").await.contains(limit));
+    assert!(scenery.page("/work/jobs?waits_for=condition").await.contains(limit));
     let waits = "insert into dalsegno.budget_waits (task_id, job_id, since, needed_micros, needed_tokens, owner, key)
          select id, job_id, '2026-11-20 11:55+00', 0, 900001, 'campaign', campaign_id::text from dalsegno.tasks where id = $1";
     sqlx::query(waits).bind(task.id).execute(&scenery.app.pool).await.unwrap();
     let tasks = scenery.page("/tasks?state=queued").await;
-    assert!(tasks.contains("for space in a budget") && !tasks.contains(either), "{tasks}");
+    assert!(tasks.contains("for space in a budget") && !tasks.contains(limit), "{tasks}");
     let jobs = scenery.page("/work/jobs?waits_for=condition").await;
     assert!(jobs.contains("for space in <a href=\"/cost/budgets\">a budget</a>"), "{jobs}");
     assert!(scenery.page("/work").await.contains("Space in a budget<"));
