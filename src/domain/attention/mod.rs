@@ -14,6 +14,7 @@ pub use self::groups::{group_failures, may_lack_failures};
 use super::{
     StatementError,
     agent_pauses::{self, Pause},
+    audit::describe_label,
     campaigns,
     class::{Class, Classify},
     credentials,
@@ -280,7 +281,8 @@ fn of_pause(pause: &Pause, held: &[HeldCount]) -> Attention {
         0 => String::new(),
         n => format!("; {}", count(n, "task waits", "tasks wait")),
     };
-    let because = format!("paused by {}: {}{waiting}", pause.paused_by, pause.reason);
+    let author = describe_label(&pause.paused_by);
+    let because = format!("paused by {author}: {}{waiting}", pause.reason);
     let command = pause.resume_command().trim_matches('`').to_owned();
     Attention {
         campaign_id: pause.campaign_id,

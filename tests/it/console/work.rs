@@ -78,19 +78,19 @@ async fn pages_of_paused_things_name_the_reason_the_begin_and_the_author() {
         (
             format!("/campaigns/{campaign}"),
             "<bdi>client call</bdi>. Paused since <time",
-            "<bdi>key:ann</bdi>",
+            ">the API key ann</bdi>",
         ),
-        (format!("/campaigns/{campaign}?part=agents"), "dear", "by <bdi>key:ann"),
-        ("/work".to_owned(), "<bdi>upgrade</bdi>. Paused since <time", "by <bdi>key:ann</bdi>"),
+        (format!("/campaigns/{campaign}?part=agents"), "dear", ">the API key ann</bdi>"),
+        ("/work".to_owned(), "<bdi>upgrade</bdi>. Paused since <time", ">the API key ann</bdi>"),
         (
             format!("/flows/{}", scenery.flow),
             "The flow is paused since <time",
-            "by <bdi>key:ann</bdi>",
+            ">the API key ann</bdi>",
         ),
         (
             format!("/tasks/{}", scenery.waiting),
             "is paused: client call. It was paused at",
-            " by key:ann.",
+            " by the API key ann.",
         ),
     ] {
         let page =
