@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use super::scenery::{Scenery, USER};
+use super::{
+    scenery::{Scenery, USER},
+    sign_in::{KEYS, key, open, sign_in},
+};
 
 #[tokio::test]
 async fn a_waiting_task_names_its_campaign_and_its_reason() {
@@ -124,6 +127,26 @@ async fn previews_of_a_retry_mark_tasks_whose_limit_is_unchanged() {
     for preview in &previews {
         let page = scenery.page(preview).await;
         assert!(page.contains("Retry 1 task") && !page.contains("would fail again"), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn a_preview_leads_to_a_limit_that_the_caller_may_raise() {
+    let scenery = Scenery::with(&KEYS).await;
+    scenery.fail_at_budget(scenery.waiting, 5_000_000, 9_000_000).await;
+    let id = scenery.waiting;
+    for (scope, may_raise) in [("read", false), ("operate", true)] {
+        let (_, secret) = key(&scenery.app, scope, scope).await;
+        let cookie = sign_in(&scenery.app, &secret).await;
+        for path in [
+            "/work/bulk?action=retry&state=failed&text=quay".to_owned(),
+            format!("/tasks/selected?action=retry&id={id}"),
+        ] {
+            let page = open(&scenery.app, &path, &cookie).await.body;
+            assert!(page.contains("would fail again"), "{scope} {path}: {page}");
+            let raise = format!("href=\"/tasks/{id}#enough\"");
+            assert_eq!(page.contains(&raise), may_raise, "{scope} {path}: {page}");
+        }
     }
 }
 
