@@ -104,7 +104,7 @@ async fn run_on_server(
             let owner = list.owner.map(OwnerKind::from);
             let page = |cursor, limit| ListBudgets { owner, key: None, cursor, limit: Some(limit) };
             let budgets = server.items(list.limit, page).await?;
-            output.print_rows(&budgets, NO_BUDGETS, || format_budgets(&budgets));
+            output.print_rows(&budgets, owner.is_some(), NO_BUDGETS, || format_budgets(&budgets));
         }
         BudgetCommand::Show(owner) => {
             return change(

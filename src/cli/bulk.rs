@@ -50,7 +50,9 @@ async fn run_on_server(
         BulkCommand::Ls(paging) => {
             let page = |cursor, limit| ListBulkActions { cursor, limit };
             let actions = server.list(Noun::BulkAction, paging, page).await?;
-            context.output.print_rows(&actions, NO_ACTIONS, || format_actions(&actions));
+            context.output.print_rows(&actions, paging.after.is_some(), NO_ACTIONS, || {
+                format_actions(&actions)
+            });
         }
         BulkCommand::Show(Show { id: Id { id }, wait }) => {
             let id = server.id(Noun::BulkAction, id).await?;

@@ -84,7 +84,7 @@ async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
             limit: Some(limit),
         };
         let erasures = server.items(limit, page).await?;
-        context.output.print_rows(&erasures, NO_ERASURES, || format_erasures(&erasures));
+        context.output.print_rows(&erasures, false, NO_ERASURES, || format_erasures(&erasures));
         Ok(Exit::Ok)
     })
     .await

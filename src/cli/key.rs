@@ -91,7 +91,9 @@ async fn run_on_server(
                 limit: Some(limit),
             };
             let keys = server.items(*limit, page).await?;
-            output.print_rows(&keys, NO_KEYS, || format_keys(&keys, SystemClock.now()));
+            output.print_rows(&keys, after.is_some(), NO_KEYS, || {
+                format_keys(&keys, SystemClock.now())
+            });
         }
         KeyCommand::Rotate(rotate) => show(&self::rotate(rotate, server).await?, output),
         KeyCommand::Revoke(which) => {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     domain::{
-        attention::{Attention, group_failures},
+        attention::{Attention, FAILED_WITHIN, group_failures, may_lack_failures},
         tasks::TaskLine,
         text::{count, quote_for_shell},
     },
@@ -45,6 +45,7 @@ fn format_attention(items: &[Attention]) -> String {
     if items.is_empty() {
         return "nothing waits for a person\n".to_owned();
     }
+    let may_lack = may_lack_failures(items);
     let mut text = "NEEDS ATTENTION, SINCE (UTC)\n".to_owned();
     for group in group_failures(items) {
         let first = group[0];
@@ -54,8 +55,9 @@ fn format_attention(items: &[Attention]) -> String {
                 (short_text(&item.name, NAME_COLUMNS), commands.cloned().collect())
             }
             failures => {
-                let name = format!("{} tasks failed with the same error", failures.len());
-                (name, commands_for_failures(failures))
+                let more = if may_lack { " or more" } else { "" };
+                let name = format!("{}{more} tasks failed with the same error", failures.len());
+                (name, commands_for_failures(failures, may_lack))
             }
         };
         let since = group.iter().filter_map(|item| item.since).max();
@@ -66,6 +68,8 @@ fn format_attention(items: &[Attention]) -> String {
         }
         if group.len() > 1 {
             text.push_str(&format_wrapped("  ", &format!("tasks {}", short_ids(&group))));
+            let note = "the preview of their retry also lists other tasks that failed since then";
+            text.push_str(&format_wrapped("  ", note));
         }
         for command in commands {
             text.push_str(&format!("  {command}\n"));
@@ -82,11 +86,11 @@ fn short_ids(failures: &[&Attention]) -> String {
     failures.iter().map(id).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the commands that raise the limit at which the tasks have failed, list them, and preview a retry of all of them. The preview
-/// also has other tasks that failed since then.
-fn commands_for_failures(failures: &[&Attention]) -> Vec<String> {
+/// Returns the commands that raise the limit at which the tasks have failed, list them, and preview a retry of all of them. If the list may
+/// lack some, the preview has all that a complete list would have.
+fn commands_for_failures(failures: &[&Attention], may_lack: bool) -> Vec<String> {
     let first = failures[0];
-    let raise = first.then.is_some().then(|| first.command.clone());
+    let raise = first.refusing_budget().map(|_| first.command.clone());
     let mut filter = " --state failed".to_owned();
     if let Some(agent) = &first.agent
         && failures.iter().all(|it| it.agent == first.agent)
@@ -100,8 +104,12 @@ fn commands_for_failures(failures: &[&Attention]) -> Vec<String> {
     }
     let list = format!("dalsegno task ls{filter}");
     let since = failures.iter().filter_map(|it| it.since).min();
-    let since = since.map(|at| format!(" --ended-since {}", at.format("%FT%TZ")));
-    let retry = format!("dalsegno task retry{filter}{} --dry-run", since.unwrap_or_default());
+    let since = match since {
+        Some(_) if may_lack => format!(" --ended-since {}d", FAILED_WITHIN.num_days()),
+        Some(at) => format!(" --ended-since {}", at.format("%FT%TZ")),
+        None => String::new(),
+    };
+    let retry = format!("dalsegno task retry{filter}{since} --dry-run");
     raise.into_iter().chain([list, retry]).collect()
 }
 
@@ -156,7 +164,12 @@ mod tests {
         let retry = "\n  dalsegno task retry --state failed --agent writer --ended-since 2026-11-20T11:00:00Z --dry-run\n";
         assert!(text.ends_with(retry), "{text}");
         assert!(text.contains("\n  dalsegno task ls --state failed --agent writer\n"), "{text}");
+        assert!(text.contains("\n  the preview of their retry also lists other tasks"), "{text}");
         let text = format_attention(&items);
         assert!(text.contains("3 tasks failed") && !text.contains("--agent"), "{text}");
+        let full = vec![items[0].clone(); 20];
+        let text = format_attention(&full);
+        assert!(text.contains("20 or more tasks failed with the same error"), "{text}");
+        assert!(text.ends_with(" --agent writer --ended-since 7d --dry-run\n"), "{text}");
     }
 }

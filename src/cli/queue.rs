@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::{format_table, format_wrapped, time_cell, time_cell_or_dash},
+    output::{format_table, format_wrapped, format_wrapped_table, time_cell, time_cell_or_dash},
     server::{Server, with_server},
 };
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         ListQueues, ListWaits, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue,
         WaitCounts,
     },
-    queue::admin::QueueView,
+    queue::admin::{QueueView, WaitCount},
 };
 
 #[derive(Debug, Subcommand)]
@@ -137,19 +137,17 @@ fn format_waits(waits: &WaitCounts) -> String {
     if waits.items.is_empty() {
         return "no job waits\n".to_owned();
     }
-    let head = ["QUEUE", "JOBS", "WAIT FOR", "OLDEST (UTC)", "NEXT DUE (UTC)"];
-    let table = format_table(
-        &head,
-        waits.items.iter().map(|wait| {
-            [
-                wait.queue.clone(),
-                wait.jobs.to_string(),
-                waits.describe(wait.reason),
-                time_cell(wait.oldest_at),
-                time_cell_or_dash(wait.next_at),
-            ]
-        }),
-    );
+    let head = ["QUEUE", "JOBS", "OLDEST (UTC)", "NEXT DUE (UTC)"];
+    let row = |wait: &WaitCount| {
+        let cells = [
+            wait.queue.clone(),
+            wait.jobs.to_string(),
+            time_cell(wait.oldest_at),
+            time_cell_or_dash(wait.next_at),
+        ];
+        (cells, waits.describe(wait.reason))
+    };
+    let table = format_wrapped_table(&head, waits.items.iter().map(row), "WAIT FOR");
     let mut ends: Vec<String> = Vec::new();
     for wait in &waits.items {
         let Some(end) = describe_wait_end(wait.reason) else { continue };
@@ -168,7 +166,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::queue::admin::{WaitCount, WaitReason};
+    use crate::queue::admin::WaitReason;
 
     #[test]
     fn waits_are_named_in_words_with_what_ends_them() {
@@ -184,6 +182,7 @@ mod tests {
             of("turns", WaitReason::Condition),
             of("turns", WaitReason::Person),
             of("turns", WaitReason::Retry),
+            of("turns", WaitReason::Slot),
             of("upkeep", WaitReason::Person),
         ];
         let waits = WaitCounts { items, waiting_for_budget: 2, waiting_for_rate_limit: 0 };
@@ -191,7 +190,12 @@ mod tests {
         assert!(text.contains("space in a budget: `dalsegno budget ls`"), "{text}");
         assert_eq!(text.matches("its release by a person: ").count(), 1, "{text}");
         assert!(!text.contains("condition") && !text.contains("after an error: "), "{text}");
-        let none = WaitCounts { items: Vec::new(), ..waits };
+        assert!(!text.contains("a free slot of a worker: "), "{text}");
+        let both = WaitCounts { waiting_for_rate_limit: 1, ..waits };
+        let text = format_waits(&both);
+        let is_narrow = text.lines().all(|line| line.chars().count() <= 80);
+        assert!(is_narrow && text.contains("in a budget (2) or a rate limit (1): "), "{text}");
+        let none = WaitCounts { items: Vec::new(), ..both };
         assert_eq!(format_waits(&none), "no job waits\n");
     }
 }

@@ -21,7 +21,7 @@ pub(super) async fn run(command: &RateLimitCommand, context: &Context) -> Result
     let RateLimitCommand::Ls = command;
     with_server(context, async |server| {
         let limits = server.call(ListRateLimits {}).await?.items;
-        context.output.print_rows(&limits, NO_LIMITS, || format_limits(&limits));
+        context.output.print_rows(&limits, false, NO_LIMITS, || format_limits(&limits));
         Ok(Exit::Ok)
     })
     .await

@@ -91,7 +91,7 @@ async fn run_on_server(
             schedules.sort_by_key(|schedule| {
                 (schedule.next_slot.is_none(), schedule.next_slot, schedule.name.clone())
             });
-            output.print_rows(&schedules, NO_SCHEDULES, || format_schedules(&schedules));
+            output.print_rows(&schedules, false, NO_SCHEDULES, || format_schedules(&schedules));
         }
         ScheduleCommand::Show(Name { name }) => {
             let schedule = server.call(ShowSchedule { name: name.clone() }).await?;

@@ -46,7 +46,7 @@ async fn run_on_server(
                 limit: Some(limit),
             };
             let sign_ins = server.items(*limit, page).await?;
-            context.output.print_rows(&sign_ins, NO_SIGN_INS, || {
+            context.output.print_rows(&sign_ins, after.is_some(), NO_SIGN_INS, || {
                 format_sign_ins(&sign_ins, SystemClock.now())
             });
         }

@@ -95,7 +95,7 @@ async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
             limit: Some(limit),
         };
         let workers = server.items(limit, page).await?;
-        context.output.print_rows(&workers, NO_WORKERS, || format_workers(&workers));
+        context.output.print_rows(&workers, false, NO_WORKERS, || format_workers(&workers));
         Ok(Exit::Ok)
     })
     .await

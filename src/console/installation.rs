@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::extract::Query;
-use chrono::{NaiveDate, TimeDelta};
+use chrono::NaiveDate;
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     domain::{
-        costs::Dimension,
+        costs::{Dimension, UNPRICED_WITHIN},
         installation::{AppliedMigration, DaySize, Setting, TableSize},
-        prices::{Price, UnpricedModel, template},
+        prices::{Price, template},
     },
     operations::{InstallationView, Refusal, ReportCosts, ShowInstallation},
 };
@@ -27,8 +27,6 @@ const COLOURS: [&str; 6] = ["p3", "p2", "p5", "p4", "p6", "p1"];
 const SECS_OF_DAY: f64 = 86_400.0;
 /// The setting with the prices of models.
 const PRICES: &str = "prices.models";
-/// Days of calls whose models are named if they had no price.
-const CALL_DAYS: i64 = 90;
 /// Tables and migrations that are listed before the rest is folded.
 const FIRST: usize = 12;
 
@@ -126,16 +124,12 @@ async fn prices(page: &Page, all: &[Setting], query: &PageQuery) -> Result<Marku
     let report = ReportCosts {
         by: Dimension::Provider,
         and: Some(Dimension::Model),
-        since: Some(page.view.midnight() - TimeDelta::days(CALL_DAYS - 1)),
+        since: Some(page.view.now - UNPRICED_WITHIN),
         until: None,
         campaign_id: None,
     };
     let report = page.caller.run_if_allowed(report).await?;
-    let mut unpriced = report.map(|report| report.unpriced_models()).unwrap_or_default();
-    let is_set = |it: &UnpricedModel| {
-        set.iter().any(|price| price.provider == it.provider && price.model == it.model)
-    };
-    unpriced.retain(|it| !is_set(it));
+    let (_, unpriced) = report.map(|report| report.unpriced_models(&set)).unwrap_or_default();
     if unpriced.is_empty() {
         return Ok(html! {});
     }
@@ -144,7 +138,7 @@ async fn prices(page: &Page, all: &[Setting], query: &PageQuery) -> Result<Marku
         p."small soft" { "Copy this section into the configuration file (" code { "dalsegno.toml" } "), correct the numbers, and start the service again. Later calls then have a price." }
         pre."code wrap after" tabindex="0" { (text) }
     };
-    let heading = format!("Models without a price, {CALL_DAYS} days");
+    let heading = format!("Models without a price, {} days", UNPRICED_WITHIN.num_days());
     Ok(section(&heading, &html! { (unpriced.len()) }, &body))
 }
 

@@ -247,7 +247,7 @@ pub(super) async fn task_table(
                         td.fill {
                             a href={ "/tasks/" (task.id) } { bdi { (title(subject(&task.prompt, &task.agent, &task.instance))) } }
                             @if let (State::Failed, Some(error)) = (task.state, &task.error) { div."tiny soft clip" { bdi { (title(error)) } } }
-                            @if let Some(retry) = refusal_of(task.id) { (fails_again(task.id, &retry.because, retry.budget.is_some())) }
+                            @if let Some(retry) = refusal_of(task.id) { (fails_again(&page.caller, retry)) }
                         }
                         @if let Some(names) = names { td.campaign { (names.campaign(task.campaign_id)) } }
                         td { (agent(&task.agent, &task.instance)) }

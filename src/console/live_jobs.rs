@@ -120,9 +120,7 @@ impl TaskWait {
             (_, Some("condition")) if is_for_budget => {
                 of(Tone::Waiting, "waiting", "for space in a budget")
             }
-            (_, Some("condition")) => {
-                of(Tone::Waiting, "waiting", "for space in a budget or a rate limit")
-            }
+            (_, Some("condition")) => of(Tone::Waiting, "waiting", "for a rate limit"),
             (_, Some("signal")) => of(Tone::Waiting, "waiting", "for another task"),
             (_, Some("snooze")) => {
                 of(Tone::Waiting, "waiting", "for a busy provider, a limit or a batch")
@@ -171,7 +169,7 @@ mod tests {
             format!("{word} {why}")
         };
         let budget = job("scheduled", Some("condition"), None);
-        assert_eq!(words(&budget), "waiting for space in a budget or a rate limit");
+        assert_eq!(words(&budget), "waiting for a rate limit");
         assert_eq!(TaskWait::of(&budget, true).why, "for space in a budget");
         let pause = "agent `planner` is paused everywhere (1): client call";
         assert_eq!(words(&job("held", Some("person"), Some(pause))), "paused its agent");

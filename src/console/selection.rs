@@ -1,7 +1,5 @@
 //! Cancelling or retrying the tasks that are selected in a list: the confirmation, and what came of each.
 
-use std::collections::HashMap;
-
 use axum::extract::Query;
 use maud::{Markup, html};
 use uuid::Uuid;
@@ -13,13 +11,9 @@ use super::{
     task::tone,
 };
 use crate::{
-    domain::{
-        amount::Refusal as BudgetRefusal,
-        explanations::Obstacle,
-        tasks::{State, Task, subject},
-    },
+    domain::tasks::{RefusedRetry, State, Task, describe_refused, subject},
     http::pages::{PageForm, local_target, see_other},
-    operations::{CancelTask, ExplainTask, Refusal, RetryTask, ShowTask},
+    operations::{CancelTask, Refusal, RetryTask, ShowTask},
 };
 
 const HERE: &str = "/tasks/selected";
@@ -65,8 +59,8 @@ pub(super) async fn confirm(Query(query): Query<Vec<(String, String)>>, page: Pa
     let (fit, others): (Vec<_>, Vec<_>) = tasks.iter().partition(|task| act.applies_to(task.state));
     let n_fit = counted(fit.len(), "task", "tasks");
     let refused = match act {
-        SelectionAction::Retry => refusals(&page, &fit).await?,
-        SelectionAction::Cancel => HashMap::new(),
+        SelectionAction::Retry => page.caller.refused_retries(&fit).await?,
+        SelectionAction::Cancel => Vec::new(),
     };
     let body = html! {
         div.head { div { h1 { (act.word()) " " (n_fit) } } }
@@ -77,13 +71,13 @@ pub(super) async fn confirm(Query(query): Query<Vec<(String, String)>>, page: Pa
         } @else if fit.is_empty() {
             (empty(act.no_effect(), "dalsegno task ls"))
         } @else {
-            @if !refused.is_empty() { p.small { (counted(refused.len(), "task", "tasks")) " would fail again at once, because a limit is unchanged." } }
+            @if !refused.is_empty() { p.small { (describe_refused(refused.len(), None)) "." } }
             (form(&page, act, &fit, back))
         }
         div.stack {
             @if !fit.is_empty() { (section("Selected tasks", &html! { (n_fit) }, &table(&page, &fit, &refused))) }
             @if !others.is_empty() {
-                (section("Left as they are", &html! { (others.len()) }, &html! { p."small soft" { (act.no_effect()) } (table(&page, &others, &HashMap::new())) }))
+                (section("Left as they are", &html! { (others.len()) }, &html! { p."small soft" { (act.no_effect()) } (table(&page, &others, &[])) }))
             }
         }
     };
@@ -215,18 +209,6 @@ async fn read(page: &Page, ids: &[Uuid]) -> Result<Vec<Task>, Refusal> {
     Ok(tasks)
 }
 
-/// Finds those of the tasks whose retry would fail again at their budget.
-async fn refusals(page: &Page, tasks: &[&Task]) -> Result<HashMap<Uuid, BudgetRefusal>, Refusal> {
-    let mut refused = HashMap::new();
-    for task in tasks.iter().filter(|task| task.state == State::Failed) {
-        let explanation = page.caller.run(ExplainTask { id: task.id }).await?;
-        if let Some(Obstacle::Budget(refusal)) = explanation.obstacles.into_iter().next() {
-            refused.insert(task.id, refusal);
-        }
-    }
-    Ok(refused)
-}
-
 fn form(page: &Page, act: SelectionAction, tasks: &[&Task], back: &str) -> Markup {
     let ids = tasks.iter().map(|task| format!("dalsegno task {} {}", act.as_str(), task.id));
     let commands = ids.collect::<Vec<_>>().join("\n");
@@ -245,7 +227,7 @@ fn form(page: &Page, act: SelectionAction, tasks: &[&Task], back: &str) -> Marku
 }
 
 /// Renders tasks. Those in `refused` would fail again at their budget.
-fn table(page: &Page, tasks: &[&Task], refused: &HashMap<Uuid, BudgetRefusal>) -> Markup {
+fn table(page: &Page, tasks: &[&Task], refused: &[RefusedRetry]) -> Markup {
     let table = html! {
         table.folds {
             thead { tr { th { "State" } th { "Task" } th.narrow-off { "Agent" } th { "Ended" } } }
@@ -256,7 +238,7 @@ fn table(page: &Page, tasks: &[&Task], refused: &HashMap<Uuid, BudgetRefusal>) -
                         td.fill {
                             a href={ "/tasks/" (task.id) } { bdi { (title(subject(&task.prompt, &task.agent, &task.instance))) } }
                             @if let Some(error) = &task.error { div."tiny soft clip" { bdi { (title(error)) } } }
-                            @if let Some(refusal) = refused.get(&task.id) { (fails_again(task.id, &refusal.amounts(), true)) }
+                            @if let Some(retry) = refused.iter().find(|retry| retry.task_id == task.id) { (fails_again(&page.caller, retry)) }
                         }
                         td.narrow-off { (agent(&task.agent, &task.instance)) }
                         td { @if let Some(at) = task.ended_at { (page.view.time(at)) } }

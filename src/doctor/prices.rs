@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 
 use super::{Finding, Status};
@@ -22,8 +22,6 @@ const CHECK: &str = "prices";
 const WHY: &str = "the cost of a turn on a model without a price cannot be estimated";
 const CALLS: &str = "unpriced calls";
 const WHY_CALLS: &str = "calls without a price count as 0 in costs and budgets";
-/// Age of calls that are looked at.
-const CALLED_WITHIN: TimeDelta = TimeDelta::days(30);
 /// Most models that are named.
 const MAX_NAMED: usize = 5;
 
@@ -60,10 +58,7 @@ pub(super) async fn calls(config: &Config, pool: &PgPool, now: DateTime<Utc>) ->
         }
     };
     let prices = &config.prices;
-    let mut unpriced = report.unpriced_models();
-    unpriced.retain(|it| prices.of(&it.provider, &it.model).is_none());
-    let (free, charged): (Vec<_>, Vec<_>) =
-        unpriced.into_iter().partition(|it| it.is_free(&prices.currency));
+    let (free, charged) = report.unpriced_models(&prices.models);
     if charged.is_empty() {
         let what = || {
             format!(
@@ -74,7 +69,8 @@ pub(super) async fn calls(config: &Config, pool: &PgPool, now: DateTime<Utc>) ->
         return (!free.is_empty()).then(|| Finding::ok(CALLS, what(), WHY_CALLS));
     }
     let has_none = count(charged.len(), "model has no price", "models have no price");
-    let what = format!("{has_none} in calls of the last 30 days: {}", names(&charged));
+    let days = costs::UNPRICED_WITHIN.num_days();
+    let what = format!("{has_none} in calls of the last {days} days: {}", names(&charged));
     let entries: Vec<_> =
         charged.iter().take(MAX_NAMED).map(|it| it.entry(&prices.currency)).collect();
     let fix = format!(
@@ -99,7 +95,7 @@ async fn report(
         by: Dimension::Provider,
         and: Some(Dimension::Model),
         time_zone: &config.scheduler.time_zone,
-        since: Some(now - CALLED_WITHIN),
+        since: Some(now - costs::UNPRICED_WITHIN),
         until: None,
         campaign_id: None,
         within: None,

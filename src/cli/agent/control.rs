@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Printed below an empty list.
-const NO_PAUSES: &str = "no agent is paused";
+const NO_PAUSES: &str = "no agent is paused: `dalsegno agent pause AGENT` pauses one";
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Control {
@@ -124,7 +124,7 @@ async fn status(status: &Status, context: &Context, server: &Server) -> Result<(
     match status.campaign.id_if_given(context, server).await? {
         None => {
             let pauses = server.call(ListAgentPauses {}).await?.items;
-            context.output.print_rows(&pauses, NO_PAUSES, || format_pauses(&pauses));
+            context.output.print_rows(&pauses, false, NO_PAUSES, || format_pauses(&pauses));
         }
         Some(id) => {
             let standings = server.call(ListAgentStatuses { id }).await?.items;

@@ -170,7 +170,10 @@ async fn run_on_server(
                 limit,
             };
             let campaigns = server.list(Noun::Campaign, &list.paging, page).await?;
-            output.print_rows(&campaigns, NO_CAMPAIGNS, || show::format_campaigns(&campaigns));
+            let is_filtered = !list.labels.is_empty() || list.paging.after.is_some();
+            output.print_rows(&campaigns, is_filtered, NO_CAMPAIGNS, || {
+                show::format_campaigns(&campaigns)
+            });
         }
         CampaignCommand::Show(campaign) => {
             let id = campaign.id(context, server).await?;

@@ -256,7 +256,12 @@ async fn list(list: &List, context: &Context, server: &Server) -> Result<(), Fai
     };
     let sessions = server.list(Noun::Session, &list.paging, page).await?;
     let names = CampaignNames::of_list(campaign_id, &sessions, context.output, server).await;
-    context.output.print_rows(&sessions, NO_SESSIONS, || {
+    let is_filtered = campaign_id.is_some()
+        || list.agent.is_some()
+        || list.open
+        || list.since.is_some()
+        || list.paging.after.is_some();
+    context.output.print_rows(&sessions, is_filtered, NO_SESSIONS, || {
         format_sessions(&sessions, names.as_ref(), &context.catalogue())
     });
     if sessions.is_empty() {

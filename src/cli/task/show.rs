@@ -12,6 +12,7 @@ use crate::{
     domain::{
         agents::Catalogue,
         amount::format_money,
+        audit::describe_label,
         batches,
         tasks::{Detail, State, Task, TaskWaits, WaitedFor, subject},
         turns::{self, Turn},
@@ -46,7 +47,7 @@ pub(super) fn format_task(detail: &Detail, because: Option<&str>, catalogue: &Ca
         ("flow templates", names)
     }));
     if let Some(added_by) = added_by {
-        list.push(("added by", added_by.clone()));
+        list.push(("added by", describe_label(added_by)));
     }
     list.extend(label_fields(&detail.tags, &detail.metadata));
     for (name, id) in [("parent", detail.parent_id), ("continues", detail.continues_id)] {

@@ -133,7 +133,7 @@ async fn run_on_server(
     match command {
         WebhookCommand::Ls => {
             let webhooks = server.call(ListWebhooks {}).await?.items;
-            output.print_rows(&webhooks, NO_WEBHOOKS, || format_webhooks(&webhooks));
+            output.print_rows(&webhooks, false, NO_WEBHOOKS, || format_webhooks(&webhooks));
         }
         WebhookCommand::Show(webhook) => {
             let webhook = server.call(ShowWebhook { id: id(webhook, server).await? }).await?;

@@ -7,14 +7,14 @@ use crate::{
         names::Names,
         page::Page,
         parts::{
-            Action, Tone, agent_name, counted, empty, icon, section, sentence, title, url_text,
+            Action, Tone, agent_name, counted, empty, icon, may_raise, raise_form, section,
+            sentence, title, url_text,
         },
     },
     domain::attention::{Attention, Kind},
     operations::{
-        ChangeBudget, ChangeTaskBudget, EnableWebhook, Operation as _, ReleaseLane, ReplayWebhook,
-        ResumeAgent, ResumeAgentEverywhere, ResumeCampaign, ResumeCredential, ResumeQueue,
-        ResumeSchedule, RetryTask, RunCleanup, SetBudget, Spec,
+        EnableWebhook, ReleaseLane, ReplayWebhook, ResumeAgent, ResumeAgentEverywhere,
+        ResumeCampaign, ResumeCredential, ResumeQueue, ResumeSchedule, RetryTask, RunCleanup,
     },
 };
 
@@ -69,7 +69,7 @@ fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup
                 }
             }
             div.actions {
-                @if may_raise(page, failures[0]) { a."btn slim" href=(raise_form(failures[0])) { "Raise the limit" } }
+                @if may_raise_limit(page, failures[0]) { a."btn slim" href=(raise_form(&failures[0].subject)) { "Raise the limit" } }
                 @if Action::of::<RetryTask>("", "", &[], "/").is_allowed(&page.caller) { a."btn slim" href=(retry) { "Retry all " (failures.len()) "…" } }
                 a."btn slim quiet" href="/tasks?state=failed" { "Details" }
             }
@@ -78,22 +78,8 @@ fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup
 }
 
 /// Returns true for a task that failed at a budget whose limit the caller may raise.
-fn may_raise(page: &Page, item: &Attention) -> bool {
-    item.refusing_budget().is_some_and(|budget| page.caller.may(&raising(budget)))
-}
-
-/// Returns the operation that raises the limit of a budget.
-fn raising(budget: &str) -> Spec {
-    match budget.split_once('/') {
-        Some(("campaign", _)) => ChangeBudget::SPEC,
-        Some(("task", _)) => ChangeTaskBudget::SPEC,
-        _ => SetBudget::SPEC,
-    }
-}
-
-/// The form for the limit, on the page of the task.
-fn raise_form(item: &Attention) -> String {
-    format!("/tasks/{}#enough", url_text(&item.subject))
+fn may_raise_limit(page: &Page, item: &Attention) -> bool {
+    item.refusing_budget().is_some_and(|budget| may_raise(&page.caller, budget))
 }
 
 /// Names the campaign of an entry, unless the entry is about the campaign itself.
@@ -161,8 +147,8 @@ fn fix(page: &Page, item: &Attention) -> Markup {
     let (id, name) = ([("id", subject)], [("name", subject)]);
     let campaign = item.campaign_id.map(|id| id.to_string()).unwrap_or_default();
     let agent = [("id", campaign.as_str()), ("name", subject)];
-    if may_raise(page, item) {
-        return html! { a."btn slim" href=(raise_form(item)) { "Raise the limit" } };
+    if may_raise_limit(page, item) {
+        return html! { a."btn slim" href=(raise_form(&item.subject)) { "Raise the limit" } };
     }
     let since = item.replay_since.map(|at| at.to_rfc3339()).unwrap_or_default();
     let deliveries = [("id", subject), ("since", since.as_str())];
@@ -240,6 +226,7 @@ mod tests {
             because: because.to_owned(),
             command: String::new(),
             then: None,
+            flow_id: None,
             budget: None,
             replay_since: None,
             since: None,
@@ -253,15 +240,8 @@ mod tests {
         let budget = Some("day".to_owned());
         let refused = Attention { budget, ..item(Kind::FailedTask, "1", "too large") };
         assert_eq!(refused.refusing_budget(), Some("day"));
-        assert_eq!(raise_form(&refused), "/tasks/1#enough");
         assert_eq!(Attention { budget: None, ..refused.clone() }.refusing_budget(), None);
         assert_eq!(Attention { kind: Kind::SpentBudget, ..refused }.refusing_budget(), None);
-    }
-
-    #[test]
-    fn each_limit_is_raised_by_its_own_operation() {
-        let ids = ["campaign/1", "task/1", "user/kim", "day"].map(|budget| raising(budget).id);
-        assert_eq!(ids, ["change_budget", "change_task_budget", "set_budget", "set_budget"]);
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! Tables that become lists on phones.
 
 use maud::{Markup, PreEscaped, html};
-use uuid::Uuid;
-
-use super::{Tone, coded};
 
 /// A table in a region of its own. On narrow screens its rows are lists, in which each cell has the heading of its column.
 pub(in crate::console) fn wide(label: &str, body: &Markup) -> Markup {
@@ -45,16 +42,6 @@ fn text(markup: &str) -> String {
     let pieces = markup.split('<').skip(1);
     let texts = pieces.map(|piece| piece.split_once('>').map_or("", |(_, text)| text));
     texts.collect::<String>().replace('"', "&quot;").trim().to_owned()
-}
-
-/// Marks a task whose retry would fail again at its budget. The page of the task has the form for a limit that can be raised.
-pub(in crate::console) fn fails_again(task_id: Uuid, because: &str, has_form: bool) -> Markup {
-    html! {
-        div.tiny {
-            (Tone::Failed.state("would fail again", None)) " " bdi { (coded(because)) } ". "
-            @if has_form { a href={ "/tasks/" (task_id) "#enough" } { "Raise the limit" } " first." }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ fn stretches(view: &View, detail: &Detail, runs: &JobRuns) -> Vec<Stretch> {
 fn wait(detail: &Detail, begin: DateTime<Utc>, end: DateTime<Utc>, is_open: bool) -> Stretch {
     let what = match (begin == detail.task.created_at, &detail.added_by) {
         (true, Some(by)) => {
-            html! { b { "added" } span.soft { " by " bdi { (describe_label(by)) } } }
+            html! { b { "added" } span.soft { " by " bdi title=(by) { (describe_label(by)) } } }
         }
         (true, None) => html! { b { "added" } },
         (false, _) => html! { b { "until the next attempt" } },

@@ -70,13 +70,11 @@ impl PageQuery {
         }
     }
 
-    /// Replaces the time range by its beginning, which the form and the action have. The later of two moments applies.
+    /// Replaces the time range by its beginning, which the form and the action have. A range that is chosen replaces an earlier moment.
     fn resolve_range(self, view: &View) -> Result<Self, Refusal> {
         let Some(range) = TimeRange::read(&self.ended_within)? else { return Ok(self) };
-        let given = optional("a time", &self.ended_after, |text| view.moment(text))?;
-        let begin = range.begin(view.now);
-        let after = given.map_or(begin, |given| given.max(begin));
-        Ok(Self { ended_after: view.form_moment(after), ended_within: String::new(), ..self })
+        let ended_after = view.form_moment(range.begin(view.now));
+        Ok(Self { ended_after, ended_within: String::new(), ..self })
     }
 
     /// Reads the state of the tasks to retry.
@@ -165,6 +163,9 @@ pub(in crate::console) async fn run(
 
 fn form(page: &Page, query: &PageQuery, names: &Names) -> Markup {
     let zone = page.view.zone();
+    // A browser shows no offset in a field of this type.
+    let is_exact = chrono::DateTime::parse_from_rfc3339(&query.ended_after).is_ok();
+    let kind = if is_exact { "text" } else { "datetime-local" };
     html! {
         form.filters action=(HERE) {
             label { "Action" select name="action" {
@@ -183,7 +184,7 @@ fn form(page: &Page, query: &PageQuery, names: &Names) -> Markup {
                 option value="" { "at any time" }
                 @for range in TimeRange::ALL { option value=(range.as_str()) { "in the " (range.words()) } }
             } }
-            label { "Failed or ended after, in " (zone) input type="datetime-local" name="ended_after" value=(query.ended_after); }
+            label { "Failed or ended after, in " (zone) input type=(kind) name="ended_after" value=(query.ended_after); }
             label { "Added after, in " (zone) input type="datetime-local" name="after" value=(query.after); }
             label { "Added before, in " (zone) input type="datetime-local" name="before" value=(query.before); }
             button.btn { "Preview" }
@@ -210,7 +211,7 @@ async fn preview(
     let body = html! {
         @if n == 0 { div.empty { "No task matches. Nothing would change." } }
         @else {
-            @if !preview.refused.is_empty() { p.small { (counted(preview.refused.len(), "task", "tasks")) " would fail again at once, because a limit is unchanged." } }
+            @if !preview.refused.is_empty() { p.small { (preview.describe_refused()) "." } }
             (table)
             @if preview.tasks.len() < n { p."small faint after" { "and " (n - preview.tasks.len()) " more" } }
             (confirm(page, query, &preview, verb, &filter))
@@ -384,7 +385,7 @@ mod tests {
             query.resolve_range(&view).unwrap().ended_after
         };
         assert_eq!(after("1h", ""), "1970-01-02T05:00");
-        assert_eq!(after("24h", "1970-01-02T03:00"), "1970-01-02T03:00");
+        assert_eq!(after("24h", "1970-01-02T03:00"), "1970-01-01T06:00");
         assert_eq!(after("1h", "1970-01-02T03:00"), "1970-01-02T05:00");
         assert_eq!(after("", "1970-01-02T03:00"), "1970-01-02T03:00");
     }

@@ -180,7 +180,7 @@ fn why(page: &Page, listed: &ListedJob, names: &Names) -> Markup {
             (_, Some("signal")) => "for another task, or its flow",
             (_, Some("snooze")) => { "for a busy provider, a limit or a batch" @if let Some(at) = due { ", until " (page.view.time(at)) } },
             (_, Some("condition")) if listed.budget.is_some() => { "for space in " a href="/cost/budgets" { "a budget" } },
-            (_, Some("condition")) => "for space in a budget or a rate limit",
+            (_, Some("condition")) => "for a rate limit",
             (_, Some("retry")) => { "after an error" @if let Some(at) = due { ", again " (page.view.time(at)) } },
             (_, Some("crash")) => { "its worker was lost" @if let Some(at) = due { ", again " (page.view.time(at)) } },
             _ => { @if let Some(at) = due { "until " (page.view.time(at)) } },

@@ -1,6 +1,6 @@
 //! Tasks that failed with the same error: one matter for a person.
 
-use super::{Attention, Kind};
+use super::{Attention, Kind, MAX_OF_KIND};
 
 impl Attention {
     /// Returns the budget at which a task failed, such as `agent/writer`, if it would refuse a retry, too.
@@ -10,9 +10,7 @@ impl Attention {
 
     fn is_same_failure(&self, other: &Self) -> bool {
         // A step with the budget of its agent's file is retried with its flow.
-        let is_task = |it: &Self| {
-            it.kind == Kind::FailedTask && !it.command.starts_with("dalsegno flow retry ")
-        };
+        let is_task = |it: &Self| it.kind == Kind::FailedTask && it.flow_id.is_none();
         // Budgets may refuse calls with the same amounts, and each has a limit of its own.
         is_task(self)
             && is_task(other)
@@ -33,8 +31,16 @@ pub fn group_failures(items: &[Attention]) -> Vec<Vec<&Attention>> {
     groups
 }
 
+/// Returns true if more tasks may have failed than are listed.
+pub fn may_lack_failures(items: &[Attention]) -> bool {
+    let n_failed = items.iter().filter(|it| it.kind == Kind::FailedTask).count();
+    i64::try_from(n_failed).is_ok_and(|n| n >= MAX_OF_KIND)
+}
+
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     fn item(kind: Kind, subject: &str, because: &str) -> Attention {
@@ -72,10 +78,19 @@ mod tests {
 
     #[test]
     fn steps_that_are_retried_with_their_flows_stay_apart() {
-        let step = |flow: u8| Attention {
-            command: format!("dalsegno flow retry {flow} --from draft"),
+        let step = |flow_id: u128| Attention {
+            flow_id: Some(Uuid::from_u128(flow_id)),
             ..item(Kind::FailedTask, "1", "used up")
         };
         assert_eq!(group_failures(&[step(1), step(2)]).len(), 2);
+    }
+
+    #[test]
+    fn a_full_list_of_failed_tasks_may_lack_some() {
+        let mut items = vec![item(Kind::FailedTask, "1", "no login"); 19];
+        items.push(item(Kind::HeldJobs, "turns", ""));
+        assert!(!may_lack_failures(&items));
+        items.push(item(Kind::FailedTask, "20", "no login"));
+        assert!(may_lack_failures(&items));
     }
 }

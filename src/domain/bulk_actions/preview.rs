@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use super::{Action, Error};
-use crate::domain::tasks::{self, ListedTask, RefusedRetry, TaskFilter};
+use crate::domain::tasks::{self, ListedTask, RefusedRetry, Task, TaskFilter};
 
 /// Maximum number of tasks that a preview shows.
 const PREVIEW_LIMIT: i64 = 20;
@@ -38,7 +38,19 @@ pub async fn preview(
     let tasks = tasks::listed(&mut *conn, &ids).await?;
     let refused = match action {
         Action::Cancel => Vec::new(),
-        Action::Retry => tasks::refused_retries(conn, &tasks).await?,
+        Action::Retry => {
+            let shown: Vec<&Task> = tasks.iter().map(|listed| &listed.task).collect();
+            tasks::refused_retries(conn, &shown).await?
+        }
     };
     Ok(Preview { matched, tasks, refused })
+}
+
+impl Preview {
+    /// Counts the retries that would fail again, of the tasks that the preview shows.
+    pub fn describe_refused(&self) -> String {
+        let n_shown = self.tasks.len();
+        let is_part = usize::try_from(self.matched).is_ok_and(|matched| matched > n_shown);
+        tasks::describe_refused(self.refused.len(), is_part.then_some(n_shown))
+    }
 }

@@ -23,16 +23,12 @@ pub fn describe_wait(reason: WaitReason) -> &'static str {
 /// Names what ends the waits for a reason, with the commands. `None`: the jobs go on by themselves, and nothing has to be done.
 pub fn describe_wait_end(reason: WaitReason) -> Option<&'static str> {
     Some(match reason {
-        WaitReason::Slot => {
-            "they start as slots become free; `dalsegno worker ls` shows the workers"
-        }
         WaitReason::Pause => {
             "`dalsegno campaign resume CAMPAIGN`, or `dalsegno queue resume NAME` for a queue"
         }
         WaitReason::LaneHold => {
             "`dalsegno lane ls --held` lists the lanes, `dalsegno lane release NAME` releases one"
         }
-        WaitReason::Later => "they start by themselves; `dalsegno job retry ID` starts one now",
         WaitReason::Condition => {
             "`dalsegno budget ls` and `dalsegno rate-limit ls` show the limits; a higher one lets them go on"
         }
@@ -45,8 +41,11 @@ pub fn describe_wait_end(reason: WaitReason) -> Option<&'static str> {
         WaitReason::Failure => {
             "`dalsegno job ls --waits-for failure` lists them, `dalsegno job retry ID` runs one again"
         }
-        WaitReason::Lane | WaitReason::Retry | WaitReason::Snooze | WaitReason::Crash => {
-            return None;
-        }
+        WaitReason::Slot
+        | WaitReason::Lane
+        | WaitReason::Later
+        | WaitReason::Retry
+        | WaitReason::Snooze
+        | WaitReason::Crash => return None,
     })
 }

@@ -53,7 +53,10 @@ use self::state::end_without_turn;
 pub use self::{
     add::{AddResult, Config, New, check_new, check_within, lane, lanes_of, within_secs},
     budget::{BudgetChange, change_budget, charge, check_budget, hold_budget},
-    budget_retry::{PresentBudgets, RefusedRetry, RetryOutlook, refused_retries, retry_outlook},
+    budget_retry::{
+        PresentBudgets, RefusedRetry, RetryOutlook, describe_refused, refused_retries,
+        retry_outlook,
+    },
     bulk::{BAD_ITEMS, BulkError, BulkTask, MAX_TASKS, add_many},
     cancel_many::{CANCEL_MANY_MAX, CancelScope, cancel_many},
     cancellation::{Cancellation, CancelledJob, CancelledTask, DescendantCounts},

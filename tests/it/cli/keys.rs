@@ -46,6 +46,14 @@ async fn an_empty_list_says_so_and_how_an_entry_begins() {
         let output = fixture.run(&[&list[..], &["--json"]].concat()).await;
         assert_eq!((output.json(), output.stderr.as_str()), (json!([]), ""), "{list:?}");
     }
+    for (list, words) in [
+        (&["job", "ls", "--state", "dead"][..], "no jobs match\n"),
+        (&["budget", "ls", "--owner", "agent"], "no budgets match\n"),
+        (&["audit", "ls", "--actor", "nobody"], "no entries match\n"),
+    ] {
+        let output = fixture.run(list).await;
+        assert!(output.code == 0 && output.stderr.ends_with(words), "{list:?}: {output:?}");
+    }
 }
 
 #[tokio::test]
