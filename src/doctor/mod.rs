@@ -73,7 +73,6 @@ async fn examine_loaded(
     findings.push(prices::examine(config));
     findings.push(rights::key(config));
     findings.extend(Box::pin(database::examine(config, clock, stop)).await);
-    prices::remove_refuted(&mut findings);
     findings
 }
 

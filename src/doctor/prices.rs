@@ -1,11 +1,14 @@
 //! Check for models without a price.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
 
-use super::{Finding, Status};
+use super::Finding;
 use crate::{
     config::Config,
     domain::{
@@ -22,6 +25,7 @@ const CHECK: &str = "prices";
 const WHY: &str = "the cost of a turn on a model without a price cannot be estimated";
 const CALLS: &str = "unpriced calls";
 const WHY_CALLS: &str = "calls without a price count as 0 in costs and budgets";
+const LONGEST: Duration = Duration::from_secs(10);
 /// Most models that are named.
 const MAX_NAMED: usize = 5;
 
@@ -38,7 +42,7 @@ pub(super) fn examine(config: &Config) -> Finding {
         }
     }
     if unpriced.is_empty() {
-        return Finding::ok(CHECK, "every model has a price", WHY);
+        return Finding::ok(CHECK, "each model that agents name has a price", WHY);
     }
     let users = |(model, users): (&String, &BTreeSet<&str>)| {
         format!("{model} ({})", users.iter().copied().collect::<Vec<_>>().join(", "))
@@ -54,7 +58,8 @@ pub(super) async fn calls(config: &Config, pool: &PgPool, now: DateTime<Utc>) ->
     let report = match report(config, pool, now).await {
         Ok(report) => report,
         Err(error) => {
-            return Some(Finding::warn(CALLS, error.to_string(), WHY_CALLS, "dalsegno migrate up"));
+            let fix = "`dalsegno cost --by model` makes such a report";
+            return Some(Finding::warn(CALLS, error.to_string(), WHY_CALLS, fix));
         }
     };
     let prices = &config.prices;
@@ -80,12 +85,6 @@ pub(super) async fn calls(config: &Config, pool: &PgPool, now: DateTime<Utc>) ->
     Some(Finding::warn(CALLS, what, WHY_CALLS, fix))
 }
 
-/// Removes the finding that every model has a price, if calls refute it.
-pub(super) fn remove_refuted(findings: &mut Vec<Finding>) {
-    let is_refuted = findings.iter().any(|it| it.check == CALLS && it.status == Status::Warn);
-    findings.retain(|it| !(is_refuted && it.check == CHECK && it.status == Status::Ok));
-}
-
 async fn report(
     config: &Config,
     pool: &PgPool,
@@ -100,7 +99,7 @@ async fn report(
         campaign_id: None,
         within: None,
     };
-    let mut transaction = begin_search(pool, None).await?;
+    let mut transaction = begin_search(pool, Some(LONGEST)).await?;
     costs::report(&mut transaction, &question, &config.prices.currency).await
 }
 

@@ -359,14 +359,12 @@ async fn models_of_calls_without_a_price_are_named_with_the_entries_to_add() {
     let found = about(&setup, "unpriced calls").await.unwrap();
     assert_eq!(found.status, Status::Ok, "the simulation is free: {found:?}");
     assert!(found.what.contains("sim-1 on sim"), "{found:?}");
-    assert!(about(&setup, "prices").await.is_some());
     call("west", "gpt-x").await;
     let found = about(&setup, "unpriced calls").await.unwrap();
     assert_eq!(found.status, Status::Warn, "{found:?}");
     assert!(found.what.ends_with("gpt-x on west"), "{found:?}");
     let entry = "{ provider = \"west\", model = \"gpt-x\", input = 3000000, output = 15000000 }";
     assert!(found.fix.contains(entry), "{found:?}");
-    assert!(about(&setup, "prices").await.is_none(), "the call refutes it");
     let setup = setup.with("prices.models", &format!("[{entry}]"));
     assert_eq!(about(&setup, "unpriced calls").await.unwrap().status, Status::Ok);
 }
