@@ -101,6 +101,6 @@ pub fn anthropic_settings(server: &ScriptedServer) -> Settings {
     ]
 }
 
-pub fn borrowed(settings: &[(&'static str, String)]) -> Vec<(&'static str, &str)> {
+pub fn borrowed<'a>(settings: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
     settings.iter().map(|(key, value)| (*key, value.as_str())).collect()
 }
