@@ -165,7 +165,7 @@ impl Reader {
     fn learn_ids(&mut self, shown: &str, printed: &str) {
         let known: Vec<_> = self.ids.values().cloned().collect();
         let theirs = ids(shown).into_iter().filter(|id| !self.ids.contains_key(*id));
-        let ours = ids(printed).into_iter().filter(|id| !known.iter().any(|it| it.ends_with(id)));
+        let ours = ids(printed).into_iter().filter(|id| !known.iter().any(|it| it.ends_with(*id)));
         for (theirs, ours) in theirs.zip(ours).collect::<Vec<_>>() {
             if let Some(beginning) = theirs.strip_suffix('-') {
                 self.ids.insert(format!("{theirs}..."), ours.to_owned());
