@@ -10,6 +10,10 @@ use super::{
 };
 use crate::{domain::audit::Entry, operations::ListAudit};
 
+/// Printed below an empty list.
+const NO_ENTRIES: &str =
+    "no entries: each command that changes something adds one, such as `dalsegno campaign create`";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
     /// Lists changes made through the API and the command line, the newest first.
@@ -62,7 +66,10 @@ async fn run_on_server(
         limit: Some(limit),
     };
     let entries = server.items(list.limit, page).await?;
-    context.output.print_data(&entries, || format_entries(&entries));
+    let List { actor, action, subject, since, until, after, limit: _ } = list;
+    let is_by = actor.is_some() || action.is_some() || subject.is_some();
+    let is_filtered = is_by || since.is_some() || until.is_some() || after.is_some();
+    context.output.print_rows(&entries, is_filtered, NO_ENTRIES, || format_entries(&entries));
     Ok(Exit::Ok)
 }
 

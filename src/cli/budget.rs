@@ -22,6 +22,9 @@ use crate::{
     operations::{ListBudgets, Noun, SetBudget, ShowCampaign, ShowTask, StoredOwner},
 };
 
+/// Printed below an empty list.
+const NO_BUDGETS: &str = "no budgets: `dalsegno budget set day --money 5` sets one";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum BudgetCommand {
     /// Lists budgets with what is spent and how many tasks wait.
@@ -101,7 +104,7 @@ async fn run_on_server(
             let owner = list.owner.map(OwnerKind::from);
             let page = |cursor, limit| ListBudgets { owner, key: None, cursor, limit: Some(limit) };
             let budgets = server.items(list.limit, page).await?;
-            output.print_data(&budgets, || format_budgets(&budgets));
+            output.print_rows(&budgets, owner.is_some(), NO_BUDGETS, || format_budgets(&budgets));
         }
         BudgetCommand::Show(owner) => {
             return change(

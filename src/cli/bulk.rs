@@ -17,6 +17,10 @@ use crate::{
     operations::{ListBulkActions, Noun, ShowBulkAction},
 };
 
+/// Printed below an empty list.
+const NO_ACTIONS: &str =
+    "no bulk actions: `dalsegno task retry --state failed --dry-run` previews one";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum BulkCommand {
     /// Lists bulk actions, the newest first.
@@ -46,7 +50,9 @@ async fn run_on_server(
         BulkCommand::Ls(paging) => {
             let page = |cursor, limit| ListBulkActions { cursor, limit };
             let actions = server.list(Noun::BulkAction, paging, page).await?;
-            context.output.print_data(&actions, || format_actions(&actions));
+            context.output.print_rows(&actions, paging.after.is_some(), NO_ACTIONS, || {
+                format_actions(&actions)
+            });
         }
         BulkCommand::Show(Show { id: Id { id }, wait }) => {
             let id = server.id(Noun::BulkAction, id).await?;

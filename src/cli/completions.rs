@@ -18,7 +18,10 @@ use super::{
 };
 use crate::{
     db::Use,
-    domain::ids::short,
+    domain::{
+        ids::short,
+        tasks::{Task, subject},
+    },
     operations::{ListAgents, ListCampaigns, ListTasks},
     settings::{Environment, Flags},
 };
@@ -111,11 +114,16 @@ fn tasks() -> Vec<CompletionCandidate> {
     candidates(&async |server: &Server| {
         let list = ListTasks { limit: Some(N_CANDIDATES), ..ListTasks::default() };
         let tasks = server.call(list).await?.items;
-        let help = |state: &str, prompt: &str| format!("{state}: {prompt}");
+        let help = |task: &Task| {
+            format!(
+                "{}: {}",
+                task.state.as_str(),
+                subject(&task.prompt, &task.agent, &task.instance)
+            )
+        };
         Ok(tasks
             .iter()
-            .map(|listed| &listed.task)
-            .map(|task| candidate(&short(task.id), &help(task.state.as_str(), &task.prompt)))
+            .map(|listed| candidate(&short(listed.task.id), &help(&listed.task)))
             .collect())
     })
 }

@@ -87,7 +87,37 @@ impl Context {
     /// Returns the user of this command, for the audit log.
     pub(super) fn actor(&self) -> Actor {
         let user = ["USER", "LOGNAME"].iter().find_map(|name| self.environment.get(name));
-        let user = user.map_or_else(|| rustix::process::getuid().to_string(), str::to_owned);
+        let user = user.map_or_else(own_user, str::to_owned);
         Actor::cli(&user, &rustix::system::uname().nodename().to_string_lossy())
+    }
+}
+
+/// Returns the name of the own user, or the number of a user without a name.
+fn own_user() -> String {
+    let uid = rustix::process::getuid().as_raw();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    find_user(&users, uid).map_or_else(|| uid.to_string(), str::to_owned)
+}
+
+/// Finds the name of a user in the text of `/etc/passwd`.
+fn find_user(users: &str, uid: u32) -> Option<&str> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next().filter(|name| !name.is_empty())?;
+        (fields.nth(1)?.parse::<u32>().ok() == Some(uid)).then_some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_user_is_named_by_its_number() {
+        let users =
+            "# comment\nroot:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/home/ann:/bin/sh\n";
+        assert_eq!(find_user(users, 0), Some("root"));
+        assert_eq!(find_user(users, 1000), Some("ann"));
+        assert_eq!(find_user(users, 7), None);
     }
 }

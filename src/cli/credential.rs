@@ -13,6 +13,10 @@ use crate::{
     operations::{ListCredentials, ResumeCredential},
 };
 
+/// Printed below an empty list.
+const NO_CREDENTIALS: &str =
+    "no credentials: the configuration names them, and `dalsegno config template` shows how";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum CredentialCommand {
     /// Lists the credentials, their pauses and their open sessions.
@@ -40,7 +44,9 @@ async fn run_on_server(
     match command {
         CredentialCommand::Ls => {
             let credentials = server.call(ListCredentials {}).await?.items;
-            output.print_data(&credentials, || format_credentials(&credentials));
+            output.print_rows(&credentials, false, NO_CREDENTIALS, || {
+                format_credentials(&credentials)
+            });
         }
         CredentialCommand::Resume { name, provider } => {
             let resume = ResumeCredential { name: name.clone(), provider: provider.clone() };

@@ -24,6 +24,9 @@ use crate::{
     operations::ListErasures,
 };
 
+/// Printed below an empty list.
+const NO_ERASURES: &str = "no erasures: `dalsegno campaign erase CAMPAIGN` erases a campaign";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum ErasureCommand {
     /// Lists erasures, those that were requested last first.
@@ -81,7 +84,7 @@ async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
             limit: Some(limit),
         };
         let erasures = server.items(limit, page).await?;
-        context.output.print_data(&erasures, || format_erasures(&erasures));
+        context.output.print_rows(&erasures, false, NO_ERASURES, || format_erasures(&erasures));
         Ok(Exit::Ok)
     })
     .await
@@ -143,12 +146,9 @@ async fn vacuum(
     let mode = if tables.full { Vacuum::Full } else { Vacuum::Plain };
     let began = SystemClock.now();
     let vacuumed = db::vacuum(&database.pool, mode, &CancellationToken::new()).await?;
-    if let Some(first) = vacuumed.forbidden.first() {
-        let words = format!(
-            "the role may not vacuum {} tables, such as {first}: connect as their owner, or grant it MAINTAIN (PostgreSQL 17)",
-            vacuumed.forbidden.len()
-        );
-        return Err(Failure::new(Exit::Auth, anyhow!(words)));
+    if let Some(words) = vacuumed.obstacles() {
+        let exit = if vacuumed.forbidden.is_empty() { Exit::Failed } else { Exit::Auth };
+        return Err(Failure::new(exit, anyhow!(words)));
     }
     let mut tx = begin(&database.pool).await?;
     let now = SystemClock.now();

@@ -33,6 +33,10 @@ use crate::{
     },
 };
 
+/// Printed below an empty list.
+const NO_FLOWS: &str =
+    "no flows: `dalsegno flow templates` lists what `dalsegno flow start` can start";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum FlowCommand {
     /// Lists flows, the newest first; without --campaign, those of all campaigns.
@@ -166,7 +170,9 @@ async fn run_on_server(
             let state = list.state.map(Into::into);
             let page = |cursor, limit| ListFlows { campaign_id, state, cursor, limit };
             let flows = server.list(Noun::Flow, &list.paging, page).await?;
-            output.print_data(&flows, || format_flows(&flows));
+            let is_filtered =
+                campaign_id.is_some() || state.is_some() || list.paging.after.is_some();
+            output.print_rows(&flows, is_filtered, NO_FLOWS, || format_flows(&flows));
             return Ok(Exit::Ok);
         }
         FlowCommand::Show(Id { id }) => {

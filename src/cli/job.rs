@@ -6,17 +6,22 @@ use uuid::Uuid;
 use super::{
     Context, Exit, Failure,
     args::InCampaign,
-    output::format_table,
+    output::Table,
     server::{Server, with_server},
     words::format_cancellation,
 };
 use crate::{
     domain::tasks::{CancelledJob, RetriedJob},
     operations::{
-        CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ReleaseJob, RetryJob, ShowJob,
+        CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ListedJob, ReleaseJob, RetryJob,
+        ShowJob,
     },
     queue::admin::{CancelOutcome, Explanation, JobDetail, JobSummary, WaitReason},
 };
+
+/// Printed below an empty list.
+const NO_JOBS: &str = "no jobs: each task that has not ended has one";
+const WAITS_FOR: &str = "WAITS FOR";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum JobCommand {
@@ -54,8 +59,8 @@ pub(super) struct Filter {
     lane: Option<String>,
     #[command(flatten)]
     campaign: InCampaign,
-    /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later, retry, snooze, condition, crash, signal, person or failure.
-    /// `dalsegno queue waits` counts them.
+    /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later (start time), retry, snooze (busy provider, limit or batch),
+    /// condition (budget or rate limit), crash (lost worker), signal (another task), person (held) or failure. `dalsegno queue waits` counts them.
     #[arg(long, value_name = "REASON")]
     waits_for: Option<WaitReason>,
     /// Continues after this job: the last id of the previous page.
@@ -98,7 +103,8 @@ async fn run_on_server(
             let campaign_id = filter.campaign.id_if_given(context, server).await?;
             let page = |cursor, limit| filter.page(campaign_id, cursor, limit);
             let jobs = server.items(filter.limit, page).await?;
-            output.print_data(&jobs, || format_jobs(jobs.iter().map(|listed| &listed.job)));
+            output
+                .print_rows(&jobs, filter.is_given(campaign_id), NO_JOBS, || format_listed(&jobs));
         }
         JobCommand::Show(Id { id }) => {
             let job = server.call(ShowJob { id: *id }).await?;
@@ -132,6 +138,12 @@ async fn run_on_server(
 }
 
 impl Filter {
+    fn is_given(&self, campaign_id: Option<Uuid>) -> bool {
+        let is_narrowed = self.queue.is_some() || self.kind.is_some() || self.lane.is_some();
+        let is_in_state = self.state.is_some() || self.waits_for.is_some();
+        is_narrowed || is_in_state || campaign_id.is_some() || self.after.is_some()
+    }
+
     fn page(&self, campaign_id: Option<Uuid>, cursor: Option<String>, limit: i64) -> ListJobs {
         ListJobs {
             queue: self.queue.clone(),
@@ -151,26 +163,43 @@ fn job_number(text: &str) -> Result<i64, String> {
         .map_err(|_| "a job is a number; for a task use `dalsegno task explain ID`".to_owned())
 }
 
-fn format_jobs<'a>(jobs: impl Iterator<Item = &'a JobSummary>) -> String {
-    let head = ["ID", "STATE", "QUEUE", "KIND", "LANE", "ATTEMPT", "RUN AT (UTC)"];
-    format_table(
-        &head,
-        jobs.map(|job| {
-            [
-                job.id.to_string(),
-                job.state.clone(),
-                job.queue.clone(),
-                job.kind.clone(),
-                job.lane.clone().unwrap_or_default(),
-                format!("{}/{}", job.attempt, job.max_attempts),
-                job.due_at().map_or_else(|| "-".to_owned(), |at| at.format("%F %T").to_string()),
-            ]
-        }),
-    )
+fn format_listed(jobs: &[ListedJob]) -> String {
+    format_jobs(jobs.iter().map(|listed| (&listed.job, awaited_limit(listed))))
+}
+
+/// Names the limit that a job waits for. A condition is a budget or a rate limit, and the budget is known.
+fn awaited_limit(ListedJob { job, budget, .. }: &ListedJob) -> String {
+    match (job.wait_reason.as_deref(), budget) {
+        (_, Some(budget)) => format!("budget {budget}"),
+        (Some("condition"), None) => "a rate limit".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// Formats jobs, each with the limit that it waits for.
+fn format_jobs<'a>(jobs: impl Iterator<Item = (&'a JobSummary, String)>) -> String {
+    let head = ["ID", "STATE", "QUEUE", "KIND", "LANE", "ATTEMPT", "RUN AT (UTC)", WAITS_FOR];
+    let row = |(job, limit): (&JobSummary, String)| {
+        [
+            job.id.to_string(),
+            job.state.clone(),
+            job.queue.clone(),
+            job.kind.clone(),
+            job.lane.clone().unwrap_or_default(),
+            format!("{}/{}", job.attempt, job.max_attempts),
+            job.due_at().map_or_else(|| "-".to_owned(), |at| at.format("%F %T").to_string()),
+            limit,
+        ]
+    };
+    let rows: Vec<_> = jobs.map(row).collect();
+    let table = Table::new(&head);
+    let has_limits = rows.iter().any(|row| row.last().is_some_and(|limit| !limit.is_empty()));
+    let table = if has_limits { table } else { table.hides(WAITS_FOR) };
+    table.format(rows.into_iter())
 }
 
 fn detail(job: &JobDetail) -> String {
-    let mut text = format_jobs(std::iter::once(&job.summary));
+    let mut text = format_jobs(std::iter::once((&job.summary, String::new())));
     text.push_str(&format!("\npayload  {}\n", job.payload));
     if let Some(headers) = &job.headers {
         text.push_str(&format!("headers  {headers}\n"));
@@ -214,5 +243,28 @@ fn cancelled(CancelledJob { id, cancel, task }: &CancelledJob) -> String {
             format!("job {id} is a dead letter: there is nothing to cancel")
         }
         CancelOutcome::AlreadyEnded => format!("job {id} has already ended"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_job_that_waits_for_a_limit_names_it() {
+        let listed = |reason: &str, budget: Option<&str>| {
+            let job = json!({
+                "id": 1, "queue": "turns", "kind": "run_turn", "state": "scheduled", "priority": 100, "attempt": 0, "max_attempts": 3,
+                "run_at": "2026-11-20T12:00:00Z", "enqueued_at": "2026-11-20T12:00:00Z", "wait_reason": reason, "budget": budget
+            });
+            serde_json::from_value::<ListedJob>(job).unwrap()
+        };
+        let jobs = [listed("condition", Some("agent/writer")), listed("condition", None)];
+        let text = format_listed(&jobs);
+        assert!(text.contains("budget agent/writer") && text.contains("a rate limit"), "{text}");
+        let text = format_listed(&[listed("retry", None)]);
+        assert!(!text.contains(WAITS_FOR) && !text.contains("a rate limit"), "{text}");
     }
 }

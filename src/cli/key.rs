@@ -19,6 +19,9 @@ use crate::{
     operations::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},
 };
 
+/// Printed below an empty list.
+const NO_KEYS: &str = "no API keys: `dalsegno key create NAME --scope read` makes one";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum KeyCommand {
     /// Creates a key and prints it once.
@@ -88,7 +91,9 @@ async fn run_on_server(
                 limit: Some(limit),
             };
             let keys = server.items(*limit, page).await?;
-            output.print_data(&keys, || format_keys(&keys, SystemClock.now()));
+            output.print_rows(&keys, after.is_some(), NO_KEYS, || {
+                format_keys(&keys, SystemClock.now())
+            });
         }
         KeyCommand::Rotate(rotate) => show(&self::rotate(rotate, server).await?, output),
         KeyCommand::Revoke(which) => {

@@ -7,7 +7,11 @@ use super::{
     server::with_server,
 };
 use crate::{
-    domain::{attention::Attention, tasks::TaskLine, text::count},
+    domain::{
+        attention::{Attention, FAILED_WITHIN, group_failures, may_lack_failures},
+        tasks::TaskLine,
+        text::{count, quote_for_shell},
+    },
     operations::{Overview, ShowOverview},
 };
 
@@ -41,20 +45,72 @@ fn format_attention(items: &[Attention]) -> String {
     if items.is_empty() {
         return "nothing waits for a person\n".to_owned();
     }
+    let may_lack = may_lack_failures(items);
     let mut text = "NEEDS ATTENTION, SINCE (UTC)\n".to_owned();
-    for item in items {
-        let since = item.since.map(|at| format!("  {}", time_cell_or_dash(Some(at))));
-        text.push_str(&short_text(&item.name, NAME_COLUMNS));
-        text.push_str(&since.unwrap_or_default());
-        text.push('\n');
-        if !item.because.is_empty() {
-            text.push_str(&format_wrapped("  ", &text_cell(&item.because)));
+    for group in group_failures(items) {
+        let first = group[0];
+        let (name, commands) = match group.as_slice() {
+            [item] => {
+                let commands = std::iter::once(&item.command).chain(&item.then);
+                (short_text(&item.name, NAME_COLUMNS), commands.cloned().collect())
+            }
+            failures => {
+                let more = if may_lack { " or more" } else { "" };
+                let name = format!("{}{more} tasks failed with the same error", failures.len());
+                (name, commands_for_failures(failures, may_lack))
+            }
+        };
+        let since = group.iter().filter_map(|item| item.since).max();
+        let since = since.map(|at| format!("  {}", time_cell_or_dash(Some(at))));
+        text.push_str(&format!("{name}{}\n", since.unwrap_or_default()));
+        if !first.because.is_empty() {
+            text.push_str(&format_wrapped("  ", &text_cell(&first.because)));
         }
-        for command in std::iter::once(&item.command).chain(&item.then) {
+        if group.len() > 1 {
+            text.push_str(&format_wrapped("  ", &format!("tasks {}", short_ids(&group))));
+            let note = "the preview of their retry also lists other tasks that failed since then";
+            text.push_str(&format_wrapped("  ", note));
+        }
+        for command in commands {
             text.push_str(&format!("  {command}\n"));
         }
     }
     text
+}
+
+fn short_ids(failures: &[&Attention]) -> String {
+    let id = |item: &&Attention| match item.subject.parse() {
+        Ok(id) => short_id(id),
+        Err(_) => item.subject.clone(),
+    };
+    failures.iter().map(id).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the commands that raise the limit at which the tasks have failed, list them, and preview a retry of all of them. If the list may
+/// lack some, the preview has all that a complete list would have.
+fn commands_for_failures(failures: &[&Attention], may_lack: bool) -> Vec<String> {
+    let first = failures[0];
+    let raise = first.refusing_budget().map(|_| first.command.clone());
+    let mut filter = " --state failed".to_owned();
+    if let Some(agent) = &first.agent
+        && failures.iter().all(|it| it.agent == first.agent)
+    {
+        filter.push_str(&format!(" --agent {}", quote_for_shell(agent)));
+    }
+    if let Some(campaign) = first.campaign_id
+        && failures.iter().all(|it| it.campaign_id == first.campaign_id)
+    {
+        filter.push_str(&format!(" --campaign {campaign}"));
+    }
+    let list = format!("dalsegno task ls{filter}");
+    let since = failures.iter().filter_map(|it| it.since).min();
+    let since = match since {
+        Some(_) if may_lack => format!(" --ended-since {}d", FAILED_WITHIN.num_days()),
+        Some(at) => format!(" --ended-since {}", at.format("%FT%TZ")),
+        None => String::new(),
+    };
+    let retry = format!("dalsegno task retry{filter}{since} --dry-run");
+    raise.into_iter().chain([list, retry]).collect()
 }
 
 fn format_running(tasks: &[TaskLine], campaigns: &CampaignNames) -> String {
@@ -85,5 +141,35 @@ mod tests {
         });
         let text = format_attention(&[serde_json::from_value(item).unwrap()]);
         assert!(text.ends_with(&format!("\n  {raise}\n  dalsegno task retry 1\n")), "{text}");
+    }
+
+    #[test]
+    fn tasks_with_the_same_error_are_one_entry_with_a_retry_of_all() {
+        let failed = |id: u128, agent: &str, since: &str| {
+            let id = uuid::Uuid::from_u128(id);
+            serde_json::from_value(json!({
+                "kind": "failed_task", "subject": id, "name": "Write.", "agent": agent, "because": "no login",
+                "command": format!("dalsegno task retry {id}"), "since": since
+            }))
+            .unwrap()
+        };
+        let items: [Attention; 3] = [
+            failed(1, "writer", "2026-11-20T11:30:00.5Z"),
+            failed(2, "writer", "2026-11-20T11:00:00.5Z"),
+            failed(3, "planner", "2026-11-20T11:45:00Z"),
+        ];
+        let text = format_attention(&items[..2]);
+        assert!(text.contains("2 tasks failed with the same error  2026-11-20 11:30:00"), "{text}");
+        assert_eq!(text.matches("no login").count(), 1, "{text}");
+        let retry = "\n  dalsegno task retry --state failed --agent writer --ended-since 2026-11-20T11:00:00Z --dry-run\n";
+        assert!(text.ends_with(retry), "{text}");
+        assert!(text.contains("\n  dalsegno task ls --state failed --agent writer\n"), "{text}");
+        assert!(text.contains("\n  the preview of their retry also lists other tasks"), "{text}");
+        let text = format_attention(&items);
+        assert!(text.contains("3 tasks failed") && !text.contains("--agent"), "{text}");
+        let full = vec![items[0].clone(); 20];
+        let text = format_attention(&full);
+        assert!(text.contains("20 or more tasks failed with the same error"), "{text}");
+        assert!(text.ends_with(" --agent writer --ended-since 7d --dry-run\n"), "{text}");
     }
 }

@@ -4,12 +4,14 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::{format_table, time_cell, time_cell_or_dash},
+    output::{format_table, format_wrapped, format_wrapped_table, time_cell, time_cell_or_dash},
     server::{Server, with_server},
 };
 use crate::{
+    domain::explanations::describe_wait_end,
     operations::{
         ListQueues, ListWaits, PauseGroup, PauseQueue, ResumeGroup, ResumeQueue, ShowQueue,
+        WaitCounts,
     },
     queue::admin::{QueueView, WaitCount},
 };
@@ -69,8 +71,8 @@ async fn run_on_server(
             output.print_data(&queue, || format_queues(std::slice::from_ref(&queue)));
         }
         QueueCommand::Waits => {
-            let waits = server.call(ListWaits {}).await?.items;
-            output.print_data(&waits, || format_waits(&waits));
+            let waits = server.call(ListWaits {}).await?;
+            output.print_data(&waits.items, || format_waits(&waits));
         }
         QueueCommand::Pause(Pause { target: Target { name, group }, reason }) => {
             let (name, reason) = (name.clone(), reason.clone());
@@ -130,20 +132,70 @@ fn format_queues(queues: &[QueueView]) -> String {
     )
 }
 
-fn format_waits(waits: &[WaitCount]) -> String {
-    let head = ["QUEUE", "JOBS", "WAIT FOR", "OLDEST (UTC)", "NEXT DUE (UTC)"];
-    format_table(
-        &head,
-        waits.iter().map(|wait| {
-            let reason = serde_json::to_value(wait.reason).ok();
-            let reason = reason.as_ref().and_then(|reason| reason.as_str()).unwrap_or_default();
-            [
-                wait.queue.clone(),
-                wait.jobs.to_string(),
-                reason.replace('_', " "),
-                time_cell(wait.oldest_at),
-                time_cell_or_dash(wait.next_at),
-            ]
-        }),
-    )
+/// Formats the waits, and below them, for each reason that a person can end, how.
+fn format_waits(waits: &WaitCounts) -> String {
+    if waits.items.is_empty() {
+        return "no job waits\n".to_owned();
+    }
+    let head = ["QUEUE", "JOBS", "OLDEST (UTC)", "NEXT DUE (UTC)"];
+    let row = |wait: &WaitCount| {
+        let cells = [
+            wait.queue.clone(),
+            wait.jobs.to_string(),
+            time_cell(wait.oldest_at),
+            time_cell_or_dash(wait.next_at),
+        ];
+        (cells, waits.describe(wait.reason))
+    };
+    let table = format_wrapped_table(&head, waits.items.iter().map(row), "WAIT FOR");
+    let mut ends: Vec<String> = Vec::new();
+    for wait in &waits.items {
+        let Some(end) = describe_wait_end(wait.reason) else { continue };
+        let line = format!("{}: {end}", waits.describe(wait.reason));
+        if !ends.contains(&line) {
+            ends.push(line);
+        }
+    }
+    let ends = ends.iter().map(|line| format_wrapped("", line));
+    let ends: String = ends.collect();
+    if ends.is_empty() { table } else { format!("{table}\n{ends}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::queue::admin::WaitReason;
+
+    #[test]
+    fn waits_are_named_in_words_with_what_ends_them() {
+        let of = |queue: &str, reason| WaitCount {
+            queue: queue.to_owned(),
+            reason,
+            jobs: 2,
+            oldest_at: DateTime::UNIX_EPOCH,
+            next_at: None,
+            ready_at: None,
+        };
+        let items = vec![
+            of("turns", WaitReason::Condition),
+            of("turns", WaitReason::Person),
+            of("turns", WaitReason::Retry),
+            of("turns", WaitReason::Slot),
+            of("upkeep", WaitReason::Person),
+        ];
+        let waits = WaitCounts { items, waiting_for_budget: 2, waiting_for_rate_limit: 0 };
+        let text = format_waits(&waits);
+        assert!(text.contains("space in a budget: `dalsegno budget ls`"), "{text}");
+        assert_eq!(text.matches("its release by a person: ").count(), 1, "{text}");
+        assert!(!text.contains("condition") && !text.contains("after an error: "), "{text}");
+        assert!(!text.contains("a free slot of a worker: "), "{text}");
+        let both = WaitCounts { waiting_for_rate_limit: 1, ..waits };
+        let text = format_waits(&both);
+        let is_narrow = text.lines().all(|line| line.chars().count() <= 80);
+        assert!(is_narrow && text.contains("in a budget (2) or a rate limit (1): "), "{text}");
+        let none = WaitCounts { items: Vec::new(), ..both };
+        assert_eq!(format_waits(&none), "no job waits\n");
+    }
 }

@@ -8,6 +8,9 @@ use crate::{
     operations::ListRateLimits,
 };
 
+/// Printed below an empty list.
+const NO_LIMITS: &str = "no rate limit was used within the last hour; `rate_limits.rules` in the configuration sets some";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum RateLimitCommand {
     /// Lists the limits that workers have used in the last hour, and how many tasks wait for them.
@@ -18,7 +21,7 @@ pub(super) async fn run(command: &RateLimitCommand, context: &Context) -> Result
     let RateLimitCommand::Ls = command;
     with_server(context, async |server| {
         let limits = server.call(ListRateLimits {}).await?.items;
-        context.output.print_data(&limits, || format_limits(&limits));
+        context.output.print_rows(&limits, false, NO_LIMITS, || format_limits(&limits));
         Ok(Exit::Ok)
     })
     .await

@@ -19,6 +19,9 @@ use crate::{
     },
 };
 
+/// Printed below an empty list.
+const NO_SCHEDULES: &str = "no schedules: `dalsegno schedule add` adds one";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum ScheduleCommand {
     /// Lists the schedules with their last and next run, the next one to run first.
@@ -88,7 +91,7 @@ async fn run_on_server(
             schedules.sort_by_key(|schedule| {
                 (schedule.next_slot.is_none(), schedule.next_slot, schedule.name.clone())
             });
-            output.print_data(&schedules, || format_schedules(&schedules));
+            output.print_rows(&schedules, false, NO_SCHEDULES, || format_schedules(&schedules));
         }
         ScheduleCommand::Show(Name { name }) => {
             let schedule = server.call(ShowSchedule { name: name.clone() }).await?;

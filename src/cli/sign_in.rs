@@ -15,6 +15,9 @@ use crate::{
     operations::{EndSignIn, ListSignIns},
 };
 
+/// Printed below an empty list.
+const NO_SIGN_INS: &str = "no sign-ins within 30 days: a browser signs in with an API key at the address that `dalsegno serve` prints; `dalsegno key create NAME --scope read` makes a key";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum SignInCommand {
     /// Lists sign-ins of the last 30 days, the newest first.
@@ -43,7 +46,9 @@ async fn run_on_server(
                 limit: Some(limit),
             };
             let sign_ins = server.items(*limit, page).await?;
-            context.output.print_data(&sign_ins, || format_sign_ins(&sign_ins, SystemClock.now()));
+            context.output.print_rows(&sign_ins, after.is_some(), NO_SIGN_INS, || {
+                format_sign_ins(&sign_ins, SystemClock.now())
+            });
         }
         SignInCommand::End(Id { id }) => {
             let id = match find(id, server).await? {

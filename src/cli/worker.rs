@@ -19,6 +19,10 @@ use crate::{
     telemetry, worker,
 };
 
+/// Printed below an empty list.
+const NO_WORKERS: &str =
+    "no workers: `dalsegno serve` runs some, `dalsegno worker turns` runs one alone";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum WorkerCommand {
     /// Runs the pool of turns, whose jobs take minutes.
@@ -91,7 +95,7 @@ async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
             limit: Some(limit),
         };
         let workers = server.items(limit, page).await?;
-        context.output.print_data(&workers, || format_workers(&workers));
+        context.output.print_rows(&workers, false, NO_WORKERS, || format_workers(&workers));
         Ok(Exit::Ok)
     })
     .await

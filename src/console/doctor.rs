@@ -16,11 +16,12 @@ use crate::{
 };
 
 /// Pages on which a problem of a check is solved.
-const PAGES: [(&str, &[(&str, &str)]); 13] = [
+const PAGES: [(&str, &[(&str, &str)]); 14] = [
     ("agents", &[("Agents", "/catalogue")]),
     ("flow templates", &[("Agents and flow templates", "/catalogue")]),
     ("keys", &[("Keys", "/keys")]),
     ("budgets", &[("Budgets", "/cost/budgets")]),
+    ("unpriced calls", &[("The prices", "/installation?setting=prices.models")]),
     ("busy", &[("The tasks that wait", "/work/jobs?waits_for=snooze")]),
     ("cleanup", &[("Cleanup", "/cleanup")]),
     ("dead letters", &[("Dead letters", "/work/jobs?state=dead")]),

@@ -14,13 +14,19 @@ use super::{
     parts::{Share, bytes, counted, facts, section, share_bar, sparkline, wide},
 };
 use crate::{
-    domain::installation::{AppliedMigration, DaySize, Setting, TableSize},
-    operations::{InstallationView, ShowInstallation},
+    domain::{
+        costs::{Dimension, UNPRICED_WITHIN},
+        installation::{AppliedMigration, DaySize, Setting, TableSize},
+        prices::{Price, template},
+    },
+    operations::{InstallationView, Refusal, ReportCosts, ShowInstallation},
 };
 
 /// Tables with a colour of their own.
 const COLOURS: [&str; 6] = ["p3", "p2", "p5", "p4", "p6", "p1"];
 const SECS_OF_DAY: f64 = 86_400.0;
+/// The setting with the prices of models.
+const PRICES: &str = "prices.models";
 /// Tables and migrations that are listed before the rest is folded.
 const FIRST: usize = 12;
 
@@ -34,12 +40,14 @@ pub(super) struct PageQuery {
 
 pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
     let installation = page.caller.run(ShowInstallation {}).await?;
+    let to_copy = prices(&page, &installation.settings, &query).await?;
     let body = html! {
         div.head { div { h1 { "Installation" } div.meta { span { "Dalsegno " (installation.version) } span { "since " (page.view.date(installation.created_at)) } } } }
         (groups::doctor("/installation"))
         div.cols {
             div.stack {
                 (settings(&installation.settings, &query))
+                (to_copy)
                 (tables(&page, &installation))
             }
             aside."stack side" {
@@ -102,6 +110,36 @@ fn settings(all: &[Setting], query: &PageQuery) -> Markup {
         } @else { (wide("Settings", &table)) }
     };
     section("Settings", &html! { (n_own) " of " (all.len()) " are not defaults" }, &body)
+}
+
+/// Renders the section with all prices, to be copied, if the setting is looked for and models of recent calls have none.
+async fn prices(page: &Page, all: &[Setting], query: &PageQuery) -> Result<Markup, Refusal> {
+    if query.setting.trim() != PRICES {
+        return Ok(html! {});
+    }
+    let set = all.iter().find(|setting| setting.key == PRICES);
+    let set =
+        set.and_then(|setting| serde_json::from_value::<Vec<Price>>(setting.value.clone()).ok());
+    let set = set.unwrap_or_default();
+    let report = ReportCosts {
+        by: Dimension::Provider,
+        and: Some(Dimension::Model),
+        since: Some(page.view.now - UNPRICED_WITHIN),
+        until: None,
+        campaign_id: None,
+    };
+    let report = page.caller.run_if_allowed(report).await?;
+    let (_, unpriced) = report.map(|report| report.unpriced_models(&set)).unwrap_or_default();
+    if unpriced.is_empty() {
+        return Ok(html! {});
+    }
+    let text = template(page.view.currency(), &set, &unpriced);
+    let body = html! {
+        p."small soft" { "Copy this section into the configuration file (" code { "dalsegno.toml" } "), correct the numbers, and start the service again. Later calls then have a price." }
+        pre."code wrap after" tabindex="0" { (text) }
+    };
+    let heading = format!("Models without a price, {} days", UNPRICED_WITHIN.num_days());
+    Ok(section(&heading, &html! { (unpriced.len()) }, &body))
 }
 
 fn value(setting: &Setting) -> String {

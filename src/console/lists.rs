@@ -15,8 +15,8 @@ use super::{
     names::Names,
     page::{Page, PageResult},
     parts::{
-        Tone, agent, campaign_id, counted, empty, icon, id, next_page, optional, section, title,
-        tokens, url_text, wide,
+        Tone, agent, campaign_id, counted, empty, fails_again, icon, id, next_page, optional,
+        section, title, tokens, url_text, wide,
     },
     range::{TimeRange, choice},
     selection,
@@ -25,7 +25,7 @@ use crate::{
     domain::{
         costs::{Costs, Dimension},
         sessions::{self, Session},
-        tasks::{ListedTask, State},
+        tasks::{ListedTask, RefusedRetry, State, subject},
     },
     http::pages::see_other,
     operations::{
@@ -194,7 +194,7 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
     let is_filtered = query.iter().any(|(_, value)| !value.is_empty());
     let names = Names::load(&page).await?;
     let table =
-        task_table(&page, &listing.items, Some(&names), selection::is_allowed(&page)).await?;
+        task_table(&page, &listing.items, Some(&names), selection::is_allowed(&page), &[]).await?;
     let new = format!("/tasks/new?campaign_id={}", url_text(&asked.campaign_id));
     let body = html! {
         div.head {
@@ -222,13 +222,15 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
 }
 
 /// Renders a table of tasks with the reasons for which they wait. `names` adds the campaigns; `is_selectable` adds checkboxes, and the bar for
-/// the tasks that are selected.
+/// the tasks that are selected. `refused` marks those whose retry would fail again.
 pub(super) async fn task_table(
     page: &Page,
     tasks: &[ListedTask],
     names: Option<&Names>,
     is_selectable: bool,
+    refused: &[RefusedRetry],
 ) -> Result<Markup, Refusal> {
+    let refusal_of = |id: Uuid| refused.iter().find(|retry| retry.task_id == id);
     let live = LiveJobs::of_tasks(page, tasks).await?;
     let money = page.view.column(tasks.iter().map(|listed| listed.task.spent_micros));
     let table = html! {
@@ -240,11 +242,12 @@ pub(super) async fn task_table(
             tbody {
                 @for ListedTask { task, .. } in tasks {
                     tr data-at=(task.created_at.to_rfc3339()) {
-                        @if is_selectable { td.pick { (selection::checkbox(task.id, &title(&task.prompt))) } }
+                        @if is_selectable { td.pick { (selection::checkbox(task.id, &title(subject(&task.prompt, &task.agent, &task.instance)))) } }
                         td { (live.state_of(task.state, task.job_id)) }
                         td.fill {
-                            a href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } }
+                            a href={ "/tasks/" (task.id) } { bdi { (title(subject(&task.prompt, &task.agent, &task.instance))) } }
                             @if let (State::Failed, Some(error)) = (task.state, &task.error) { div."tiny soft clip" { bdi { (title(error)) } } }
+                            @if let Some(retry) = refusal_of(task.id) { (fails_again(&page.caller, retry)) }
                         }
                         @if let Some(names) = names { td.campaign { (names.campaign(task.campaign_id)) } }
                         td { (agent(&task.agent, &task.instance)) }

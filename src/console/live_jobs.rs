@@ -1,6 +1,6 @@
 //! The live jobs of waiting tasks: why each of them waits, and how many wait in each campaign.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use maud::Markup;
 use uuid::Uuid;
@@ -23,6 +23,8 @@ const TURNS: &str = "turns";
 #[derive(Debug, Default)]
 pub(super) struct LiveJobs {
     jobs: HashMap<i64, JobSummary>,
+    /// Jobs whose tasks wait for a budget.
+    for_budgets: HashSet<i64>,
     /// True if the queue has more jobs than were read.
     pub(super) has_more: bool,
 }
@@ -59,6 +61,8 @@ impl LiveJobs {
                 limit: Some(MAX_LIMIT),
             };
             let Some(listing) = page.caller.run_if_allowed(list).await? else { break };
+            let for_budgets = listing.items.iter().filter(|it| it.budget.is_some());
+            found.for_budgets.extend(for_budgets.map(|it| it.job.id));
             found.jobs.extend(listing.items.into_iter().map(|it| (it.job.id, it.job)));
             cursor = listing.next.and_then(|next| next.parse().ok());
             found.has_more = cursor.is_some();
@@ -74,7 +78,8 @@ impl LiveJobs {
         let tone = super::task::tone(state);
         match self.jobs.get(&job_id).filter(|_| state == State::Queued) {
             Some(job) => {
-                let TaskWait { tone, word, why } = TaskWait::of(job);
+                let TaskWait { tone, word, why } =
+                    TaskWait::of(job, self.for_budgets.contains(&job_id));
                 tone.state(word, (!why.is_empty()).then_some(&why))
             }
             None => tone.state(state.as_str(), None),
@@ -99,7 +104,7 @@ struct TaskWait {
 }
 
 impl TaskWait {
-    fn of(job: &JobSummary) -> Self {
+    fn of(job: &JobSummary, is_for_budget: bool) -> Self {
         let of = |tone, word, why: &str| Self { tone, word, why: why.to_owned() };
         let reason = job.reason.as_deref().unwrap_or_default();
         match (job.state.as_str(), job.wait_reason.as_deref()) {
@@ -112,11 +117,14 @@ impl TaskWait {
             ("ready", _) => of(Tone::Queued, "queued", "for a free slot"),
             ("blocked", Some("lane_hold")) => of(Tone::Held, "held", "with its conversation"),
             ("blocked", _) => of(Tone::Waiting, "waiting", "behind another task"),
-            (_, Some("condition")) => {
-                of(Tone::Waiting, "waiting", "for space in a budget or a rate limit")
+            (_, Some("condition")) if is_for_budget => {
+                of(Tone::Waiting, "waiting", "for space in a budget")
             }
+            (_, Some("condition")) => of(Tone::Waiting, "waiting", "for a rate limit"),
             (_, Some("signal")) => of(Tone::Waiting, "waiting", "for another task"),
-            (_, Some("snooze")) => of(Tone::Waiting, "waiting", "for a limit or a busy provider"),
+            (_, Some("snooze")) => {
+                of(Tone::Waiting, "waiting", "for a busy provider, a limit or a batch")
+            }
             (_, Some("retry")) => of(Tone::Waiting, "waiting", "for its next attempt"),
             (_, Some("crash")) => of(Tone::Waiting, "waiting", "after its worker was lost"),
             (_, Some("later")) => of(Tone::Waiting, "waiting", "for its time"),
@@ -157,11 +165,12 @@ mod tests {
     #[test]
     fn a_wait_is_named_by_its_reason() {
         let words = |job: &JobSummary| {
-            let TaskWait { word, why, .. } = TaskWait::of(job);
+            let TaskWait { word, why, .. } = TaskWait::of(job, false);
             format!("{word} {why}")
         };
         let budget = job("scheduled", Some("condition"), None);
-        assert_eq!(words(&budget), "waiting for space in a budget or a rate limit");
+        assert_eq!(words(&budget), "waiting for a rate limit");
+        assert_eq!(TaskWait::of(&budget, true).why, "for space in a budget");
         let pause = "agent `planner` is paused everywhere (1): client call";
         assert_eq!(words(&job("held", Some("person"), Some(pause))), "paused its agent");
         assert_eq!(words(&job("held", Some("person"), Some("legal"))), "held legal");

@@ -7,11 +7,11 @@ use uuid::Uuid;
 use super::{
     layout::Content,
     page::{Page, PageResult},
-    parts::{agent, counted, empty, section, title, wide},
+    parts::{agent, counted, empty, fails_again, section, title, wide},
     task::tone,
 };
 use crate::{
-    domain::tasks::{State, Task},
+    domain::tasks::{RefusedRetry, State, Task, describe_refused, subject},
     http::pages::{PageForm, local_target, see_other},
     operations::{CancelTask, Refusal, RetryTask, ShowTask},
 };
@@ -58,6 +58,10 @@ pub(super) async fn confirm(Query(query): Query<Vec<(String, String)>>, page: Pa
     let tasks = read(&page, &ids(&query)).await?;
     let (fit, others): (Vec<_>, Vec<_>) = tasks.iter().partition(|task| act.applies_to(task.state));
     let n_fit = counted(fit.len(), "task", "tasks");
+    let refused = match act {
+        SelectionAction::Retry => page.caller.refused_retries(&fit).await?,
+        SelectionAction::Cancel => Vec::new(),
+    };
     let body = html! {
         div.head { div { h1 { (act.word()) " " (n_fit) } } }
         @if tasks.is_empty() {
@@ -67,12 +71,13 @@ pub(super) async fn confirm(Query(query): Query<Vec<(String, String)>>, page: Pa
         } @else if fit.is_empty() {
             (empty(act.no_effect(), "dalsegno task ls"))
         } @else {
+            @if !refused.is_empty() { p.small { (describe_refused(refused.len(), None)) "." } }
             (form(&page, act, &fit, back))
         }
         div.stack {
-            @if !fit.is_empty() { (section("Selected tasks", &html! { (n_fit) }, &table(&page, &fit))) }
+            @if !fit.is_empty() { (section("Selected tasks", &html! { (n_fit) }, &table(&page, &fit, &refused))) }
             @if !others.is_empty() {
-                (section("Left as they are", &html! { (others.len()) }, &html! { p."small soft" { (act.no_effect()) } (table(&page, &others)) }))
+                (section("Left as they are", &html! { (others.len()) }, &html! { p."small soft" { (act.no_effect()) } (table(&page, &others, &[])) }))
             }
         }
     };
@@ -221,7 +226,8 @@ fn form(page: &Page, act: SelectionAction, tasks: &[&Task], back: &str) -> Marku
     }
 }
 
-fn table(page: &Page, tasks: &[&Task]) -> Markup {
+/// Renders tasks. Those in `refused` would fail again at their budget.
+fn table(page: &Page, tasks: &[&Task], refused: &[RefusedRetry]) -> Markup {
     let table = html! {
         table.folds {
             thead { tr { th { "State" } th { "Task" } th.narrow-off { "Agent" } th { "Ended" } } }
@@ -230,8 +236,9 @@ fn table(page: &Page, tasks: &[&Task]) -> Markup {
                     tr {
                         td { (tone(task.state).state(task.state.as_str(), None)) }
                         td.fill {
-                            a href={ "/tasks/" (task.id) } { bdi { (title(&task.prompt)) } }
+                            a href={ "/tasks/" (task.id) } { bdi { (title(subject(&task.prompt, &task.agent, &task.instance))) } }
                             @if let Some(error) = &task.error { div."tiny soft clip" { bdi { (title(error)) } } }
+                            @if let Some(retry) = refused.iter().find(|retry| retry.task_id == task.id) { (fails_again(&page.caller, retry)) }
                         }
                         td.narrow-off { (agent(&task.agent, &task.instance)) }
                         td { @if let Some(at) = task.ended_at { (page.view.time(at)) } }

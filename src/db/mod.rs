@@ -175,10 +175,6 @@ pub enum Error {
     MigrationState(#[source] sqlx::Error),
     #[error("cannot vacuum the tables")]
     Vacuum(#[source] sqlx::Error),
-    #[error(
-        "{0} may still read deleted rows, so a vacuum would leave them in the files: end it, or vacuum when it has ended"
-    )]
-    VacuumHeld(String),
 }
 
 /// The reason why no connection was made. The driver's text for an I/O error repeats that the database cannot be reached.

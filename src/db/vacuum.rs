@@ -8,9 +8,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 
-/// Limit of the wait for transactions that may still read the deleted rows.
+/// Limit of the wait for what may still read the deleted rows.
 const MAX_WAIT: Duration = Duration::from_secs(60);
+/// Time after which the wait is logged.
+const QUIET_WAIT: Duration = Duration::from_secs(1);
 const WAIT_PAUSE: Duration = Duration::from_millis(200);
+const UNKNOWN_HOLDER: &str =
+    "a prepared transaction (`pg_prepared_xacts`), or a session of another role";
 
 /// The kind of vacuum for each table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,12 +31,31 @@ pub enum Vacuum {
 pub struct VacuumResult {
     /// Tables that the role may not vacuum: it neither owns them nor has `MAINTAIN` on them (PostgreSQL 17).
     pub forbidden: Vec<String>,
+    /// A process or a replication slot that may still read deleted rows. The tables after that are not vacuumed.
+    pub held_by: Option<String>,
     pub is_stopped: bool,
 }
 
 impl VacuumResult {
     pub fn is_complete(&self) -> bool {
-        self.forbidden.is_empty() && !self.is_stopped
+        self.forbidden.is_empty() && self.held_by.is_none() && !self.is_stopped
+    }
+
+    /// Says why tables were not vacuumed, and what to do.
+    pub fn obstacles(&self) -> Option<String> {
+        let forbidden = self.forbidden.first().map(|first| {
+            format!(
+                "the role may not vacuum {} tables, such as {first}: connect as their owner, or grant it MAINTAIN (PostgreSQL 17)",
+                self.forbidden.len()
+            )
+        });
+        let held = self.held_by.as_ref().map(|holder| {
+            format!(
+                "{holder} may still read deleted rows, and a vacuum would leave them in the files: end it (`select pg_terminate_backend(…)`, `rollback prepared`), or wait, and run `dalsegno erasure vacuum` again"
+            )
+        });
+        let both: Vec<String> = [forbidden, held].into_iter().flatten().collect();
+        (!both.is_empty()).then(|| both.join("; "))
     }
 }
 
@@ -63,59 +86,69 @@ async fn vacuum_all(
     // Each `ANALYZE` deletes statistics of its table, which a transaction that began meanwhile may read.
     let groups: [Vec<Table>; 2] = [own, statistics];
     for tables in groups {
-        let done = async {
-            wait_for_older_transactions(&mut *conn).await?;
-            vacuum_tables(&mut *conn, mode, &tables).await
-        };
-        match stop.run_until_cancelled(done).await {
-            Some(forbidden) => vacuumed.forbidden.extend(forbidden?),
-            None => return Ok(VacuumResult { is_stopped: true, ..vacuumed }),
+        let group = vacuum_group(&mut *conn, mode, &tables, &mut vacuumed);
+        match stop.run_until_cancelled(group).await {
+            Some(done) => done?,
+            None => vacuumed.is_stopped = true,
+        }
+        if vacuumed.is_stopped || vacuumed.held_by.is_some() {
+            break;
         }
     }
     Ok(vacuumed)
 }
 
-/// Returns the names of tables that the role may not vacuum.
-async fn vacuum_tables(
+async fn vacuum_group(
     conn: &mut PgConnection,
     mode: Vacuum,
     tables: &[Table],
-) -> Result<Vec<String>, Error> {
-    let (allowed, forbidden) = tables.iter().partition::<Vec<_>, _>(|table| table.is_allowed);
-    for Table { name, .. } in allowed {
+    vacuumed: &mut VacuumResult,
+) -> Result<(), Error> {
+    let are_catalogs = tables.iter().any(|table| table.is_catalog);
+    vacuumed.held_by = wait_for_readers(&mut *conn, are_catalogs).await?;
+    if vacuumed.held_by.is_some() {
+        return Ok(());
+    }
+    for Table { name, is_allowed, .. } in tables {
+        if !is_allowed {
+            vacuumed.forbidden.push(name.clone());
+            continue;
+        }
         // Only names of the catalog, quoted by the server, get into the statement.
         let statement = AssertSqlSafe(format!("vacuum ({}) {name}", mode.options()));
         conn.execute(sqlx::raw_sql(statement)).await.map_err(Error::Vacuum)?;
     }
-    Ok(forbidden.into_iter().map(|table| table.name.clone()).collect())
-}
-
-/// Waits until no transaction is left that began before now. Postgres keeps deleted rows for these, and a vacuum leaves
-/// the rows in their files without an error.
-async fn wait_for_older_transactions(conn: &mut PgConnection) -> Result<(), Error> {
-    let now = sqlx::query_scalar!(r#"select pg_current_xact_id()::text as "id!""#);
-    let now = now.fetch_one(&mut *conn).await.map_err(Error::Vacuum)?;
-    let deadline = Instant::now() + MAX_WAIT;
-    while let Some(older) = older_transaction(&mut *conn, &now).await? {
-        if Instant::now() >= deadline {
-            return Err(Error::VacuumHeld(older));
-        }
-        tokio::time::sleep(WAIT_PAUSE).await;
-    }
     Ok(())
 }
 
-/// Names the oldest transaction that began before transaction `id`.
-async fn older_transaction(conn: &mut PgConnection, id: &str) -> Result<Option<String>, Error> {
-    let older = sqlx::query_file!("src/db/older_transaction.sql", id);
-    let older = older.fetch_optional(conn).await.map_err(Error::Vacuum)?;
-    Ok(older.map(|older| match (older.pid, older.application) {
-        (Some(pid), Some(application)) => {
-            format!("the transaction of process {pid} ({application})")
+/// Waits until nothing is left that may read rows which were deleted before now, and returns what is left at the end. Postgres keeps such
+/// rows, and a vacuum leaves them in their files without an error.
+async fn wait_for_readers(
+    conn: &mut PgConnection,
+    of_catalogs: bool,
+) -> Result<Option<String>, Error> {
+    let now = sqlx::query_scalar!(r#"select pg_current_xact_id()::text as "id!""#);
+    let now: String = now.fetch_one(&mut *conn).await.map_err(Error::Vacuum)?;
+    let began = Instant::now();
+    let mut is_logged = false;
+    loop {
+        let holder = sqlx::query_file_scalar!("src/db/older_transaction.sql", now, of_catalogs);
+        let Some(holder) = holder.fetch_optional(&mut *conn).await.map_err(Error::Vacuum)? else {
+            return Ok(None);
+        };
+        let holder = holder.unwrap_or_else(|| UNKNOWN_HOLDER.to_owned());
+        if began.elapsed() >= MAX_WAIT {
+            return Ok(Some(holder));
         }
-        (Some(pid), None) => format!("the transaction of process {pid}"),
-        (None, _) => "a prepared transaction, or one of another role".to_owned(),
-    }))
+        if !is_logged && began.elapsed() >= QUIET_WAIT {
+            tracing::warn!(
+                holder,
+                "a vacuum waits, a minute at most, for what may still read deleted rows"
+            );
+            is_logged = true;
+        }
+        tokio::time::sleep(WAIT_PAUSE).await;
+    }
 }
 
 struct Table {

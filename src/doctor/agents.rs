@@ -92,18 +92,23 @@ fn flow_templates(config: &flows::Config, catalogue: &Catalogue) -> Finding {
         Ok(templates) if templates.broken().any(|broken| !broken.built_in) => {
             broken_flows(&templates.problems())
         }
-        Ok(templates) => {
-            let n_templates = count(templates.all().count(), "template", "templates");
-            let mut what = format!("{n_templates}, {}", place(&config.folder));
-            let unusable: Vec<&str> =
-                templates.broken().map(|broken| broken.name.as_str()).collect();
-            if !unusable.is_empty() {
-                let names = unusable.join(", ");
-                what.push_str(&format!("; {names} name agents that do not exist or have problems"));
-            }
-            Finding::ok(FLOWS, what, WHY_FLOWS)
-        }
+        Ok(templates) => built_in_flows(&templates, config),
         Err(problems) => broken_flows(&problems),
+    }
+}
+
+/// Reports templates without a problem of their own. Built-in ones name agents that an installation may not have, and nobody has to correct that;
+/// agents with problems have a finding of their own.
+fn built_in_flows(templates: &Templates, config: &flows::Config) -> Finding {
+    let unusable: Vec<&str> = templates.broken().map(|broken| broken.name.as_str()).collect();
+    let (n_usable, names) = (templates.all().count(), unusable.join(", "));
+    let usable = format!("{}, {}", count(n_usable, "template", "templates"), place(&config.folder));
+    let unused =
+        format!("not used here, because their agents do not exist or have problems: {names}");
+    match (unusable.is_empty(), n_usable) {
+        (true, _) => Finding::ok(FLOWS, usable, WHY_FLOWS),
+        (false, 0) => Finding::skipped(FLOWS, unused, WHY_FLOWS),
+        (false, _) => Finding::ok(FLOWS, format!("{usable}; {unused}"), WHY_FLOWS),
     }
 }
 

@@ -5,7 +5,7 @@ use std::error::Error;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use super::{Finding, budgets, busy, claude, cleanup, embeddings, queue, rights, webhooks};
+use super::{Finding, budgets, busy, claude, cleanup, embeddings, prices, queue, rights, webhooks};
 use crate::{
     causes::causes,
     clock::Clock,
@@ -83,6 +83,7 @@ async fn check_open(config: &Config, database: &Database, clock: &dyn Clock) -> 
         findings.extend(claude::paused(config, pool, clock.now()).await);
         findings.push(busy::examine(config, pool, clock.now()).await);
         findings.push(budgets::examine(pool, clock.now()).await);
+        findings.extend(Box::pin(prices::calls(config, pool, clock.now())).await);
         findings.extend(claude::budgets(config, pool).await);
         findings.extend(webhooks::examine(pool, clock.now()).await);
         findings.extend(embeddings::examine(config, pool).await);

@@ -152,11 +152,8 @@ async fn vacuum(run: &Run) -> Result<bool, JobError> {
             return Ok(false);
         }
     };
-    if !vacuumed.forbidden.is_empty() {
-        tracing::warn!(
-            tables = vacuumed.forbidden.len(),
-            "the database role may not vacuum the tables of an erased campaign: run `dalsegno erasure vacuum` as their owner"
-        );
+    if let Some(reason) = vacuumed.obstacles() {
+        tracing::warn!(reason, "not all tables of an erased campaign are vacuumed");
     }
     stop_if_cancelled(run)?;
     Ok(vacuumed.is_complete())

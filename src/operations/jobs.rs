@@ -1,6 +1,6 @@
 //! Jobs of the queue: live jobs and dead letters.
 
-use std::str::FromStr;
+use std::{collections::HashMap, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -15,7 +15,7 @@ use crate::{
     domain::{
         agent_pauses::{self, Pause},
         audit::Action,
-        campaigns,
+        budgets, campaigns,
         class::{BAD_ARGUMENT, JOB_CONFLICT, NUL_IN_TEXT, UNKNOWN_JOB},
         explanations,
         tasks::{self, CancelledJob, RetriedJob, TaskLine, TaskRetry},
@@ -55,6 +55,10 @@ pub struct ListedJob {
     pub job: JobSummary,
     #[serde(default)]
     pub task: Option<TaskLine>,
+    /// The budget that its task waits for, by owner and key: `agent/writer`, `campaign/` and an id, `day`. The reason of the wait is then
+    /// `condition`.
+    #[serde(default)]
+    pub budget: Option<String>,
 }
 
 /// Of the jobs that are asked for; `dead` are dead letters.
@@ -150,9 +154,19 @@ impl Operation for ListJobs {
         let jobs = admin::list_jobs(&mut *transaction, &filter).await?;
         let ids: Vec<i64> = jobs.iter().map(|job| job.id).collect();
         let tasks = tasks::of_jobs(&mut *transaction, &ids).await?;
-        let with_task = |job: JobSummary| ListedJob {
-            task: tasks.iter().find(|task| task.job_id == job.id).cloned(),
-            job,
+        let waits =
+            |job: &&JobSummary| job.wait_reason.as_deref() == Some(WaitReason::Condition.as_str());
+        let waiting: Vec<i64> = jobs.iter().filter(waits).map(|job| job.id).collect();
+        let of_waiting = tasks.iter().filter(|task| waiting.contains(&task.job_id));
+        let of_waiting: Vec<Uuid> = of_waiting.map(|task| task.id).collect();
+        let mut budgets = match of_waiting.is_empty() {
+            true => HashMap::new(),
+            false => budgets::awaited_by(&mut *transaction, &of_waiting).await?,
+        };
+        let with_task = |job: JobSummary| {
+            let task = tasks.iter().find(|task| task.job_id == job.id).cloned();
+            let budget = task.as_ref().and_then(|task| budgets.remove(&task.id));
+            ListedJob { job, task, budget }
         };
         let jobs = jobs.into_iter().map(with_task).collect();
         Ok(Listing::of(jobs, limit, |listed: &ListedJob| listed.job.id))

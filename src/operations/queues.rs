@@ -8,9 +8,12 @@ use super::{Call, Change, ChangeOutput, ChangeResult, Operation, Refusal, Spec, 
 use crate::{
     domain::{
         audit::{self, Action},
+        budgets,
         class::{BAD_ARGUMENT, BAD_VALUE, Class, NUL_IN_TEXT, UNKNOWN_QUEUE},
+        explanations::describe_wait,
+        rate_limits,
     },
-    queue::admin::{self, PauseScope, QueueView, WaitCount},
+    queue::admin::{self, PauseScope, QueueView, WaitCount, WaitReason},
 };
 
 const TAG: &str = "queue";
@@ -46,6 +49,12 @@ pub struct ListWaits {}
 #[schema(as = WaitingJobs)]
 pub struct WaitCounts {
     pub items: Vec<WaitCount>,
+    /// Tasks that wait for space in a budget; their jobs have the reason `condition`.
+    #[serde(default)]
+    pub waiting_for_budget: i64,
+    /// Tasks that wait for a rate limit; their jobs have the reason `condition`, too.
+    #[serde(default)]
+    pub waiting_for_rate_limit: i64,
 }
 
 /// Pauses a queue: workers claim none of its jobs until it is resumed. Running jobs continue.
@@ -122,7 +131,26 @@ impl Operation for ListWaits {
     type Output = WaitCounts;
 
     async fn run(self, call: &Call) -> Result<WaitCounts, Refusal> {
-        Ok(WaitCounts { items: admin::count_waits(&call.pool).await? })
+        let by_owner = budgets::count_waiting(&call.pool).await?;
+        Ok(WaitCounts {
+            items: admin::count_waits(&call.pool).await?,
+            waiting_for_budget: by_owner.iter().map(|(_, tasks)| tasks).sum(),
+            waiting_for_rate_limit: rate_limits::count_waiting(&call.pool).await?,
+        })
+    }
+}
+
+impl WaitCounts {
+    /// Names what jobs wait for. The queue does not tell budgets from rate limits; the waits of their tasks do.
+    pub fn describe(&self, reason: WaitReason) -> String {
+        match (reason, self.waiting_for_budget, self.waiting_for_rate_limit) {
+            (WaitReason::Condition, 1.., 0) => "space in a budget".to_owned(),
+            (WaitReason::Condition, 0, 1..) => "a rate limit".to_owned(),
+            (WaitReason::Condition, budget @ 1.., limit @ 1..) => {
+                format!("space in a budget ({budget}) or a rate limit ({limit})")
+            }
+            _ => describe_wait(reason).to_owned(),
+        }
     }
 }
 
@@ -208,4 +236,22 @@ async fn resume(
     let was_paused = admin::resume(conn, scope, &name).await?;
     let output = ResumeOutcome { resumed: name.clone(), was_paused };
     Ok(ChangeOutput::of(name, output, json!({ "was_paused": was_paused })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_for_a_condition_is_named_after_its_budget_or_its_rate_limit() {
+        let words = |waiting_for_budget, waiting_for_rate_limit| {
+            let items = Vec::new();
+            let waits = WaitCounts { items, waiting_for_budget, waiting_for_rate_limit };
+            waits.describe(WaitReason::Condition)
+        };
+        assert_eq!(words(2, 0), "space in a budget");
+        assert_eq!(words(0, 3), "a rate limit");
+        assert_eq!(words(2, 3), "space in a budget (2) or a rate limit (3)");
+        assert_eq!(words(0, 0), "space in a budget or a rate limit");
+    }
 }

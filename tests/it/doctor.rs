@@ -341,6 +341,35 @@ async fn paused_or_readable_credentials_and_missing_prices_are_warnings() {
 }
 
 #[tokio::test]
+async fn models_of_calls_without_a_price_are_named_with_the_entries_to_add() {
+    let setup = DoctorSetup::new().await;
+    let pool = setup.database.pool().await;
+    let about = async |setup: &DoctorSetup, check: &str| {
+        let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+        let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
+        found.into_iter().find(|found| found.check == check)
+    };
+    assert!(about(&setup, "unpriced calls").await.is_none());
+    let call = "insert into dalsegno.usage (called_at, campaign_id, agent, model, provider, purpose, outcome, cost_micros, input_tokens)
+                values ($1, gen_random_uuid(), 'writer', $2, $3, 'turn', 'done', 0, 5)";
+    let call = async |provider: &str, model: &str| {
+        sqlx::query(call).bind(noon()).bind(model).bind(provider).execute(&pool).await.unwrap();
+    };
+    call("sim", "sim-1").await;
+    let found = about(&setup, "unpriced calls").await.unwrap();
+    assert_eq!(found.status, Status::Ok, "the simulation is free: {found:?}");
+    assert!(found.what.contains("sim-1 on sim"), "{found:?}");
+    call("west", "gpt-x").await;
+    let found = about(&setup, "unpriced calls").await.unwrap();
+    assert_eq!(found.status, Status::Warn, "{found:?}");
+    assert!(found.what.ends_with("gpt-x on west"), "{found:?}");
+    let entry = "{ provider = \"west\", model = \"gpt-x\", input = 3000000, output = 15000000 }";
+    assert!(found.fix.contains(entry), "{found:?}");
+    let setup = setup.with("prices.models", &format!("[{entry}]"));
+    assert_eq!(about(&setup, "unpriced calls").await.unwrap().status, Status::Ok);
+}
+
+#[tokio::test]
 async fn models_without_a_price_are_named_with_their_agents() {
     let setup = DoctorSetup::new().await;
     let prices = async |setup: &DoctorSetup| {
@@ -464,6 +493,18 @@ async fn a_test_call_is_made_on_each_credential_only_on_request() {
     assert!(findings[1].2.contains("the API rejects the credential bad"), "{findings:?}");
     let left = std::fs::read_dir(setup.folder.path().join("data/claude")).unwrap().count();
     assert_eq!(left, 0, "the calls leave no session");
+}
+
+#[tokio::test]
+async fn built_in_templates_without_their_agents_are_not_called_in_order() {
+    let setup = DoctorSetup::new().await;
+    let missing = setup.folder.path().join("flows").display().to_string();
+    let setup = setup.with("flows.folder", &missing);
+    let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
+    let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
+    let unused = found.into_iter().find(|found| found.check == "flow templates").unwrap();
+    assert_eq!(unused.status, Status::Skipped, "{unused:?}");
+    assert!(unused.what.contains("reviewed-text"), "{unused:?}");
 }
 
 #[tokio::test]

@@ -234,7 +234,8 @@ async fn no_trace_of_an_erased_campaign_remains() {
         let failed = json!({ "agent": "planner", "prompt": fails });
         let failed = setup.ask(campaign, failed, &format!("{word}-2")).await;
         setup.wait_for_state(&failed, "failed").await;
-        let refusal = json!({ "owner": "user", "key": word, "unit": "tokens", "limit": 1, "spent": 0, "reserved": 0, "needed": 2, "on_limit": "fail" });
+        let refusal = json!({ "owner": "user", "key": word, "unit": "tokens", "limit": 1, "spent": 0, "reserved": 0, "needed": 2,
+            "call": { "micros": 0, "tokens": 2 }, "on_limit": "fail", "ends": null });
         let refused = "update dalsegno.tasks set budget_refusal = $2 where id = $1::uuid";
         sqlx::query(refused).bind(&failed).bind(refusal).execute(&setup.pool).await.unwrap();
         for number in 0..40 {

@@ -12,6 +12,11 @@ pub enum Error {
     Address(String),
     #[error("cannot set up the HTTP client")]
     SetUp(#[source] reqwest::Error),
+    /// An index of `TaskLink::Item` that does not lead to an earlier task.
+    #[error(
+        "task {task} of the list waits for item {item}, which does not come before it: count from 0"
+    )]
+    Link { task: usize, item: usize },
     #[error("cannot write the request as JSON")]
     Body(#[source] serde_json::Error),
     #[error("cannot {action}: the service did not answer")]

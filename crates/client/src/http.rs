@@ -13,7 +13,13 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{Error, Events, NewTask, RetryPolicy, error::refused, request::Request, retry::Sleep};
+use super::{
+    Error, Events, Mode, NewTask, RetryPolicy,
+    bulk::{self, BulkAnswer, BulkItem},
+    error::refused,
+    request::Request,
+    retry::Sleep,
+};
 
 /// A client of a service. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -32,38 +38,27 @@ pub struct Task {
     pub campaign_id: Uuid,
     pub agent: String,
     pub instance: String,
+    /// The session that the task asked for.
+    pub session_mode: Mode,
     pub state: State,
+    pub prompt: String,
     pub result: Option<String>,
     /// The result as JSON, if the task has a result schema.
-    #[serde(default)]
     pub result_json: Option<Value>,
     pub error: Option<String>,
-    pub session_id: Option<Uuid>,
+    /// Limits of the task. `None`: no limit.
+    pub budget_micros: Option<i64>,
+    pub budget_tokens: Option<i64>,
     pub spent_micros: i64,
     pub spent_tokens: i64,
+    /// Number of its job, for `dalsegno job`.
+    pub job_id: i64,
+    pub session_id: Option<Uuid>,
+    /// Number of its last turn in the session.
+    pub turn: Option<i32>,
     pub created_at: DateTime<Utc>,
+    pub started_at: Option<DateTime<Utc>>,
     pub ended_at: Option<DateTime<Utc>>,
-}
-
-/// One of many added tasks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub struct BulkItem {
-    pub id: Uuid,
-    /// False if an earlier call with its idempotency key created it.
-    pub created: bool,
-}
-
-#[derive(Deserialize)]
-struct BulkAnswer {
-    items: Vec<BulkItem>,
-}
-
-/// A task in a request with many of them.
-#[derive(Serialize)]
-struct KeyedTask<'a> {
-    #[serde(flatten)]
-    task: &'a NewTask<'a>,
-    idempotency_key: String,
 }
 
 /// The state of a task.
@@ -82,8 +77,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Wait of one request; [`Client::wait`] repeats it.
 const WAIT_SECS: u64 = 25;
-/// Tasks of one request. The service accepts ten times as many; smaller requests lock fewer conversations at once.
-const BATCH: usize = 1_000;
 
 impl Client {
     pub fn new(base_url: &str) -> Result<Self, Error> {
@@ -122,8 +115,9 @@ impl Client {
     }
 
     /// Adds any number of tasks, a thousand per request, and returns them in their order. Each request adds all of its tasks or none. A
-    /// task without an idempotency key of its own gets `key` and its number, such as `import-1/3`, so that the call can be repeated after
-    /// any failure.
+    /// task without an idempotency key of its own gets `key` and its number, such as `import-1/3`: with the same `key` the call can be
+    /// repeated after any failure, without it a repeat adds the tasks of earlier requests again.
+    /// [`TaskLink::Item`](super::TaskLink::Item) counts from 0 over all tasks.
     pub async fn add_tasks(
         &self,
         campaign_id: Uuid,
@@ -131,14 +125,11 @@ impl Client {
         key: Option<&str>,
     ) -> Result<Vec<BulkItem>, Error> {
         let prefix = key.map_or_else(|| Uuid::new_v4().to_string(), str::to_owned);
-        let keyed = tasks.iter().zip(1..).map(|(task, number)| {
-            let own = task.idempotency_key.map(str::to_owned);
-            let idempotency_key = own.unwrap_or_else(|| format!("{prefix}/{number}"));
-            KeyedTask { task, idempotency_key }
-        });
-        let keyed: Vec<KeyedTask<'_>> = keyed.collect();
+        let keys = bulk::keys(tasks, &prefix);
+        let links = bulk::links(tasks, &keys)?;
+        let keyed = bulk::keyed(tasks, &keys, &links);
         let mut added = Vec::with_capacity(tasks.len());
-        for batch in keyed.chunks(BATCH) {
+        for batch in keyed.chunks(bulk::BATCH) {
             let path = format!("v1/campaigns/{campaign_id}/tasks/bulk");
             let request = Request::post("add tasks", path).with_key(Some(&prefix));
             let answer: BulkAnswer = self.json(&request.with_body(&batch)?).await?;

@@ -22,11 +22,14 @@
 
 mod attachment;
 #[cfg(feature = "http")]
+mod bulk;
+#[cfg(feature = "http")]
 mod error;
 #[cfg(feature = "http")]
 mod events;
 #[cfg(feature = "http")]
 mod http;
+mod link;
 #[cfg(feature = "http")]
 mod request;
 #[cfg(feature = "http")]
@@ -40,14 +43,18 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::attachment::Attachment;
 #[cfg(feature = "sql")]
 pub use self::sql::{EnqueueError, EnqueueResult, enqueue};
+pub use self::{
+    attachment::Attachment,
+    link::{OnFailure, TaskLink},
+};
 #[cfg(feature = "http")]
 pub use self::{
+    bulk::BulkItem,
     error::Error,
     events::{Event, Events},
-    http::{BulkItem, Client, State, Task},
+    http::{Client, State, Task},
     retry::RetryPolicy,
     webhook::{WebhookError, WebhookEvent, verify_webhook},
 };
@@ -59,6 +66,9 @@ pub struct NewTask<'a> {
     /// Instance of the agent; each has a conversation of its own.
     pub instance: &'a str,
     pub prompt: &'a str,
+    /// Node that the task belongs to: the name of the node's file. `None`: the session stays at its node. Only over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node: Option<&'a str>,
     /// Session to use. `None`: as the agent's file says; in SQL, which does not read the file, [`Mode::Continue`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<Mode>,
@@ -73,6 +83,24 @@ pub struct NewTask<'a> {
     /// Earliest moment of the first turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_at: Option<DateTime<Utc>>,
+    /// Tasks to wait for: the task runs when all of them have ended, and its agent gets their results in this order. In SQL
+    /// [`TaskLink::Task`] alone.
+    #[serde(skip_serializing_if = "<[TaskLink<'_>]>::is_empty")]
+    pub depends_on: &'a [TaskLink<'a>],
+    /// Reaction to a failed or cancelled task in `depends_on`.
+    pub on_failure: OnFailure,
+    /// Flow templates that the agent may start in the task; an empty list: none. `None`: those of the agent's file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_templates: Option<&'a [&'a str]>,
+    /// Short names to find the task by. An idempotency key does not compare them.
+    #[serde(skip_serializing_if = "<[&str]>::is_empty")]
+    pub tags: &'a [&'a str],
+    /// JSON object with keys and values to find the task by. An idempotency key does not compare it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<&'a Value>,
+    /// JSON object with named values that the calls of the task contain. They win over those of the campaign. Only over HTTP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<&'a Value>,
     /// JSON Schema that the answer has to match. `None`: the one of the agent's file, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_schema: Option<&'a Value>,
@@ -114,11 +142,18 @@ impl<'a> NewTask<'a> {
             agent,
             instance: MAIN,
             prompt,
+            node: None,
             session: None,
             budget: Limit::default(),
             idempotency_key: None,
             priority: None,
             run_at: None,
+            depends_on: &[],
+            on_failure: OnFailure::default(),
+            flow_templates: None,
+            tags: &[],
+            metadata: None,
+            parameters: None,
             result_schema: None,
             within_secs: None,
             attachments: &[],

@@ -72,7 +72,11 @@ fn can_repeat(error: &Error, request: &Request) -> bool {
         // Without a connection the service has not received the request.
         Error::Http { source, .. } => request.is_repeatable() || source.is_connect(),
         Error::BrokenStream => true,
-        Error::Address(_) | Error::SetUp(_) | Error::Body(_) | Error::Answer { .. } => false,
+        Error::Address(_)
+        | Error::SetUp(_)
+        | Error::Link { .. }
+        | Error::Body(_)
+        | Error::Answer { .. } => false,
     }
 }
 

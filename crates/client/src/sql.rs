@@ -3,7 +3,7 @@
 use sqlx::{PgConnection, Postgres, QueryBuilder, postgres::PgDatabaseError, types::Json};
 use uuid::Uuid;
 
-use super::{Mode, NewTask};
+use super::{Mode, NewTask, OnFailure, TaskLink};
 
 /// The task that a call created or found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,9 @@ pub enum EnqueueError {
         message: String,
         hint: String,
     },
+    /// The function has no argument for this field of the task.
+    #[error("cannot add a task in SQL with `{0}`: leave it out, or add the task over HTTP")]
+    Field(&'static str),
     #[error("cannot add a task")]
     Database(#[source] sqlx::Error),
 }
@@ -31,12 +34,15 @@ pub enum EnqueueError {
 ///
 /// Calls the SQL function `dalsegno.add_task`, whose comment in the database is its contract. The function does not
 /// read agents' files: a task for an unknown agent is accepted, and fails with an explanation. It takes files of other tasks of
-/// the campaign ([`Attachment::File`](super::Attachment::File)), and refuses contents.
+/// the campaign ([`Attachment::File`](super::Attachment::File)), and refuses contents. It has no node and no parameters, and waits for tasks
+/// by their ids ([`TaskLink::Task`]).
 pub async fn enqueue(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     new: &NewTask<'_>,
 ) -> Result<EnqueueResult, EnqueueError> {
+    check_fields(new)?;
+    let depends_on = predecessors(new)?;
     // Not one of sqlx's checked queries: those would need the caller's database at build time.
     let mut query = QueryBuilder::<Postgres>::new(
         "select task_id, created from dalsegno.add_task(campaign_id => ",
@@ -52,6 +58,19 @@ pub async fn enqueue(
     query.push(", priority => ").push_bind(new.priority.unwrap_or(100));
     query.push(", run_at => ").push_bind(new.run_at);
     // Only if they are given, so that the statement also suits older databases, which lack these arguments.
+    if !depends_on.is_empty() {
+        query.push(", depends_on => ").push_bind(depends_on);
+        query.push(", on_failure => ").push_bind(on_failure(new.on_failure));
+    }
+    if !new.tags.is_empty() {
+        query.push(", tags => ").push_bind(new.tags);
+    }
+    if let Some(metadata) = new.metadata {
+        query.push(", metadata => ").push_bind(metadata);
+    }
+    if let Some(names) = new.flow_templates {
+        query.push(", flow_templates => ").push_bind(names);
+    }
     if let Some(schema) = new.result_schema {
         query.push(", result_schema => ").push_bind(schema);
     }
@@ -64,6 +83,34 @@ pub async fn enqueue(
     let query = query.push(")").build_query_as();
     let (task_id, created) = query.fetch_one(conn).await.map_err(refused)?;
     Ok(EnqueueResult { task_id, created })
+}
+
+/// Refuses fields for which the function has no argument.
+fn check_fields(new: &NewTask<'_>) -> Result<(), EnqueueError> {
+    if new.node.is_some() {
+        return Err(EnqueueError::Field("node"));
+    }
+    if new.parameters.is_some() {
+        return Err(EnqueueError::Field("parameters"));
+    }
+    Ok(())
+}
+
+/// Returns the ids of the tasks to wait for.
+fn predecessors(new: &NewTask<'_>) -> Result<Vec<Uuid>, EnqueueError> {
+    let id = |link: &TaskLink<'_>| match link {
+        TaskLink::Task(id) => Ok(*id),
+        TaskLink::Key(_) => Err(EnqueueError::Field("TaskLink::Key")),
+        TaskLink::Item(_) => Err(EnqueueError::Field("TaskLink::Item")),
+    };
+    new.depends_on.iter().map(id).collect()
+}
+
+fn on_failure(reaction: OnFailure) -> &'static str {
+    match reaction {
+        OnFailure::Run => "run",
+        OnFailure::Cancel => "cancel",
+    }
 }
 
 fn session_mode(mode: Mode) -> &'static str {

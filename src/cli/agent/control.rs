@@ -23,6 +23,9 @@ use crate::{
     },
 };
 
+/// Printed below an empty list.
+const NO_PAUSES: &str = "no agent is paused: `dalsegno agent pause AGENT` pauses one";
+
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum Control {
     /// Shows the activity and pauses of the agents of a campaign; without a campaign, all pauses.
@@ -121,7 +124,7 @@ async fn status(status: &Status, context: &Context, server: &Server) -> Result<(
     match status.campaign.id_if_given(context, server).await? {
         None => {
             let pauses = server.call(ListAgentPauses {}).await?.items;
-            context.output.print_data(&pauses, || format_pauses(&pauses));
+            context.output.print_rows(&pauses, false, NO_PAUSES, || format_pauses(&pauses));
         }
         Some(id) => {
             let standings = server.call(ListAgentStatuses { id }).await?.items;

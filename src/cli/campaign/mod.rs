@@ -30,6 +30,9 @@ use crate::{
     },
 };
 
+/// Printed below an empty list.
+const NO_CAMPAIGNS: &str = "no campaigns: `dalsegno campaign create` creates one";
+
 const ERASED: &str = "an erased campaign has no name: `dalsegno erasure ls` lists the ids, and `dalsegno campaign erase ID` shows the receipt of one";
 
 #[derive(Debug, Subcommand)]
@@ -167,7 +170,10 @@ async fn run_on_server(
                 limit,
             };
             let campaigns = server.list(Noun::Campaign, &list.paging, page).await?;
-            output.print_data(&campaigns, || show::format_campaigns(&campaigns));
+            let is_filtered = !list.labels.is_empty() || list.paging.after.is_some();
+            output.print_rows(&campaigns, is_filtered, NO_CAMPAIGNS, || {
+                show::format_campaigns(&campaigns)
+            });
         }
         CampaignCommand::Show(campaign) => {
             let id = campaign.id(context, server).await?;

@@ -11,6 +11,7 @@ use crate::{
     domain::{
         agents::Catalogue,
         amount::{OnLimit, format_money},
+        audit::describe_label,
         campaign_overview::Overview,
         campaigns::{Budget, Campaign, ExperimentBudget},
         erasures::Erasure,
@@ -40,7 +41,7 @@ pub(super) fn format_overview(overview: &Overview, catalogue: &Catalogue) -> Str
         None => campaign.status.as_str().to_owned(),
     };
     let since = paused_at.map(|at| match paused_by {
-        Some(author) => format!("{} by {author}", time(at)),
+        Some(author) => format!("{} by {}", time(at), describe_label(author)),
         None => time(at),
     });
     let brief = match campaign.brief.trim() {

@@ -29,6 +29,10 @@ use crate::{
     },
 };
 
+/// Printed below an empty list.
+const NO_ITEMS: &str =
+    "no memory items: `dalsegno memory publish record NAME TEXT --title TITLE` adds one";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum MemoryCommand {
     /// Lists valid items, the newest first.
@@ -227,7 +231,8 @@ async fn list(ls: &Ls, context: &Context, server: &Server) -> Result<(), Failure
         limit,
     };
     let items = server.list(Noun::MemoryItem, &ls.paging, page).await?;
-    context.output.print_data(&items, || show::format_items(&items));
+    let is_filtered = ls.kind.is_some() || ls.owner.is_some() || ls.paging.after.is_some();
+    context.output.print_rows(&items, is_filtered, NO_ITEMS, || show::format_items(&items));
     if items.is_empty() {
         note_unknown_agent(ls.owner.as_deref(), context, server).await;
     }

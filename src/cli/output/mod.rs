@@ -108,6 +108,21 @@ impl Output {
         }
     }
 
+    /// Prints a list as a table. Below the headings of an empty one, `none` says on stderr that there is nothing, and behind a colon how an
+    /// entry begins. With a filter or behind a cursor there may be others, and the note says that none match.
+    pub(super) fn print_rows<T: Serialize>(
+        self,
+        items: &[T],
+        is_filtered: bool,
+        none: &str,
+        table: impl FnOnce() -> String,
+    ) {
+        self.print_data(&items, table);
+        if items.is_empty() && !self.is_structured() {
+            self.print_note(describe_none(is_filtered, none).trim_end());
+        }
+    }
+
     /// Prints data that has one form only.
     pub(super) fn print_text(self, text: &str) {
         let mut out = std::io::stdout();
@@ -223,6 +238,13 @@ impl Output {
     }
 }
 
+/// Formats the note below an empty list.
+fn describe_none(is_filtered: bool, none: &str) -> String {
+    let noun = none.split(':').next().unwrap_or(none);
+    let text = if is_filtered { format!("{noun} match") } else { none.to_owned() };
+    format_wrapped("", &text)
+}
+
 /// Returns one line of JSON per item.
 fn lines(items: &[Tree]) -> String {
     items.iter().map(|item| format!("{}\n", item.to_json())).collect()
@@ -272,6 +294,15 @@ fn is_bidi_control(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_note_of_an_empty_list_is_wrapped_and_knows_filters() {
+        let none = "no flows: `dalsegno flow templates` lists what `dalsegno flow start` can start, and each start adds one";
+        assert_eq!(describe_none(true, none), "no flows match\n");
+        let note = describe_none(false, none);
+        assert!(note.starts_with("no flows: `dalsegno flow templates` lists"), "{note}");
+        assert!(note.lines().count() == 2 && note.lines().all(|line| line.len() <= 80), "{note}");
+    }
 
     #[test]
     fn control_sequences_never_reach_the_terminal() {

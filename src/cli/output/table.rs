@@ -93,7 +93,7 @@ pub(in crate::cli) fn format_wrapped_table<const N: usize>(
     rows: impl Iterator<Item = ([String; N], String)>,
     last: &str,
 ) -> String {
-    let head = (head.map(str::to_owned), last.to_owned());
+    let head = (head.map(|name| head_cell(name, style().has_relative_times())), last.to_owned());
     let rows: Vec<([String; N], String)> = std::iter::once(head).chain(rows).collect();
     let width = |column: usize| rows.iter().map(|(row, _)| row[column].width()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();
@@ -104,12 +104,14 @@ pub(in crate::cli) fn format_wrapped_table<const N: usize>(
     rows.iter().map(line).collect()
 }
 
+fn head_cell(name: &str, has_relative_times: bool) -> String {
+    let name = if has_relative_times { name.strip_suffix(UTC).unwrap_or(name) } else { name };
+    name.to_owned()
+}
+
 impl<const N: usize> Table<'_, N> {
     fn draw(self, rows: &[[String; N]], look: Look) -> String {
-        let heads = self.head.map(|name| match look.has_relative_times {
-            true => name.strip_suffix(UTC).unwrap_or(name).to_owned(),
-            false => name.to_owned(),
-        });
+        let heads = self.head.map(|name| head_cell(name, look.has_relative_times));
         let rows: Vec<[String; N]> =
             rows.iter().map(|row| row.each_ref().map(|cell| in_one_line(cell))).collect();
         let lines = || std::iter::once(&heads).chain(&rows);

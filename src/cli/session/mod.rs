@@ -35,6 +35,9 @@ use crate::{
     },
 };
 
+/// Printed below an empty list.
+const NO_SESSIONS: &str = "no sessions: the first task of an agent in a campaign opens one";
+
 /// Time to wait for the worker. If nothing can be compacted, it answers at once; a summary takes as long as its model.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -253,9 +256,14 @@ async fn list(list: &List, context: &Context, server: &Server) -> Result<(), Fai
     };
     let sessions = server.list(Noun::Session, &list.paging, page).await?;
     let names = CampaignNames::of_list(campaign_id, &sessions, context.output, server).await;
-    context
-        .output
-        .print_data(&sessions, || format_sessions(&sessions, names.as_ref(), &context.catalogue()));
+    let is_filtered = campaign_id.is_some()
+        || list.agent.is_some()
+        || list.open
+        || list.since.is_some()
+        || list.paging.after.is_some();
+    context.output.print_rows(&sessions, is_filtered, NO_SESSIONS, || {
+        format_sessions(&sessions, names.as_ref(), &context.catalogue())
+    });
     if sessions.is_empty() {
         note_unknown_agent(list.agent.as_deref(), context, server).await;
     }

@@ -10,6 +10,7 @@ use crate::{
         agent_filter::note_unknown_agent,
         bulk::{format_action, wait_for_action},
         campaign_names::CampaignNames,
+        output::{format_wrapped, short_id},
         progress::WaitFlag,
         server::Server,
         words::{Moment, parse_moment},
@@ -128,7 +129,7 @@ fn format_preview(
     campaigns: Option<&CampaignNames>,
     catalogue: &Catalogue,
 ) -> String {
-    let Preview { matched, tasks } = preview;
+    let Preview { matched, tasks, .. } = preview;
     if tasks.is_empty() {
         return "no tasks match; nothing was done".to_owned();
     }
@@ -141,5 +142,74 @@ fn format_preview(
     if n_more > 0 {
         text.push_str(&format!("and {n_more} more\n"));
     }
+    text.push_str(&format_refused(preview));
     text
+}
+
+/// Formats the tasks whose retry would fail again, with the command that comes first. Tasks with the same command and reason stand together.
+fn format_refused(preview: &Preview) -> String {
+    let refused = &preview.refused;
+    if refused.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\n{}:\n", preview.describe_refused());
+    for command in distinct(refused.iter().map(|retry| retry.command.as_str())) {
+        let of_command = || refused.iter().filter(|retry| retry.command == command);
+        for because in distinct(of_command().map(|retry| retry.because.as_str())) {
+            let same = of_command().filter(|retry| retry.because == because);
+            let ids: Vec<String> = same.map(|retry| short_id(retry.task_id)).collect();
+            text.push_str(&format_wrapped("  ", &format!("{}: {because}", ids.join(", "))));
+        }
+        text.push_str(&format!("  {command}\n"));
+    }
+    text
+}
+
+fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut all = Vec::new();
+    for text in texts {
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::domain::tasks::RefusedRetry;
+
+    #[test]
+    fn tasks_that_would_fail_again_at_one_budget_are_named_with_one_command() {
+        let of = |id: u128, agent: &str, cost: &str| RefusedRetry {
+            task_id: Uuid::from_u128(id),
+            because: format!("this call may cost up to {cost}"),
+            budget: Some(format!("agent/{agent}")),
+            command: format!("dalsegno budget set agent {agent} --money 0.81"),
+        };
+        let refused = vec![
+            of(1, "planner", "0.80"),
+            of(2, "writer", "0.80"),
+            of(3, "planner", "0.80"),
+            of(4, "planner", "0.65"),
+        ];
+        let mut preview = Preview { matched: 500, tasks: Vec::new(), refused };
+        let text = format_refused(&preview);
+        assert!(text.contains("4 of the first 0 tasks would fail again at once"), "{text}");
+        let command = "\n  dalsegno budget set agent planner --money 0.81\n";
+        assert_eq!(text.matches(command).count(), 1, "{text}");
+        let [first, third, fourth] = [1, 3, 4].map(|id| short_id(Uuid::from_u128(id)));
+        assert!(text.contains(&format!("{first}, {third}: this call")), "{text}");
+        assert!(
+            text.contains(&format!("{fourth}: this call may cost up to 0.65{command}")),
+            "{text}"
+        );
+        preview.matched = 0;
+        assert!(format_refused(&preview).contains("\n4 tasks would fail again at once"));
+        preview.refused.clear();
+        assert_eq!(format_refused(&preview), "");
+    }
 }

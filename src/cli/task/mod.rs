@@ -130,7 +130,9 @@ async fn run_on_server(
             let page = |cursor, limit| list.filter.page(campaign_id, cursor, limit);
             let tasks = server.list(Noun::Task, &list.paging, page).await?;
             let names = CampaignNames::of_list(campaign_id, &tasks, output, server).await;
-            output.print_data(&tasks, || {
+            let is_filtered = !list.filter.is_empty() || list.paging.after.is_some();
+            let none = "no tasks: `dalsegno task add` adds one";
+            output.print_rows(&tasks, is_filtered, none, || {
                 list::format_tasks(&tasks, names.as_ref(), &context.catalogue())
             });
             if tasks.is_empty() {

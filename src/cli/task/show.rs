@@ -12,8 +12,9 @@ use crate::{
     domain::{
         agents::Catalogue,
         amount::format_money,
+        audit::describe_label,
         batches,
-        tasks::{Detail, State, Task, TaskWaits, WaitedFor},
+        tasks::{Detail, State, Task, TaskWaits, WaitedFor, subject},
         turns::{self, Turn},
     },
 };
@@ -32,7 +33,7 @@ pub(super) fn format_task(detail: &Detail, because: Option<&str>, catalogue: &Ca
         ("started", time_or_dash(task.started_at)),
         ("ended", time_or_dash(task.ended_at)),
         ("spent", spent(task)),
-        ("prompt", first_line(&task.prompt, 100)),
+        ("prompt", first_line(subject(&task.prompt, &task.agent, &task.instance), 100)),
     ];
     if let Some(session) = task.session_id {
         list.insert(4, ("session", session.to_string()));
@@ -46,7 +47,7 @@ pub(super) fn format_task(detail: &Detail, because: Option<&str>, catalogue: &Ca
         ("flow templates", names)
     }));
     if let Some(added_by) = added_by {
-        list.push(("added by", added_by.clone()));
+        list.push(("added by", describe_label(added_by)));
     }
     list.extend(label_fields(&detail.tags, &detail.metadata));
     for (name, id) in [("parent", detail.parent_id), ("continues", detail.continues_id)] {

@@ -31,6 +31,9 @@ use crate::{
     },
 };
 
+/// Printed below an empty list.
+const NO_WEBHOOKS: &str = "no webhooks: `dalsegno webhook add` adds one";
+
 const NONE_FAILED: &str = "no delivery has failed for good; `dalsegno webhook deliveries` lists those that wait for another attempt";
 
 #[derive(Debug, Subcommand)]
@@ -130,7 +133,7 @@ async fn run_on_server(
     match command {
         WebhookCommand::Ls => {
             let webhooks = server.call(ListWebhooks {}).await?.items;
-            output.print_data(&webhooks, || format_webhooks(&webhooks));
+            output.print_rows(&webhooks, false, NO_WEBHOOKS, || format_webhooks(&webhooks));
         }
         WebhookCommand::Show(webhook) => {
             let webhook = server.call(ShowWebhook { id: id(webhook, server).await? }).await?;

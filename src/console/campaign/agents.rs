@@ -9,7 +9,10 @@ use crate::{
         page::Page,
         parts::{Action, Confirmation, agent, empty, section, wide},
     },
-    domain::statuses::{AgentOverview, State},
+    domain::{
+        audit::describe_label,
+        statuses::{AgentOverview, State},
+    },
     operations::{InterruptAgent, PauseAgent, ResetAgent, ResetAgents, ResumeAgent},
 };
 
@@ -43,7 +46,7 @@ fn row(page: &Page, campaign: Uuid, n: usize, it: &AgentOverview, is_busy: bool)
         tr {
             td {
                 (tone.state(word, it.pause.as_ref().map(|pause| pause.reason.as_str())))
-                @for pause in it.pause.iter().chain(&it.also_paused) { div."tiny faint" { @if pause.campaign_id.is_none() { "in all campaigns, " } "since " (page.view.calendar(pause.paused_at)) " by " bdi { (pause.paused_by) } } }
+                @for pause in it.pause.iter().chain(&it.also_paused) { div."tiny faint" { @if pause.campaign_id.is_none() { "in all campaigns, " } "since " (page.view.calendar(pause.paused_at)) " by " bdi title=(pause.paused_by) { (describe_label(&pause.paused_by)) } } }
             }
             td { (agent(&status.agent, &status.instance)) }
             td { @if let Some(session) = status.session_id { a href={ "/sessions/" (session) } { "open" } } @else { span.faint { "none" } } }

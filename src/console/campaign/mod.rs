@@ -229,7 +229,7 @@ async fn tasks(page: &Page, given: Uuid, cursor: &str, status: Status) -> Result
     let here = format!("/campaigns/{given}");
     let filter = html! { a href={ "/tasks?campaign_id=" (given) } { "filter" } };
     let is_selectable = selection::is_allowed(page);
-    let table = task_table(page, &listing.items, None, is_selectable).await?;
+    let table = task_table(page, &listing.items, None, is_selectable, &[]).await?;
     Ok(html! {
         @if status != Status::Closed && page.caller.may(&AddTask::SPEC) { div.filters { a."btn primary" href={ (here) "/tasks/new" } { "Add a task" } } }
         @if listing.items.is_empty() {

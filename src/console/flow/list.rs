@@ -12,7 +12,10 @@ use crate::{
         page::{Page, PageResult},
         parts::{campaign_id, counted, empty, icon, id, next_page, optional, section, wide},
     },
-    domain::flows::{Flow, State},
+    domain::{
+        audit::describe_label,
+        flows::{Flow, State},
+    },
     operations::{ListCampaigns, ListFlows, MAX_LIMIT, Refusal},
 };
 
@@ -100,7 +103,7 @@ fn table(page: &Page, flows: &[Flow], campaigns: &[(Uuid, String)]) -> Markup {
                         td.text { a href={ "/flows/" (flow.id) } { bdi { (flow.template) } } }
                         td.narrow-off { @match name_of(flow) { Some(name) => a href={ "/campaigns/" (flow.campaign_id) } { bdi { (name) } }, None => (id("", flow.campaign_id)) } }
                         td { (page.view.time(flow.created_at)) }
-                        td.narrow-off { @if let Some(by) = &flow.added_by { bdi { (by) } } }
+                        td.narrow-off { @if let Some(by) = &flow.added_by { bdi title=(by) { (describe_label(by)) } } }
                         td.narrow-off { (id("", flow.id)) }
                     }
                 }

@@ -21,7 +21,7 @@ use crate::{
         task::tone,
     },
     domain::{
-        audit::PauseSubject,
+        audit::{PauseSubject, describe_label},
         flows::{Flow, FlowDetail, State, StepTask},
         tasks,
     },
@@ -79,7 +79,7 @@ fn head(page: &Page, FlowDetail { flow, steps }: &FlowDetail, name: &str) -> Mar
                 div.meta {
                     (tone.badge(word, None))
                     span { (flow.done) " of " (flow.tasks) " tasks done" }
-                    span { "started " (page.view.time(flow.created_at)) @if let Some(by) = &flow.added_by { " by " bdi { (by) } } }
+                    span { "started " (page.view.time(flow.created_at)) @if let Some(by) = &flow.added_by { " by " bdi title=(by) { (describe_label(by)) } } }
                     (id("flow", flow.id))
                 }
             }
@@ -171,7 +171,10 @@ fn flow_facts(page: &Page, flow: &Flow, campaign: Option<&str>) -> Markup {
             html! { a href={ "/campaigns/" (flow.campaign_id) } { bdi { (campaign.unwrap_or("campaign")) } } },
         ),
         ("Started", page.view.time(flow.created_at)),
-        ("By", html! { @if let Some(by) = &flow.added_by { bdi { (by) } } }),
+        (
+            "By",
+            html! { @if let Some(by) = &flow.added_by { bdi title=(by) { (describe_label(by)) } } },
+        ),
         ("Ended", html! { @if let Some(at) = flow.ended_at { (page.view.time(at)) } }),
         ("Done", html! { (flow.done) " of " (flow.tasks) }),
         ("Failed", html! { @if flow.failed > 0 { (flow.failed) } }),

@@ -7,14 +7,14 @@ use crate::{
         names::Names,
         page::Page,
         parts::{
-            Action, Tone, agent_name, counted, empty, icon, section, sentence, title, url_text,
+            Action, Tone, agent_name, counted, empty, icon, may_raise, raise_form, section,
+            sentence, title, url_text,
         },
     },
     domain::attention::{Attention, Kind},
     operations::{
-        ChangeBudget, ChangeTaskBudget, EnableWebhook, Operation as _, ReleaseLane, ReplayWebhook,
-        ResumeAgent, ResumeAgentEverywhere, ResumeCampaign, ResumeCredential, ResumeQueue,
-        ResumeSchedule, RetryTask, RunCleanup, SetBudget, Spec,
+        EnableWebhook, ReleaseLane, ReplayWebhook, ResumeAgent, ResumeAgentEverywhere,
+        ResumeCampaign, ResumeCredential, ResumeQueue, ResumeSchedule, RetryTask, RunCleanup,
     },
 };
 
@@ -51,27 +51,6 @@ fn opt_in() -> Markup {
     }
 }
 
-/// Puts tasks together that failed with the same error, at the place of the newest. Each group is one thing that needs a person.
-pub(super) fn groups(items: &[Attention]) -> Vec<Vec<&Attention>> {
-    let mut groups: Vec<Vec<&Attention>> = Vec::new();
-    let is_same = |group: &Vec<&Attention>, item: &Attention| {
-        let first = group[0];
-        // Budgets may refuse calls with the same amounts, and each has a limit of its own.
-        let is_same_budget = || refusing_budget(first) == refusing_budget(item);
-        item.kind == Kind::FailedTask
-            && first.kind == item.kind
-            && first.because == item.because
-            && is_same_budget()
-    };
-    for item in items {
-        match groups.iter_mut().find(|group| is_same(group, item)) {
-            Some(group) => group.push(item),
-            None => groups.push(vec![item]),
-        }
-    }
-    groups
-}
-
 /// Renders tasks that failed with the same error as one row.
 fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup {
     let (tone, word) = look(Kind::FailedTask);
@@ -90,7 +69,7 @@ fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup
                 }
             }
             div.actions {
-                @if may_raise(page, failures[0]) { a."btn slim" href=(raise_form(failures[0])) { "Raise the limit" } }
+                @if may_raise_limit(page, failures[0]) { a."btn slim" href=(raise_form(&failures[0].subject)) { "Raise the limit" } }
                 @if Action::of::<RetryTask>("", "", &[], "/").is_allowed(&page.caller) { a."btn slim" href=(retry) { "Retry all " (failures.len()) "…" } }
                 a."btn slim quiet" href="/tasks?state=failed" { "Details" }
             }
@@ -98,28 +77,9 @@ fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup
     }
 }
 
-/// Returns the budget at which a task failed, such as `agent/writer`, if it would refuse a retry, too.
-pub(super) fn refusing_budget(item: &Attention) -> Option<&str> {
-    item.budget.as_deref().filter(|_| item.kind == Kind::FailedTask)
-}
-
 /// Returns true for a task that failed at a budget whose limit the caller may raise.
-fn may_raise(page: &Page, item: &Attention) -> bool {
-    refusing_budget(item).is_some_and(|budget| page.caller.may(&raising(budget)))
-}
-
-/// Returns the operation that raises the limit of a budget.
-fn raising(budget: &str) -> Spec {
-    match budget.split_once('/') {
-        Some(("campaign", _)) => ChangeBudget::SPEC,
-        Some(("task", _)) => ChangeTaskBudget::SPEC,
-        _ => SetBudget::SPEC,
-    }
-}
-
-/// The form for the limit, on the page of the task.
-fn raise_form(item: &Attention) -> String {
-    format!("/tasks/{}#enough", url_text(&item.subject))
+fn may_raise_limit(page: &Page, item: &Attention) -> bool {
+    item.refusing_budget().is_some_and(|budget| may_raise(&page.caller, budget))
 }
 
 /// Names the campaign of an entry, unless the entry is about the campaign itself.
@@ -187,8 +147,8 @@ fn fix(page: &Page, item: &Attention) -> Markup {
     let (id, name) = ([("id", subject)], [("name", subject)]);
     let campaign = item.campaign_id.map(|id| id.to_string()).unwrap_or_default();
     let agent = [("id", campaign.as_str()), ("name", subject)];
-    if may_raise(page, item) {
-        return html! { a."btn slim" href=(raise_form(item)) { "Raise the limit" } };
+    if may_raise_limit(page, item) {
+        return html! { a."btn slim" href=(raise_form(&item.subject)) { "Raise the limit" } };
     }
     let since = item.replay_since.map(|at| at.to_rfc3339()).unwrap_or_default();
     let deliveries = [("id", subject), ("since", since.as_str())];
@@ -266,6 +226,7 @@ mod tests {
             because: because.to_owned(),
             command: String::new(),
             then: None,
+            flow_id: None,
             budget: None,
             replay_since: None,
             since: None,
@@ -275,44 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn tasks_with_the_same_error_are_one_group() {
-        let items = [
-            item(Kind::FailedTask, "1", "no login"),
-            item(Kind::FailedTask, "2", "refused"),
-            item(Kind::HeldJobs, "turns", "no login"),
-            item(Kind::FailedTask, "3", "no login"),
-        ];
-        let of = |group: &Vec<&Attention>| {
-            group.iter().map(|it| it.subject.clone()).collect::<Vec<_>>().join(" ")
-        };
-        let found: Vec<_> = groups(&items).iter().map(of).collect();
-        assert_eq!(found, ["1 3", "2", "turns"]);
-    }
-
-    #[test]
     fn a_task_that_failed_at_a_budget_leads_to_its_limit() {
         let budget = Some("day".to_owned());
         let refused = Attention { budget, ..item(Kind::FailedTask, "1", "too large") };
-        assert_eq!(refusing_budget(&refused), Some("day"));
-        assert_eq!(raise_form(&refused), "/tasks/1#enough");
-        assert_eq!(refusing_budget(&Attention { budget: None, ..refused.clone() }), None);
-        assert_eq!(refusing_budget(&Attention { kind: Kind::SpentBudget, ..refused }), None);
-    }
-
-    #[test]
-    fn equal_refusals_of_two_budgets_are_two_groups() {
-        let refused = |id: &str, agent: &str| Attention {
-            budget: Some(format!("agent/{agent}")),
-            ..item(Kind::FailedTask, id, "this call may cost up to 0.80")
-        };
-        let items = [refused("1", "planner"), refused("2", "writer"), refused("3", "planner")];
-        assert_eq!(groups(&items).iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
-    }
-
-    #[test]
-    fn each_limit_is_raised_by_its_own_operation() {
-        let ids = ["campaign/1", "task/1", "user/kim", "day"].map(|budget| raising(budget).id);
-        assert_eq!(ids, ["change_budget", "change_task_budget", "set_budget", "set_budget"]);
+        assert_eq!(refused.refusing_budget(), Some("day"));
+        assert_eq!(Attention { budget: None, ..refused.clone() }.refusing_budget(), None);
+        assert_eq!(Attention { kind: Kind::SpentBudget, ..refused }.refusing_budget(), None);
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     domain::{
+        attention::group_failures,
         costs::{CostReport, Costs, Dimension},
         tasks::{TaskLine, WaitMinute},
     },
@@ -66,7 +67,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let waits = waits.map(|waits| waits.items).unwrap_or_default();
     let sums = turns.map(|queue| WaitSums::of(queue, &waits));
     let names = Names::load(&page).await?;
-    let needs = attention::groups(&overview.attention);
+    let needs = group_failures(&overview.attention);
     let body = html! {
         div.head { div { h1 { (heading(needs.len(), overview.running.len())) } } (choice("/", &[], Some(range), None)) }
         (strip(&page, &overview, turns.zip(sums), costs.as_ref(), range))

@@ -3,13 +3,13 @@
 use axum::{Json, response::IntoResponse as _};
 use serde::Serialize;
 
-use super::attention::{groups, look, refusing_budget, target};
+use super::attention::{look, target};
 use crate::{
     console::{
         page::{Page, PageResult},
         parts::{counted, title},
     },
-    domain::attention::{Attention, Kind},
+    domain::attention::{Attention, Kind, group_failures},
     operations::ShowOverview,
 };
 
@@ -32,7 +32,7 @@ struct Notice {
 pub(in crate::console) async fn list(page: Page) -> PageResult {
     let overview = page.caller.run_if_allowed(ShowOverview { hours: None }).await?;
     let attention = overview.map(|overview| overview.attention).unwrap_or_default();
-    let items = groups(&attention).iter().filter_map(|group| Notice::of(group)).collect();
+    let items = group_failures(&attention).iter().filter_map(|group| Notice::of(group)).collect();
     Ok(Json(Notices { items }).into_response())
 }
 
@@ -43,7 +43,7 @@ impl Notice {
         let since = newest.since.map(|at| at.timestamp_micros()).unwrap_or_default();
         let key = match newest.kind {
             Kind::FailedTask => {
-                let budget = refusing_budget(newest).unwrap_or_default();
+                let budget = newest.refusing_budget().unwrap_or_default();
                 format!("FailedTask {budget} {}", newest.because)
             }
             kind => format!("{kind:?} {} {since}", newest.subject),

@@ -6,6 +6,7 @@ mod difference;
 mod forms;
 #[cfg(debug_assertions)]
 pub(super) mod gallery;
+mod limits;
 mod markdown;
 mod prices;
 mod tables;
@@ -22,6 +23,7 @@ pub(super) use self::{
     context::{GROUPS, gauge, group_of, part_name},
     difference::{marks_words, word_diff},
     forms::{Action, Confirmation, campaign_id, optional, place},
+    limits::{fails_again, may_raise, raise_form},
     markdown::rendered,
     prices::{count_unpriced, no_price, price_hint},
     tables::wide,

@@ -84,10 +84,24 @@ impl View {
         self.zone.name()
     }
 
-    /// Reads a moment of a form, `2026-11-27T09:00`, in the time zone of the pages.
+    /// Reads a moment of a form, `2026-11-27T09:00`, in the time zone of the pages, or an exact one of [`Self::form_moment`].
     pub(in crate::console) fn moment(&self, text: &str) -> Option<DateTime<Utc>> {
+        if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+            return Some(at.to_utc());
+        }
         let local = NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M").ok()?;
         local.and_local_timezone(self.zone).earliest().map(|at| at.to_utc())
+    }
+
+    /// Formats a moment for a form, as [`Self::moment`] reads it, without its seconds. Where clocks repeat an hour, the second pass has its
+    /// offset.
+    pub(in crate::console) fn form_moment(&self, at: DateTime<Utc>) -> String {
+        let local = at.with_timezone(&self.zone);
+        let text = local.format("%Y-%m-%dT%H:%M").to_string();
+        match self.moment(&text) {
+            Some(read) if at - read < TimeDelta::minutes(1) => text,
+            _ => local.format("%Y-%m-%dT%H:%M:00%:z").to_string(),
+        }
     }
 
     pub(in crate::console) fn date(&self, at: DateTime<Utc>) -> String {
@@ -254,6 +268,20 @@ mod tests {
         );
         assert_eq!(column.map(|it| it.trim_end().to_owned()), all.map(|it| view.money(it)));
         assert_eq!(view.column([])(1_000_000), "€1.00");
+    }
+
+    #[test]
+    fn a_moment_of_a_repeated_hour_is_read_as_it_was_formatted() {
+        let view = View::example();
+        for (at, text) in [
+            ("2026-10-25T00:30:00Z", "2026-10-25T02:30"),
+            ("2026-10-25T01:30:00Z", "2026-10-25T02:30:00+01:00"),
+            ("2026-10-25T02:30:00Z", "2026-10-25T03:30"),
+        ] {
+            let at: DateTime<Utc> = at.parse().unwrap();
+            assert_eq!(view.form_moment(at + TimeDelta::seconds(40)), text);
+            assert_eq!(view.moment(text), Some(at));
+        }
     }
 
     #[test]

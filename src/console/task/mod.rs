@@ -31,9 +31,10 @@ use super::{
 use crate::{
     domain::{
         amount::Refusal,
+        audit::describe_label,
         batches,
         explanations::{Explanation, Obstacle},
-        tasks::{Detail, State, WaitedFor},
+        tasks::{Detail, State, WaitedFor, subject},
     },
     http::Problem,
     operations::{CancelTask, ChangeTaskPriority, ExplainTask, RetryTask, ShowCampaign, ShowTask},
@@ -61,7 +62,8 @@ pub(super) async fn show(
     let campaign = ShowCampaign { id: detail.task.campaign_id, summary: true };
     let campaign = page.caller.run_if_allowed(campaign).await?;
     let campaign = campaign.map(|overview| overview.campaign.name);
-    let name = title(&detail.task.prompt);
+    let task = &detail.task;
+    let name = title(subject(&task.prompt, &task.agent, &task.instance));
     let attempt = result::Attempt::of(&query, &detail);
     let runs = JobRuns::of_turns(&page, &detail.turns).await?;
     let body = html! {
@@ -280,7 +282,10 @@ fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
             html! { @if let (Some(flow), Some(step)) = (detail.flow_id, &detail.step) { a href={ "/flows/" (flow) } { (id("", flow)) } ", step " bdi { (step) } } },
         ),
         ("Node", html! { @if let Some(node) = &detail.node { bdi { (node) } } }),
-        ("Added by", html! { @if let Some(by) = &detail.added_by { bdi { (by) } } }),
+        (
+            "Added by",
+            html! { @if let Some(by) = &detail.added_by { bdi title=(by) { (describe_label(by)) } } },
+        ),
         (
             "Parent",
             html! { @if let Some(parent) = detail.parent_id { a href={ "/tasks/" (parent) } { (id("", parent)) } } },

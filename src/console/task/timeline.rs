@@ -11,6 +11,7 @@ use crate::{
         parts::{Tone, View, duration, no_price, section, sentence, wide},
     },
     domain::{
+        audit::describe_label,
         tasks::{Detail, State},
         turns::{self, Turn},
     },
@@ -86,7 +87,9 @@ fn stretches(view: &View, detail: &Detail, runs: &JobRuns) -> Vec<Stretch> {
 
 fn wait(detail: &Detail, begin: DateTime<Utc>, end: DateTime<Utc>, is_open: bool) -> Stretch {
     let what = match (begin == detail.task.created_at, &detail.added_by) {
-        (true, Some(by)) => html! { b { "added" } span.soft { " by " bdi { (by) } } },
+        (true, Some(by)) => {
+            html! { b { "added" } span.soft { " by " bdi title=(by) { (describe_label(by)) } } }
+        }
         (true, None) => html! { b { "added" } },
         (false, _) => html! { b { "until the next attempt" } },
     };

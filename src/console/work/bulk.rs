@@ -13,9 +13,10 @@ use crate::{
         names::Names,
         page::{Page, PageResult},
         parts::{
-            Tone, campaign_id, coded, counted, duration, empty, next_page, optional, section,
+            Tone, View, campaign_id, coded, counted, duration, empty, next_page, optional, section,
             shell_word, url_text, wide,
         },
+        range::TimeRange,
     },
     domain::{
         bulk_actions::{Action, BulkAction, Preview, State},
@@ -54,6 +55,9 @@ pub(in crate::console) struct PageQuery {
     state: String,
     #[serde(default)]
     ended_after: String,
+    /// A time range before now, instead of `ended_after`: `1h`. The form that runs the action has the moment.
+    #[serde(default)]
+    ended_within: String,
     cursor: Option<uuid::Uuid>,
 }
 
@@ -64,6 +68,13 @@ impl PageQuery {
             "retry" => Some(Action::Retry),
             _ => None,
         }
+    }
+
+    /// Replaces the time range by its beginning, which the form and the action have. A range that is chosen replaces an earlier moment.
+    fn resolve_range(self, view: &View) -> Result<Self, Refusal> {
+        let Some(range) = TimeRange::read(&self.ended_within)? else { return Ok(self) };
+        let ended_after = view.form_moment(range.begin(view.now));
+        Ok(Self { ended_after, ended_within: String::new(), ..self })
     }
 
     /// Reads the state of the tasks to retry.
@@ -91,6 +102,7 @@ impl PageQuery {
 }
 
 pub(in crate::console) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
+    let query = query.resolve_range(&page.view)?;
     let names = Names::load(&page).await?;
     let list = ListBulkActions { cursor: query.cursor, limit: Some(20) };
     let listing = page.caller.run(list).await?;
@@ -131,6 +143,7 @@ pub(in crate::console) async fn run(
         before: field("before"),
         state: field("state"),
         ended_after: field("ended_after"),
+        ended_within: String::new(),
         cursor: None,
     };
     let Some(action) = query.action() else { return Ok(go_on(&headers, HERE)) };
@@ -150,6 +163,9 @@ pub(in crate::console) async fn run(
 
 fn form(page: &Page, query: &PageQuery, names: &Names) -> Markup {
     let zone = page.view.zone();
+    // A browser shows no offset in a field of this type.
+    let is_exact = chrono::DateTime::parse_from_rfc3339(&query.ended_after).is_ok();
+    let kind = if is_exact { "text" } else { "datetime-local" };
     html! {
         form.filters action=(HERE) {
             label { "Action" select name="action" {
@@ -164,7 +180,11 @@ fn form(page: &Page, query: &PageQuery, names: &Names) -> Markup {
                 option value="" { "failed or cancelled" }
                 @for state in RETRIED { option value=(state.as_str()) selected[state.as_str() == query.state] { (state.as_str()) } }
             } }
-            label { "Failed or ended after, in " (zone) input type="datetime-local" name="ended_after" value=(query.ended_after); }
+            label { "Failed or ended" select name="ended_within" {
+                option value="" { "at any time" }
+                @for range in TimeRange::ALL { option value=(range.as_str()) { "in the " (range.words()) } }
+            } }
+            label { "Failed or ended after, in " (zone) input type=(kind) name="ended_after" value=(query.ended_after); }
             label { "Added after, in " (zone) input type="datetime-local" name="after" value=(query.after); }
             label { "Added before, in " (zone) input type="datetime-local" name="before" value=(query.before); }
             button.btn { "Preview" }
@@ -187,10 +207,11 @@ async fn preview(
     let preview = page.caller.run(PreviewBulkAction { action, filter: filter.clone() }).await?;
     let verb = if action == Action::Cancel { "Cancel" } else { "Retry" };
     let n = usize::try_from(preview.matched).unwrap_or(usize::MAX);
-    let table = task_table(page, &preview.tasks, Some(names), false).await?;
+    let table = task_table(page, &preview.tasks, Some(names), false, &preview.refused).await?;
     let body = html! {
         @if n == 0 { div.empty { "No task matches. Nothing would change." } }
         @else {
+            @if !preview.refused.is_empty() { p.small { (preview.describe_refused()) "." } }
             (table)
             @if preview.tasks.len() < n { p."small faint after" { "and " (n - preview.tasks.len()) " more" } }
             (confirm(page, query, &preview, verb, &filter))
@@ -351,6 +372,23 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    #[test]
+    fn a_time_range_becomes_the_moment_of_its_beginning() {
+        let view = View::at(DateTime::UNIX_EPOCH + chrono::TimeDelta::hours(30));
+        let after = |within: &str, after: &str| {
+            let query = PageQuery {
+                ended_within: within.to_owned(),
+                ended_after: after.to_owned(),
+                ..PageQuery::default()
+            };
+            query.resolve_range(&view).unwrap().ended_after
+        };
+        assert_eq!(after("1h", ""), "1970-01-02T05:00");
+        assert_eq!(after("24h", "1970-01-02T03:00"), "1970-01-01T06:00");
+        assert_eq!(after("1h", "1970-01-02T03:00"), "1970-01-02T05:00");
+        assert_eq!(after("", "1970-01-02T03:00"), "1970-01-02T03:00");
+    }
 
     #[test]
     fn the_command_has_each_condition_of_the_filter() {

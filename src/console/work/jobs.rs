@@ -4,17 +4,18 @@ use axum::extract::Query;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use super::{tab_bar, waits::words};
+use super::tab_bar;
 use crate::{
     console::{
         layout::Content,
         names::Names,
         page::{Page, PageResult},
         parts::{
-            Action, Tone, campaign_id, counted, duration, empty, next_page, optional, section,
-            title, url_text, wide,
+            Action, Tone, campaign_id, capital, counted, duration, empty, next_page, optional,
+            section, title, url_text, wide,
         },
     },
+    domain::explanations::describe_wait,
     operations::{JobState, ListJobs, ListedJob, RetryJob},
     queue::admin::WaitReason,
 };
@@ -115,7 +116,7 @@ fn form(query: &PageQuery, names: &Names) -> Markup {
             label { "Campaign" (names.select("campaign_id", &query.campaign_id)) }
             label { "Waits for" select name="waits_for" {
                 option value="" { "any" }
-                @for reason in WaitReason::ALL { option value=(reason.as_str()) selected[reason.as_str() == query.waits_for] { (words(reason)) } }
+                @for reason in WaitReason::ALL { option value=(reason.as_str()) selected[reason.as_str() == query.waits_for] { (capital(describe_wait(reason))) } }
             } }
             label { "Queue" input name="queue" value=(query.queue) placeholder="any" size="10"; }
             label { "Kind" input name="kind" value=(query.kind) placeholder="any" size="12"; }
@@ -177,8 +178,9 @@ fn why(page: &Page, listed: &ListedJob, names: &Names) -> Markup {
             ("ready", Some("pause")) => "its campaign or its queue is paused",
             ("ready", _) => { "ready " (page.view.time(job.run_at)) },
             (_, Some("signal")) => "for another task, or its flow",
-            (_, Some("snooze")) => { "a limit or a busy provider" @if let Some(at) = due { ", until " (page.view.time(at)) } },
-            (_, Some("condition")) => "for space in a budget or a rate limit",
+            (_, Some("snooze")) => { "for a busy provider, a limit or a batch" @if let Some(at) = due { ", until " (page.view.time(at)) } },
+            (_, Some("condition")) if listed.budget.is_some() => { "for space in " a href="/cost/budgets" { "a budget" } },
+            (_, Some("condition")) => "for a rate limit",
             (_, Some("retry")) => { "after an error" @if let Some(at) = due { ", again " (page.view.time(at)) } },
             (_, Some("crash")) => { "its worker was lost" @if let Some(at) = due { ", again " (page.view.time(at)) } },
             _ => { @if let Some(at) = due { "until " (page.view.time(at)) } },

@@ -6,26 +6,27 @@ use maud::{Markup, html};
 use crate::{
     console::{
         page::Page,
-        parts::{Share, empty, section, share_bar, url_text},
+        parts::{Share, capital, empty, section, share_bar, url_text},
     },
+    operations::WaitCounts,
     queue::admin::{MAX_COUNTED, QueueView, WaitCount, WaitReason},
 };
 
-pub(super) fn show(page: &Page, queue: &str, waits: &[WaitCount]) -> Markup {
-    let mut own: Vec<_> = waits.iter().filter(|wait| wait.queue == queue).collect();
+pub(super) fn show(page: &Page, queue: &str, waits: &WaitCounts) -> Markup {
+    let mut own: Vec<_> = waits.items.iter().filter(|wait| wait.queue == queue).collect();
     own.sort_by_key(|wait| -wait.jobs);
     let whole: i64 = own.iter().map(|wait| wait.jobs).sum();
     let body = html! {
         @if own.is_empty() {
             (empty("Nothing waits in this queue. New tasks start at once.", "dalsegno task add --campaign CAMPAIGN --agent AGENT \"Write part one.\""))
         } @else {
-            div.reasons-bar { (share_bar("Waiting jobs by reason", &shares(&own), whole as f64, None)) }
+            div.reasons-bar { (share_bar("Waiting jobs by reason", &shares(&own, waits), whole as f64, None)) }
             table.sums {
                 thead { tr { th { "They wait for" } th.num { "Jobs" } th.num { "Oldest" } } }
                 tbody {
                     @for wait in &own {
                         tr {
-                            td { svg.swatch aria-hidden="true" { rect class=(colour(wait.reason)) width="100%" height="100%" rx="2" {} } a href={ "/work/jobs?queue=" (url_text(queue)) "&waits_for=" (wait.reason.as_str()) } { (words(wait.reason)) }
+                            td { svg.swatch aria-hidden="true" { rect class=(colour(wait.reason)) width="100%" height="100%" rx="2" {} } a href={ "/work/jobs?queue=" (url_text(queue)) "&waits_for=" (wait.reason.as_str()) } { (capital(&waits.describe(wait.reason))) }
                                 @if let Some(at) = wait.next_at { div."tiny faint" { "next " (page.view.time(at)) } }
                             }
                             td.num { (wait.jobs) }
@@ -40,32 +41,14 @@ pub(super) fn show(page: &Page, queue: &str, waits: &[WaitCount]) -> Markup {
     section("What waits, and why", &html! { (whole) }, &body)
 }
 
-fn shares(waits: &[&WaitCount]) -> Vec<Share> {
+fn shares(own: &[&WaitCount], waits: &WaitCounts) -> Vec<Share> {
     let share = |wait: &&WaitCount| Share {
-        name: words(wait.reason).to_owned(),
+        name: capital(&waits.describe(wait.reason)),
         value: wait.jobs as f64,
         shown: wait.jobs.to_string(),
         class: colour(wait.reason),
     };
-    waits.iter().map(share).collect()
-}
-
-/// Names what a job waits for.
-pub(super) fn words(reason: WaitReason) -> &'static str {
-    match reason {
-        WaitReason::Slot => "A free slot of a worker",
-        WaitReason::Pause => "The end of a pause",
-        WaitReason::Lane => "The task ahead in its conversation",
-        WaitReason::LaneHold => "The release of its lane",
-        WaitReason::Later => "Its start time",
-        WaitReason::Retry => "Its next attempt, after an error",
-        WaitReason::Snooze => "A limit or a busy provider",
-        WaitReason::Condition => "Space in a budget or a rate limit",
-        WaitReason::Crash => "Its next attempt, after its worker was lost",
-        WaitReason::Signal => "Another task, or its flow",
-        WaitReason::Person => "A person to release it",
-        WaitReason::Failure => "A person to decide after its failure",
-    }
+    own.iter().map(share).collect()
 }
 
 fn colour(reason: WaitReason) -> &'static str {

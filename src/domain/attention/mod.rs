@@ -1,6 +1,7 @@
 //! Things that wait for a person: providers that refuse calls, failed tasks, held jobs and lanes, pauses, credentials over their limit,
 //! budgets that are used up, and warnings of the doctor.
 
+mod groups;
 mod obstacles;
 mod warnings;
 
@@ -9,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
+pub use self::groups::{group_failures, may_lack_failures};
 use super::{
     StatementError,
     agent_pauses::{self, Pause},
+    audit::describe_label,
     campaigns,
     class::{Class, Classify},
     credentials,
@@ -45,6 +48,9 @@ pub struct Attention {
     /// The command that comes after it, if it takes two.
     #[serde(default)]
     pub then: Option<String>,
+    /// Of a failed step with the budget in its agent's file: the flow with which it is retried.
+    #[serde(default)]
+    pub flow_id: Option<Uuid>,
     /// The budget that refuses a call, by its owner and key: `agent/writer`, `campaign/` and an id, `day`.
     #[serde(default)]
     pub budget: Option<String>,
@@ -174,6 +180,7 @@ impl Attention {
             because,
             command,
             then: None,
+            flow_id: None,
             budget: None,
             replay_since: None,
             since: None,
@@ -205,7 +212,7 @@ async fn of_failures(
 
 fn of_failed(task: TaskLine, outlook: Option<RetryOutlook>) -> Attention {
     let retry = format!("dalsegno task retry {}", task.id);
-    let (mut then, mut budget) = (None, None);
+    let (mut then, mut flow_id, mut budget) = (None, None, None);
     let refusal = task.budget_refusal.as_ref();
     let because = refusal.map_or(task.error.unwrap_or_default(), |Json(refusal)| refusal.amounts());
     let (because, command) = match outlook {
@@ -213,10 +220,13 @@ fn of_failed(task: TaskLine, outlook: Option<RetryOutlook>) -> Attention {
             (then, budget) = (Some(retry), Some(refusal.owner.subject()));
             (because, refusal.raise_command().trim_matches('`').to_owned())
         }
-        Some(RetryOutlook::AgentFile { flow_id, step }) => (
-            format!("{because}; raise the budget in the agent's file first"),
-            format!("dalsegno flow retry {flow_id} --from {}", quote_for_shell(&step)),
-        ),
+        Some(RetryOutlook::AgentFile { flow_id: flow, step }) => {
+            flow_id = Some(flow);
+            (
+                format!("{because}; raise the budget in the agent's file first"),
+                format!("dalsegno flow retry {flow} --from {}", quote_for_shell(&step)),
+            )
+        }
         Some(RetryOutlook::Space | RetryOutlook::Unknown) | None => (because, retry),
     };
     Attention {
@@ -225,6 +235,7 @@ fn of_failed(task: TaskLine, outlook: Option<RetryOutlook>) -> Attention {
         campaign_id: Some(task.campaign_id),
         since: task.ended_at,
         then,
+        flow_id,
         budget,
         ..Attention::of(Kind::FailedTask, &task.id.to_string(), because, command)
     }
@@ -270,7 +281,8 @@ fn of_pause(pause: &Pause, held: &[HeldCount]) -> Attention {
         0 => String::new(),
         n => format!("; {}", count(n, "task waits", "tasks wait")),
     };
-    let because = format!("paused by {}: {}{waiting}", pause.paused_by, pause.reason);
+    let author = describe_label(&pause.paused_by);
+    let because = format!("paused by {author}: {}{waiting}", pause.reason);
     let command = pause.resume_command().trim_matches('`').to_owned();
     Attention {
         campaign_id: pause.campaign_id,
@@ -313,6 +325,7 @@ mod tests {
         let listed = of_failed(task, Some(outlook));
         assert_eq!(listed.because, format!("{words}; raise the budget in the agent's file first"));
         assert_eq!(listed.command, format!("dalsegno flow retry {flow_id} --from draft"));
-        assert_eq!((listed.then, listed.budget), (None, None));
+        let others = (listed.then, listed.flow_id, listed.budget);
+        assert_eq!(others, (None, Some(flow_id), None));
     }
 }

@@ -72,6 +72,28 @@ impl Actor {
     }
 }
 
+/// Describes the label of an actor in words. Other texts, such as the name of an agent, stay as they are.
+pub fn describe_label(label: &str) -> String {
+    match label.split_once(':').unwrap_or((label, "")) {
+        ("cli", name) if !name.is_empty() => match name.rsplit_once('@') {
+            Some((user, host)) if user.bytes().all(|byte| byte.is_ascii_digit()) => {
+                format!("user {user} on the command line of {host}")
+            }
+            Some((user, host)) => format!("{user} on the command line of {host}"),
+            None => format!("{name} on the command line"),
+        },
+        ("key", name) if !name.is_empty() => {
+            let name = name.rsplit_once(':').map_or(name, |(name, _)| name);
+            format!("the API key {name}")
+        }
+        ("agent", name) if !name.is_empty() => format!("the agent {name}"),
+        ("admin_key", "") => "the key of the configuration".to_owned(),
+        ("anonymous", "") => "a caller without a key".to_owned(),
+        ("system", "") => "the service".to_owned(),
+        _ => label.to_owned(),
+    }
+}
+
 impl ActorKind {
     pub fn as_str(self) -> &'static str {
         match self {
@@ -81,6 +103,28 @@ impl ActorKind {
             Self::Agent => "agent",
             Self::System => "system",
             Self::Anonymous => "anonymous",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_label_is_put_into_words() {
+        let cli = Actor::cli("ann", "vm").label();
+        let key = Actor::key(Uuid::nil(), "ci", "3f0c2a9be1d4", None).label();
+        for (label, words) in [
+            (cli.as_str(), "ann on the command line of vm"),
+            ("cli:0@vm", "user 0 on the command line of vm"),
+            (key.as_str(), "the API key ci"),
+            (Actor::admin_key(None).label().as_str(), "the key of the configuration"),
+            (Actor::anonymous(None).label().as_str(), "a caller without a key"),
+            (Actor::agent("planner").label().as_str(), "the agent planner"),
+            ("planner", "planner"),
+        ] {
+            assert_eq!(describe_label(label), words);
         }
     }
 }

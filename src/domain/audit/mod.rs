@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 pub use self::{
     action::Action,
-    actor::{Actor, ActorKind},
+    actor::{Actor, ActorKind, describe_label},
     config::Config,
     pauses::{PauseSubject, pause_author, pause_data},
     rights::{Rights, rights},

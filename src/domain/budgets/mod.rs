@@ -28,8 +28,8 @@ pub use self::{
     period::{BeginBudgetPeriod, period_end},
     reserve::{Payers, ReserveError, Spender, check_refusal, lock, reserve, settle},
     waits::{
-        AwaitedBudget, BudgetWait, count_waiting, list_awaited, list_waits, wait, wait_of, wake,
-        wake_of_campaign, wake_of_task,
+        AwaitedBudget, BudgetWait, awaited_by, count_waiting, list_awaited, list_waits, wait,
+        wait_of, wake, wake_of_campaign, wake_of_task,
     },
 };
 

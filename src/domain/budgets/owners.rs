@@ -132,9 +132,9 @@ pub async fn find(
     Ok(list(executor, filter, now).await?.pop())
 }
 
-/// Locks the limits of a budget until the transaction ends, also of one that does not exist yet.
+/// Locks the limits of a budget until the transaction ends, also of one that does not exist yet. Processes of older versions lock the row only.
 pub async fn hold(
-    executor: impl PgExecutor<'_>,
+    conn: &mut PgConnection,
     owner: OwnerKind,
     key: &str,
 ) -> Result<(), StatementError> {
@@ -143,10 +143,18 @@ pub async fn hold(
         owner.as_str(),
         key,
     )
-    .execute(executor)
+    .execute(&mut *conn)
+    .await
+    .map_err(StatementError::to("lock a budget"))?;
+    sqlx::query!(
+        "select key from dalsegno.budgets where owner = $1 and key = $2 for no key update",
+        owner.as_str(),
+        key,
+    )
+    .fetch_optional(conn)
     .await
     .map(drop)
-    .map_err(StatementError::to("lock a budget"))
+    .map_err(StatementError::to("lock the limits of a budget"))
 }
 
 /// Sets limits of the budget of an agent, a user or a day, and wakes tasks for which there is space now. A budget without limits is

@@ -1,10 +1,15 @@
 //! Waits of tasks for space in a budget.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::domain::{Amount, StatementError, amount::Refusal};
+use crate::domain::{
+    Amount, StatementError,
+    amount::{Refusal, budget_subject},
+};
 
 /// The wait of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +63,21 @@ pub async fn wait_of(
         since: row.since,
         needed: Amount { micros: row.needed_micros, tokens: row.needed_tokens },
     }))
+}
+
+/// Returns the budgets that those of these tasks wait for which wait for one, by owner and key: `agent/writer`, `day`.
+pub async fn awaited_by(
+    executor: impl PgExecutor<'_>,
+    task_ids: &[Uuid],
+) -> Result<HashMap<Uuid, String>, StatementError> {
+    let rows = sqlx::query!(
+        "select task_id, owner, key from dalsegno.budget_waits where task_id = any ($1)",
+        task_ids,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the budgets that tasks wait for"))?;
+    Ok(rows.into_iter().map(|row| (row.task_id, budget_subject(&row.owner, &row.key))).collect())
 }
 
 /// Wakes the tasks for which a budget has space, in the order in which they were added. Returns their number.
@@ -136,14 +156,17 @@ pub async fn list_waits(
     Ok(awaited.collect())
 }
 
-/// Counts the open tasks that wait, by kind of owner.
+/// Counts the open tasks that wait, by kind of owner. Rows of tasks that were cancelled meanwhile stay until the next look for space.
 pub async fn count_waiting(
     executor: impl PgExecutor<'_>,
 ) -> Result<Vec<(String, i64)>, StatementError> {
-    let rows =
-        sqlx::query!(r#"select owner, count(*) as "n!" from dalsegno.budget_waits group by owner"#)
-            .fetch_all(executor)
-            .await
-            .map_err(StatementError::to("count the tasks that wait for budgets"))?;
+    let rows = sqlx::query!(
+        r#"select w.owner, count(*) as "n!"
+             from dalsegno.budget_waits as w join dalsegno.tasks as t on t.id = w.task_id
+            where t.ended_at is null group by w.owner"#
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("count the tasks that wait for budgets"))?;
     Ok(rows.into_iter().map(|row| (row.owner, row.n)).collect())
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 
 use super::{Action, Error};
-use crate::domain::tasks::{self, ListedTask, TaskFilter};
+use crate::domain::tasks::{self, ListedTask, RefusedRetry, Task, TaskFilter};
 
 /// Maximum number of tasks that a preview shows.
 const PREVIEW_LIMIT: i64 = 20;
@@ -17,6 +17,9 @@ pub struct Preview {
     pub matched: i64,
     /// The first of them, at most 20.
     pub tasks: Vec<ListedTask>,
+    /// Those of `tasks` that would fail again at once, because the limit of their budget does not allow their call. Empty for a cancellation.
+    #[serde(default)]
+    pub refused: Vec<RefusedRetry>,
 }
 
 pub async fn preview(
@@ -32,5 +35,22 @@ pub async fn preview(
     let states = action.states();
     let matched = tasks::count_matching(&mut *conn, filter, states, now).await?;
     let ids = tasks::list_matching(&mut *conn, filter, states, now, None, PREVIEW_LIMIT).await?;
-    Ok(Preview { matched, tasks: tasks::listed(conn, &ids).await? })
+    let tasks = tasks::listed(&mut *conn, &ids).await?;
+    let refused = match action {
+        Action::Cancel => Vec::new(),
+        Action::Retry => {
+            let shown: Vec<&Task> = tasks.iter().map(|listed| &listed.task).collect();
+            tasks::refused_retries(conn, &shown).await?
+        }
+    };
+    Ok(Preview { matched, tasks, refused })
+}
+
+impl Preview {
+    /// Counts the retries that would fail again, of the tasks that the preview shows.
+    pub fn describe_refused(&self) -> String {
+        let n_shown = self.tasks.len();
+        let is_part = usize::try_from(self.matched).is_ok_and(|matched| matched > n_shown);
+        tasks::describe_refused(self.refused.len(), is_part.then_some(n_shown))
+    }
 }

@@ -8,7 +8,7 @@ mod days;
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -20,10 +20,14 @@ pub use self::{
 use super::{
     StatementError, campaigns,
     class::{Class, Classify, Kind},
+    prices::{Price, UnpricedModel},
 };
 
 /// Maximum number of lines of a report.
 pub const MAX_LINES: usize = 10_000;
+
+/// Age of calls whose models are named if they had no price.
+pub const UNPRICED_WITHIN: TimeDelta = TimeDelta::days(30);
 
 /// A property of a call by which costs are added up.
 #[derive(
@@ -180,6 +184,24 @@ impl Costs {
     /// Returns true if the cost is 0 because none of the calls has a price.
     pub fn is_unpriced(&self) -> bool {
         self.calls > 0 && self.cost_micros == 0 && self.calls_without_price == self.calls
+    }
+}
+
+impl CostReport {
+    /// Lists the models of the calls without a price that are not in `set`: those that their provider publishes as free, and the others. The
+    /// report is by provider and model.
+    pub fn unpriced_models(&self, set: &[Price]) -> (Vec<UnpricedModel>, Vec<UnpricedModel>) {
+        let of = |line: &CostLine| {
+            let (provider, model) = (line.value.clone()?, line.second.clone()?);
+            (line.costs.calls_without_price > 0).then_some(UnpricedModel { provider, model })
+        };
+        let is_set = |it: &UnpricedModel| {
+            set.iter().any(|price| price.provider == it.provider && price.model == it.model)
+        };
+        let mut models: Vec<_> =
+            self.lines.iter().filter_map(of).filter(|it| !is_set(it)).collect();
+        models.sort();
+        models.into_iter().partition(|it| it.is_free(&self.currency))
     }
 }
 

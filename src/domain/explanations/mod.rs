@@ -6,6 +6,7 @@
 mod obstacle;
 mod session;
 mod session_words;
+mod wait_reasons;
 mod words;
 
 use chrono::{DateTime, Utc};
@@ -16,6 +17,7 @@ use uuid::Uuid;
 pub use self::{
     obstacle::Obstacle,
     session::{SessionExplanation, explain_session},
+    wait_reasons::{describe_wait, describe_wait_end},
 };
 
 use crate::{

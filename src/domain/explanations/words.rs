@@ -4,6 +4,7 @@ use super::{Explanation, State, TaskFacts, TaskWaits, TurnAhead};
 use crate::domain::{
     agent_pauses::Pause,
     amount::{Owner, Refusal},
+    audit::describe_label,
     busy_models::format_moment,
     campaigns::Status,
     tasks::{OnFailure, RetryOutlook, WaitedFor},
@@ -315,7 +316,8 @@ impl TaskFacts {
             Some(reason) => sentence(reason),
         };
         let since = self.campaign_pause.as_ref().map(|pause| {
-            let author = pause.paused_by.as_ref().map(|author| format!(" by {author}"));
+            let author =
+                pause.paused_by.as_ref().map(|author| format!(" by {}", describe_label(author)));
             let at = format_moment(pause.paused_at);
             format!(" It was paused at {at}{}.", author.unwrap_or_default())
         });
@@ -363,7 +365,8 @@ fn agent_paused(pause: &Pause, others: &[Pause]) -> Reason {
             None => "in all campaigns",
         };
         let at = format_moment(*paused_at);
-        format!("paused {place} by {paused_by}: {} It was paused at {at}.", sentence(reason))
+        let author = describe_label(paused_by);
+        format!("paused {place} by {author}: {} It was paused at {at}.", sentence(reason))
     };
     let mut because = format!("Its agent `{}` is {}", pause.agent, describe(pause));
     let mut next = format!("Resume the agent: {}", pause.resume_command());
@@ -576,7 +579,7 @@ mod tests {
         });
         let told = facts.explain();
         assert!(told.because.contains("`Harbour` is paused: client call."), "{}", told.because);
-        let since = "It was paused at 1970-01-01 00:00:00 UTC by cli:ann@host.";
+        let since = "It was paused at 1970-01-01 00:00:00 UTC by ann on the command line of host.";
         assert!(told.because.contains(since), "{}", told.because);
         assert!(told.next.contains("dalsegno campaign resume 00000000-"), "{}", told.next);
         facts.job.state = "running".to_owned();
@@ -604,7 +607,8 @@ mod tests {
         }];
         let told = facts.explain();
         assert!(
-            told.because.contains("in all campaigns by cli:ann@host: too expensive."),
+            told.because
+                .contains("in all campaigns by ann on the command line of host: too expensive."),
             "{}",
             told.because
         );

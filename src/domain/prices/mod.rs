@@ -1,11 +1,15 @@
 //! Prices of models: a list in the configuration, from which each call gets its cost when it is recorded.
 
 mod list;
+mod template;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::list::{ListPrice, list_price};
+pub use self::{
+    list::{ListPrice, list_price},
+    template::{UnpricedModel, template},
+};
 use super::{Amount, usage::Tokens};
 use crate::settings::Checks;
 

@@ -2,15 +2,17 @@
 
 use std::collections::{HashMap, hash_map::Entry};
 
-use sqlx::PgConnection;
+use serde::{Deserialize, Serialize};
+use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
-use super::{Error, ExplainedColumns, explained_columns, get};
+use super::{Error, ExplainedColumns, State, Task, explained_columns, get, of_jobs};
 use crate::domain::{
     Amount,
     amount::{Owner, Refusal},
     budgets::{self, OwnedBudget, OwnerKind},
     campaigns::{self, Status},
+    text::{count, quote_for_shell},
 };
 
 /// Result of a retry of a task that failed at a budget, as far as it is known before.
@@ -24,6 +26,19 @@ pub enum RetryOutlook {
     AgentFile { flow_id: Uuid, step: String },
     /// Nothing is known, because the campaign is closed.
     Unknown,
+}
+
+/// A task that failed at a budget and whose retry would fail again, because the limit does not allow its call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RefusedRetry {
+    pub task_id: Uuid,
+    /// The amounts of the budget.
+    pub because: String,
+    /// The budget by its owner and key: `agent/writer`, `campaign/` and an id, `day`. Null for the budget in an agent's file.
+    pub budget: Option<String>,
+    /// The command that raises the limit, alike for all tasks of the budget: the limit is enough for each of their calls alone. For a budget
+    /// in an agent's file, the retry of the flow, which reads the file again.
+    pub command: String,
 }
 
 /// The present amounts of budgets, each of which is read once.
@@ -56,7 +71,73 @@ pub async fn retry_outlook(
     Ok(RetryOutlook::of(task.check_budget(Amount::ZERO, refusal.call)))
 }
 
+/// Finds those of the failed tasks whose retry would fail again at their budget.
+pub async fn refused_retries(
+    conn: &mut PgConnection,
+    tasks: &[&Task],
+) -> Result<Vec<RefusedRetry>, Error> {
+    let failed = tasks.iter().filter(|task| task.state == State::Failed);
+    let jobs: Vec<i64> = failed.map(|task| task.job_id).collect();
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut known = PresentBudgets::default();
+    let mut outlooks = Vec::new();
+    for task in of_jobs(&mut *conn, &jobs).await? {
+        let Some(Json(stored)) = task.budget_refusal else { continue };
+        let outlook = retry_outlook(&mut *conn, task.id, &stored, &mut known);
+        let outlook = Box::pin(outlook).await?;
+        outlooks.push((task.id, stored, outlook));
+    }
+    Ok(refused_of(&outlooks))
+}
+
+/// Describes the retries that would fail again. Commands set absolute limits, so that those of one budget name the highest one.
+fn refused_of(outlooks: &[(Uuid, Refusal, RetryOutlook)]) -> Vec<RefusedRetry> {
+    let command_of = |own: &Refusal| {
+        let all = outlooks.iter().filter_map(|(_, _, outlook)| outlook.refusal());
+        let same = all.filter(|it| it.owner == own.owner && it.unit == own.unit);
+        same.max_by_key(|it| it.sufficient_limit()).unwrap_or(own).raise_command()
+    };
+    let refused = |(id, stored, outlook): &(Uuid, Refusal, RetryOutlook)| {
+        outlook.refused_retry(*id, stored, command_of)
+    };
+    outlooks.iter().filter_map(refused).collect()
+}
+
+/// Counts the retries that would fail again, of all tasks or of the first ones that were checked.
+pub fn describe_refused(n_refused: usize, first: Option<usize>) -> String {
+    let tasks = match first {
+        Some(n) => format!("{n_refused} of the first {n} tasks"),
+        None => count(n_refused, "task", "tasks"),
+    };
+    format!("{tasks} would fail again at once, because a limit is unchanged")
+}
+
 impl RetryOutlook {
+    /// Describes a retry that would fail again. `None`: the budget allows the call, or nothing is known.
+    fn refused_retry(
+        &self,
+        task_id: Uuid,
+        stored: &Refusal,
+        command_of: impl Fn(&Refusal) -> String,
+    ) -> Option<RefusedRetry> {
+        let (because, budget, command) = match self {
+            Self::Refusal(refusal) => (
+                refusal.amounts(),
+                Some(refusal.owner.subject()),
+                command_of(refusal).trim_matches('`').to_owned(),
+            ),
+            Self::AgentFile { flow_id, step } => (
+                format!("{}; raise the budget in the agent's file first", stored.amounts()),
+                None,
+                format!("dalsegno flow retry {flow_id} --from {}", quote_for_shell(step)),
+            ),
+            Self::Space | Self::Unknown => return None,
+        };
+        Some(RefusedRetry { task_id, because, budget, command })
+    }
+
     fn of(checked: Result<(), Refusal>) -> Self {
         checked.map_or_else(Self::Refusal, |()| Self::Space)
     }
@@ -119,5 +200,62 @@ impl PresentBudget {
             }
             Self::Owned(budget) => budget.check(call),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::amount::Limit;
+
+    const TASK: Uuid = Uuid::from_u128(1);
+
+    fn stored() -> Refusal {
+        let (used, limit) = (Amount { micros: 0, tokens: 9 }, Some(9));
+        let limit = Limit { micros: None, tokens: limit };
+        limit.check(Owner::Task(TASK), used, Amount::ZERO, used).unwrap_err()
+    }
+
+    #[test]
+    fn a_retry_that_the_budget_allows_by_now_is_not_refused() {
+        for outlook in [RetryOutlook::Space, RetryOutlook::Unknown] {
+            assert!(refused_of(&[(TASK, stored(), outlook)]).is_empty());
+        }
+    }
+
+    #[test]
+    fn retries_at_one_budget_name_the_limit_that_is_enough_for_each() {
+        let refused = |id: u128, agent: &str, micros: i64| {
+            let (owner, needed) = (Owner::Agent(agent.into()), Amount { micros, tokens: 0 });
+            let limit = Limit { micros: Some(500_000), tokens: None };
+            let refusal = limit.check(owner, Amount::ZERO, Amount::ZERO, needed).unwrap_err();
+            (Uuid::from_u128(id), refusal.clone(), RetryOutlook::Refusal(refusal))
+        };
+        let all = [
+            refused(1, "writer", 650_000),
+            refused(2, "writer", 810_000),
+            refused(3, "planner", 520_000),
+        ];
+        let commands: Vec<_> = refused_of(&all).into_iter().map(|retry| retry.command).collect();
+        let of_writer = "dalsegno budget set agent writer --money 0.81";
+        assert_eq!(commands[..2], [of_writer, of_writer]);
+        assert_eq!(commands[2], "dalsegno budget set agent planner --money 0.52");
+    }
+
+    #[test]
+    fn a_count_names_the_tasks_that_were_checked() {
+        let words = "would fail again at once, because a limit is unchanged";
+        assert_eq!(describe_refused(1, None), format!("1 task {words}"));
+        assert_eq!(describe_refused(20, Some(20)), format!("20 of the first 20 tasks {words}"));
+    }
+
+    #[test]
+    fn a_step_with_the_budget_of_its_agents_file_names_the_retry_of_its_flow() {
+        let flow_id = Uuid::from_u128(3);
+        let outlook = RetryOutlook::AgentFile { flow_id, step: "draft".to_owned() };
+        let refused = refused_of(&[(TASK, stored(), outlook)]).remove(0);
+        assert_eq!(refused.command, format!("dalsegno flow retry {flow_id} --from draft"));
+        assert!(refused.because.ends_with("raise the budget in the agent's file first"));
+        assert_eq!(refused.budget, None);
     }
 }

@@ -59,10 +59,10 @@ pub async fn erase_some(
          update dalsegno.tasks
             set prompt = $3, traceparent = null, node = null, cancelled_because = null, result = case when result is not null then $3 end,
                 result_schema = null, result_json = null, result_fault = null, step_fields = null,
-                error = case when error is not null then $3 end
+                error = case when error is not null then $3 end, budget_refusal = null
           where id in (select id from dalsegno.tasks where campaign_id = $1 and ended_at is not null
                         and (prompt <> $3 or coalesce(result, $3) <> $3 or coalesce(error, $3) <> $3
-                             or cancelled_because is not null
+                             or cancelled_because is not null or budget_refusal is not null
                              or coalesce(result_schema::text, result_json::text, result_fault, step_fields::text) is not null
                              or exists (select from dalsegno.task_labels as l where l.task_id = tasks.id)
                              or exists (select from dalsegno.task_parameters as p where p.task_id = tasks.id))

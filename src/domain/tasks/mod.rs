@@ -44,6 +44,7 @@ mod search;
 mod state;
 mod step_fields;
 mod store;
+mod subject;
 mod task;
 mod texts;
 mod waits;
@@ -52,7 +53,10 @@ use self::state::end_without_turn;
 pub use self::{
     add::{AddResult, Config, New, check_new, check_within, lane, lanes_of, within_secs},
     budget::{BudgetChange, change_budget, charge, check_budget, hold_budget},
-    budget_retry::{PresentBudgets, RetryOutlook, retry_outlook},
+    budget_retry::{
+        PresentBudgets, RefusedRetry, RetryOutlook, describe_refused, refused_retries,
+        retry_outlook,
+    },
     bulk::{BAD_ITEMS, BulkError, BulkTask, MAX_TASKS, add_many},
     cancel_many::{CANCEL_MANY_MAX, CancelScope, cancel_many},
     cancellation::{Cancellation, CancelledJob, CancelledTask, DescendantCounts},
@@ -93,6 +97,7 @@ pub use self::{
     },
     step_fields::{StepField, StepResult, fill_fields, step_results},
     store::{add, add_together},
+    subject::subject,
     task::{State, Task},
     texts::{await_index, find_ended_texts, find_fresh_texts, has_search_backlog, index_words},
     waits::{

@@ -5,12 +5,15 @@ use serde::{Deserialize, Serialize};
 use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
+use super::subject;
 use crate::domain::{StatementError, amount::Refusal};
 
 /// Tasks that are read at most for the waits of the last hours.
 const MAX_READ: i64 = 5_000;
 /// Characters of a prompt or an error in a line.
-const LINE_CHARS: i32 = 300;
+const LINE_CHARS: usize = 300;
+/// Characters of a prompt in which the line with the mention of its agent is looked for.
+const READ_CHARS: i32 = 2_000;
 
 /// A task in one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -22,7 +25,7 @@ pub struct TaskLine {
     pub campaign_id: Uuid,
     pub agent: String,
     pub instance: String,
-    /// The beginning of the prompt.
+    /// The beginning of the prompt, or of its line that mentions the agent.
     pub prompt: String,
     /// The beginning of the error.
     pub error: Option<String>,
@@ -33,6 +36,15 @@ pub struct TaskLine {
     pub turn: Option<i32>,
     pub started_at: Option<DateTime<Utc>>,
     pub ended_at: Option<DateTime<Utc>>,
+}
+
+impl TaskLine {
+    fn cut(self) -> Self {
+        let own = subject(&self.prompt, &self.agent, &self.instance);
+        let prompt = own.chars().take(LINE_CHARS).collect();
+        let error = self.error.as_ref().map(|error| error.chars().take(LINE_CHARS).collect());
+        Self { prompt, error, ..self }
+    }
 }
 
 /// The longest wait for a start among the tasks that were added in one step of a chart: in a minute, if it shows one hour.
@@ -56,10 +68,11 @@ pub async fn failed_since(
              from dalsegno.tasks where state = 'failed' and ended_at >= $1 order by ended_at desc limit $2"#,
         since,
         limit,
-        LINE_CHARS,
+        READ_CHARS,
     )
     .fetch_all(executor)
     .await
+    .map(|lines| lines.into_iter().map(TaskLine::cut).collect())
     .map_err(StatementError::to("list failed tasks"))
 }
 
@@ -74,10 +87,11 @@ pub async fn of_jobs(
                   budget_refusal as "budget_refusal: Json<Refusal>", session_id, turn, started_at, ended_at
              from dalsegno.tasks where job_id = any ($1) order by started_at desc nulls last"#,
         jobs,
-        LINE_CHARS,
+        READ_CHARS,
     )
     .fetch_all(executor)
     .await
+    .map(|lines| lines.into_iter().map(TaskLine::cut).collect())
     .map_err(StatementError::to("list the tasks of jobs"))
 }
 

@@ -15,7 +15,7 @@ use crate::{
         keys::Scope,
         sign_ins::SignIn,
         task_files::attachments::Limits,
-        tasks::{self, TaskLine},
+        tasks::{self, RefusedRetry, Task, TaskLine},
         webhooks,
     },
     http::{
@@ -25,7 +25,7 @@ use crate::{
         scopes::RequiredScope,
     },
     operations::{
-        self, Call, Download, DownloadedFile, Fields, FormFile, JsonOutput, ListAudit,
+        self, Call, Download, DownloadedFile, ExplainTask, Fields, FormFile, JsonOutput, ListAudit,
         ListDeliveries, Operation, Refusal, Run, ShowOverview, Spec,
     },
 };
@@ -158,6 +158,15 @@ impl PageCaller {
             return Ok(Vec::new());
         }
         Ok(tasks::failed_since(&self.app.pool, since, limit).await?)
+    }
+
+    /// Finds those of these tasks of the caller whose retry would fail again, if the caller may see explanations, which have the amounts, too.
+    pub async fn refused_retries(&self, tasks: &[&Task]) -> Result<Vec<RefusedRetry>, Refusal> {
+        if !self.may(&ExplainTask::SPEC) {
+            return Ok(Vec::new());
+        }
+        let mut transaction = self.call.begin_read().await?;
+        Ok(tasks::refused_retries(&mut transaction, tasks).await?)
     }
 
     /// Returns the time of the oldest event that a webhook which fails since then has missed, if the caller may see its deliveries.

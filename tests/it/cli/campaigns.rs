@@ -101,7 +101,10 @@ async fn a_campaign_is_paused_resumed_and_closed() {
     let shown = fixture.json(&["campaign", "show", &id]).await;
     assert_eq!(text(&shown["pause_reason"]), "the client thinks");
     let shown = fixture.run(&["campaign", "show", &id]).await;
-    assert!(shown.has("paused: the client thinks") && shown.has(" by cli:"), "{shown:?}");
+    assert!(
+        shown.has("paused: the client thinks") && shown.has(" on the command line of "),
+        "{shown:?}"
+    );
     let task = fixture.add("Part one.", &[]).await;
     let explained = fixture.json(&["task", "explain", text(&task["id"])]).await;
     let why = "`Harbour` is paused: the client thinks.";

@@ -33,6 +33,30 @@ fn lines(output: &CommandOutput) -> Vec<&str> {
 }
 
 #[tokio::test]
+async fn an_empty_list_says_so_and_how_an_entry_begins() {
+    let fixture = Fixture::new().await;
+    for (list, words) in [
+        (["sign-in", "ls"], "no sign-ins within 30 days: a browser signs in with an API key"),
+        (["key", "ls"], "no API keys: `dalsegno key create NAME --scope read` makes one"),
+        (["flow", "ls"], "no flows: `dalsegno flow templates`"),
+        (["erasure", "ls"], "no erasures: "),
+    ] {
+        let output = fixture.run(&list).await;
+        assert!(output.code == 0 && output.stderr.contains(words), "{list:?}: {output:?}");
+        let output = fixture.run(&[&list[..], &["--json"]].concat()).await;
+        assert_eq!((output.json(), output.stderr.as_str()), (json!([]), ""), "{list:?}");
+    }
+    for (list, words) in [
+        (&["job", "ls", "--state", "dead"][..], "no jobs match\n"),
+        (&["budget", "ls", "--owner", "agent"], "no budgets match\n"),
+        (&["audit", "ls", "--actor", "nobody"], "no entries match\n"),
+    ] {
+        let output = fixture.run(list).await;
+        assert!(output.code == 0 && output.stderr.ends_with(words), "{list:?}: {output:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_key_is_created_listed_rotated_and_revoked() {
     let fixture = Fixture::new().await;
     let create = ["key", "create", "ci", "--scope", "read", "--scope", "enqueue"];

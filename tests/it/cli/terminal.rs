@@ -302,6 +302,10 @@ async fn completions_know_campaigns_agents_and_tasks() {
     assert!(tasks.stdout.contains(&expected), "{tasks:?}");
     let before = fixture.completions(&["task", "add", "--after", ""]).await;
     assert!(before.stdout.contains(&expected), "{before:?}");
+    let of_post = fixture.add("Due today.\n@copywriter Part two.", &[]).await;
+    let tasks = fixture.completions(&["task", "show", ""]).await;
+    let expected = format!("{}\tqueued: @copywriter Part two.", &text(&of_post["id"])[24..]);
+    assert!(tasks.stdout.contains(&expected), "{tasks:?}");
     let agents = fixture.completions(&["task", "add", "--agent", "copy"]).await;
     assert!(agents.stdout.contains("copywriter\t"), "{agents:?}");
     let script = fixture.run(&["completions", "bash"]).await.stdout;

@@ -6,7 +6,9 @@ mod faults;
 pub mod mcp;
 pub mod packages;
 mod rust;
+mod rust_fields;
 mod rust_retries;
+mod rust_schema;
 
 use dalsegno::domain::{amount::Limit, campaigns};
 use serde_json::Value;

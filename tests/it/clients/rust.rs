@@ -92,26 +92,31 @@ async fn an_enqueue_key_adds_tasks_and_waits_for_them() {
 async fn a_task_gets_attachments_over_http_and_in_sql() {
     let external = ExternalSystem::with(&[("DALSEGNO_SIM__DIRECTIVES", "true")]).await;
     let client = Client::new(&external.url()).unwrap();
-    let notes = Attachment::Content { name: "notes.md", content: NOTES.as_bytes() };
+    let notes = Attachment::content("notes.md", NOTES.as_bytes());
     let new = NewTask { attachments: &[notes], ..NewTask::of("copywriter", "Describe it.") };
     let first = client.add_task(external.campaign_id, &new).await.unwrap();
-    let file = Attachment::File { task: first.id, file: "notes.md" };
+    let file = Attachment::file(first.id, "notes.md").named("tide.md");
     let again = NewTask { attachments: &[file], ..new };
     let second = client.add_task(external.campaign_id, &again).await.unwrap();
-    for task in [first, second] {
+    for (task, name) in [(&first, "notes.md"), (&second, "tide.md")] {
         let sql = "select a.name, c.content from dalsegno.task_attachments as a
                      join dalsegno.file_contents as c on c.sha256 = a.sha256 where a.task_id = $1";
         let stored: (String, Vec<u8>) =
             sqlx::query_as(sql).bind(task.id).fetch_one(&external.pool).await.unwrap();
-        assert_eq!(stored, ("notes.md".to_owned(), NOTES.as_bytes().to_vec()));
+        assert_eq!(stored, (name.to_owned(), NOTES.as_bytes().to_vec()));
     }
-    let wrong = Attachment::Content { name: "chart.png", content: b"not an image" };
-    let wrong = NewTask { attachments: &[wrong], ..new };
-    let refused = client.add_task(external.campaign_id, &wrong).await.unwrap_err();
-    assert!(
-        matches!(&refused, Error::Refused { code, .. } if code == "bad_attachment"),
-        "{refused:?}"
-    );
+    let content = NOTES.as_bytes();
+    for wrong in [
+        Attachment::content("chart.png", b"not an image"),
+        Attachment::Content { name: "notes.md", content, media_type: Some("application/pdf") },
+    ] {
+        let wrong = NewTask { attachments: &[wrong], ..new };
+        let refused = client.add_task(external.campaign_id, &wrong).await.unwrap_err();
+        assert!(
+            matches!(&refused, Error::Refused { code, .. } if code == "bad_attachment"),
+            "{refused:?}"
+        );
+    }
 
     // Answers with the words of its file.
     let quoting = NewTask {
@@ -137,12 +142,16 @@ async fn a_task_gets_attachments_over_http_and_in_sql() {
     let missing = tasks::get(&external.pool, undone).await;
     assert!(matches!(missing, Err(tasks::Error::Unknown(_))), "{missing:?}");
     for task in [added, http] {
+        let sql = "select name from dalsegno.task_attachments where task_id = $1";
+        let name: String =
+            sqlx::query_scalar(sql).bind(task).fetch_one(&external.pool).await.unwrap();
+        assert_eq!(name, "tide.md");
         let answer = client.wait(task).await.unwrap().result.unwrap();
         assert!(answer.contains("TIDE-4711"), "{answer}");
     }
 
     // A refusal aborts the transaction, so each has its own.
-    let missing = [Attachment::File { task: first.id, file: "none.md" }];
+    let missing = [Attachment::file(first.id, "none.md")];
     for (wrong, expected, words) in [
         (NewTask { attachments: &missing, ..quoting }, "DS404", "has no file `none.md`"),
         (new, "DS400", "does not name a file"),

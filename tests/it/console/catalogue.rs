@@ -215,7 +215,7 @@ async fn an_agent_is_paused_everywhere_with_the_scope_only() {
         "{page}"
     );
     assert!(!page.contains(pause) && page.contains(">the notes are late</bdi>. Paused since"));
-    assert!(page.contains(" by <bdi>key:ann:"), "{page}");
+    assert!(page.contains(">the API key ann</bdi>"), "{page}");
     let list = open(app, "/catalogue", &operator).await.body;
     let row = list.split("<tr").find(|row| row.contains(&format!("href=\"{path}\""))).unwrap();
     assert!(row.contains("paused") && !row.contains("in order"), "{row}");

@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
-use super::scenery::{Scenery, USER};
+use super::{
+    scenery::{Scenery, USER},
+    sign_in::{KEYS, key, open, sign_in},
+};
 
 #[tokio::test]
 async fn a_waiting_task_names_its_campaign_and_its_reason() {
@@ -71,6 +74,80 @@ async fn the_preview_of_a_bulk_action_has_no_second_selection() {
     let since =
         scenery.page("/work/bulk?action=retry&text=quay&ended_after=2026-01-01T00:00").await;
     assert!(since.contains("Retry 1 task?"), "{since}");
+}
+
+#[tokio::test]
+async fn a_task_that_waits_for_a_budget_says_so_in_lists() {
+    let scenery = Scenery::new().await;
+    let task = scenery.add_apart("Part 11: The storm.").await;
+    let put_off = "update dalsegno.jobs set state = 'scheduled', wait_reason = 'snooze', run_at = dalsegno.never() where id = $1";
+    sqlx::query(put_off).bind(task.job_id).execute(&scenery.app.pool).await.unwrap();
+    let limit = "for a rate limit";
+    assert!(scenery.page("/tasks?state=queued").await.contains(limit));
+    assert!(scenery.page("/work/jobs?waits_for=condition").await.contains(limit));
+    let waits = "insert into dalsegno.budget_waits (task_id, job_id, since, needed_micros, needed_tokens, owner, key)
+         select id, job_id, '2026-11-20 11:55+00', 0, 900001, 'campaign', campaign_id::text from dalsegno.tasks where id = $1";
+    sqlx::query(waits).bind(task.id).execute(&scenery.app.pool).await.unwrap();
+    let tasks = scenery.page("/tasks?state=queued").await;
+    assert!(tasks.contains("for space in a budget") && !tasks.contains(limit), "{tasks}");
+    let jobs = scenery.page("/work/jobs?waits_for=condition").await;
+    assert!(jobs.contains("for space in <a href=\"/cost/budgets\">a budget</a>"), "{jobs}");
+    assert!(scenery.page("/work").await.contains("Space in a budget<"));
+    let waits = scenery.get_json("/v1/waits").await;
+    assert_eq!(waits["waiting_for_budget"], 1, "{waits}");
+}
+
+#[tokio::test]
+async fn previews_of_a_retry_mark_tasks_whose_limit_is_unchanged() {
+    let scenery = Scenery::new().await;
+    let campaign = scenery.world.campaign.id;
+    let limit = format!("/v1/campaigns/{campaign}/budget");
+    scenery.send("PATCH", &limit, &json!({ "micros": 500_000, "on_limit": "fail" })).await;
+    scenery.fail_at_budget(scenery.waiting, 500_000, 800_000).await;
+    let id = scenery.waiting;
+    let previews = [
+        "/work/bulk?action=retry&state=failed&text=quay&ended_within=1h".to_owned(),
+        format!("/tasks/selected?action=retry&id={id}"),
+    ];
+    let own = format!("href=\"/tasks/{id}\"");
+    let raise = format!("href=\"/tasks/{id}#enough\"");
+    for preview in &previews {
+        let page = scenery.page(preview).await;
+        for part in [own.as_str(), &raise, "1 task would fail again at once", "up to 0.80"] {
+            assert!(page.contains(part), "{part} in {preview}: {page}");
+        }
+        assert!(page.contains("Retry 1 task"), "{page}");
+    }
+    let asked = json!({ "action": "retry", "filter": { "state": "failed", "text": "quay" } });
+    let preview = scenery.send("POST", "/v1/bulk-actions/preview", &asked).await;
+    let budget = json!(format!("campaign/{campaign}"));
+    assert_eq!(preview["refused"][0]["budget"], budget, "{preview}");
+    assert_eq!(preview["refused"][0]["task_id"], json!(id), "{preview}");
+    scenery.send("PATCH", &limit, &json!({ "micros": 810_000 })).await;
+    for preview in &previews {
+        let page = scenery.page(preview).await;
+        assert!(page.contains("Retry 1 task") && !page.contains("would fail again"), "{page}");
+    }
+}
+
+#[tokio::test]
+async fn a_preview_leads_to_a_limit_that_the_caller_may_raise() {
+    let scenery = Scenery::with(&KEYS).await;
+    scenery.fail_at_budget(scenery.waiting, 5_000_000, 9_000_000).await;
+    let id = scenery.waiting;
+    for (scope, may_raise) in [("read", false), ("operate", true)] {
+        let (_, secret) = key(&scenery.app, scope, scope).await;
+        let cookie = sign_in(&scenery.app, &secret).await;
+        for path in [
+            "/work/bulk?action=retry&state=failed&text=quay".to_owned(),
+            format!("/tasks/selected?action=retry&id={id}"),
+        ] {
+            let page = open(&scenery.app, &path, &cookie).await.body;
+            assert!(page.contains("would fail again"), "{scope} {path}: {page}");
+            let raise = format!("href=\"/tasks/{id}#enough\"");
+            assert_eq!(page.contains(&raise), may_raise, "{scope} {path}: {page}");
+        }
+    }
 }
 
 #[tokio::test]

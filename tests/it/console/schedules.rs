@@ -100,4 +100,12 @@ async fn no_text_of_the_strip_is_above_another_one() {
     browser.resize(360, 900).await;
     let label = "return getComputedStyle([...document.querySelectorAll('.week .moment')].at(-1).closest('td'), '::before').content";
     assert_eq!(browser.run(label).await, "\"Fri 27\"");
+    // Each day has a line of its own, and the times of all days begin below each other.
+    let lines = "return [...document.querySelectorAll('.week tbody tr')].every((row) => {
+            const days = [...row.cells].slice(1).filter((cell) => cell.checkVisibility() && !cell.hasAttribute('colspan'));
+            const tops = days.map((cell) => Math.round(cell.getBoundingClientRect().top));
+            const lefts = days.map((cell) => Math.round(cell.querySelector('time, b').getBoundingClientRect().left));
+            return new Set(tops).size === days.length && new Set(lefts).size <= 1;
+        })";
+    assert_eq!(browser.run(lines).await, true);
 }

@@ -202,6 +202,21 @@ async fn an_explanation_has_links_and_the_button_that_ends_the_wait() {
 }
 
 #[tokio::test]
+async fn the_author_of_a_task_is_named_in_words() {
+    let scenery = Scenery::new().await;
+    let path = format!("/v1/campaigns/{}/tasks", scenery.world.campaign.id);
+    let new = json!({ "agent": "copywriter", "instance": "9", "prompt": "Part 12: The end." });
+    let task = scenery.send("POST", &path, &new).await;
+    let id = task["id"].as_str().unwrap_or_else(|| panic!("{task}"));
+    let page = scenery.page(&format!("/tasks/{id}")).await;
+    assert!(page.contains("<bdi title=\"anonymous\">a caller without a key</bdi>"), "{page}");
+    let label = "update dalsegno.tasks set added_by = 'cli:0@vm' where id = $1::uuid";
+    sqlx::query(label).bind(id).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page(&format!("/tasks/{id}")).await;
+    assert!(page.contains(">user 0 on the command line of vm</bdi>"), "{page}");
+}
+
+#[tokio::test]
 async fn a_task_that_failed_at_a_budget_offers_a_higher_limit_before_the_retry() {
     let scenery = Scenery::new().await;
     let task = scenery.add_apart("Part 11: The storm.").await;

@@ -36,7 +36,7 @@ async fn waiting_jobs_are_counted_by_their_reason() {
     send(scenery.app.address, "POST", &hold, &[], why).await.expect(200);
     let page = scenery.page("/work?queue=turns").await;
     assert!(page.contains("What waits, and why"), "{page}");
-    assert!(page.contains("A person to release it"), "{page}");
+    assert!(page.contains("Its release by a person"), "{page}");
     let page = scenery.page(&format!("/work/jobs/{job}")).await;
     assert!(page.contains("legal reads it first") && page.contains("/do/cancel_job"), "{page}");
 }
@@ -78,19 +78,19 @@ async fn pages_of_paused_things_name_the_reason_the_begin_and_the_author() {
         (
             format!("/campaigns/{campaign}"),
             "<bdi>client call</bdi>. Paused since <time",
-            "<bdi>key:ann</bdi>",
+            ">the API key ann</bdi>",
         ),
-        (format!("/campaigns/{campaign}?part=agents"), "dear", "by <bdi>key:ann"),
-        ("/work".to_owned(), "<bdi>upgrade</bdi>. Paused since <time", "by <bdi>key:ann</bdi>"),
+        (format!("/campaigns/{campaign}?part=agents"), "dear", ">the API key ann</bdi>"),
+        ("/work".to_owned(), "<bdi>upgrade</bdi>. Paused since <time", ">the API key ann</bdi>"),
         (
             format!("/flows/{}", scenery.flow),
             "The flow is paused since <time",
-            "by <bdi>key:ann</bdi>",
+            ">the API key ann</bdi>",
         ),
         (
             format!("/tasks/{}", scenery.waiting),
             "is paused: client call. It was paused at",
-            " by key:ann.",
+            " by the API key ann.",
         ),
     ] {
         let page =
@@ -106,7 +106,7 @@ async fn pages_of_paused_things_name_the_reason_the_begin_and_the_author() {
         let page = open(app, &path, &admin).await.body;
         let words =
             page.split("id=\"explain\"").nth(1).unwrap().split("</section>").next().unwrap();
-        assert!(words.contains("by hand") && !words.contains("key:ann"), "{path}: {words}");
+        assert!(words.contains("by hand") && !words.contains("API key ann"), "{path}: {words}");
     }
     // The log has another author than the pauses that a person made in SQL later: after a resume by the API, and after one in SQL.
     let flow = scenery.flow;
@@ -124,12 +124,15 @@ async fn pages_of_paused_things_name_the_reason_the_begin_and_the_author() {
         let page = open(app, &path, &admin).await.body;
         let words =
             page.split("id=\"explain\"").nth(1).unwrap().split("</section>").next().unwrap();
-        assert!(words.contains("aused since <time") && !words.contains("<bdi>key:ann"), "{words}");
+        assert!(words.contains("aused since <time") && !words.contains("API key ann"), "{words}");
     }
     let page = open(app, &format!("/campaigns/{campaign}"), &admin).await.body;
     let explanation =
         page.split("id=\"explain\"").nth(1).unwrap().split("</section>").next().unwrap();
-    assert!(explanation.contains("by hand") && !explanation.contains("key:ann"), "{explanation}");
+    assert!(
+        explanation.contains("by hand") && !explanation.contains("API key ann"),
+        "{explanation}"
+    );
     let shown = scenery.get_json(&format!("/v1/campaigns/{campaign}")).await;
     assert!(shown["paused_at"].is_string() && shown["paused_by"].is_null(), "{shown}");
 }

@@ -99,7 +99,8 @@ async fn tasks_of_a_paused_agent_wait_from_every_source_while_others_run() {
         assert_eq!(fixture.task(task).await.state, State::Queued);
         let told = explain(&fixture, task).await;
         assert!(
-            told.because.contains("`writer` is paused in this campaign by cli:ann@host"),
+            told.because
+                .contains("`writer` is paused in this campaign by ann on the command line of host"),
             "{told:?}"
         );
         assert!(told.because.contains("too expensive"), "{told:?}");
@@ -199,7 +200,10 @@ async fn a_global_pause_holds_beside_a_campaign_pause_which_ends_on_close() {
     let task = fixture.add("Write part one.").await;
     wait_until_held(&fixture, &task).await;
     let told = explain(&fixture, &task).await;
-    assert!(told.because.contains("It is also paused in all campaigns by cli:ann"), "{told:?}");
+    assert!(
+        told.because.contains("It is also paused in all campaigns by ann on the command line"),
+        "{told:?}"
+    );
     assert!(told.next.contains("agent resume writer --everywhere"), "{told:?}");
     let mut tx = fixture.pool.begin().await.unwrap();
     let resumed =

@@ -134,6 +134,36 @@ fn every_document_is_in_the_index() {
 }
 
 #[test]
+fn diagrams_are_small_and_have_a_text_and_a_dark_form() {
+    const MAX_BYTES: usize = 12 * 1024;
+    let shown = documents().into_iter().flat_map(|(path, text)| {
+        let folder = path.parent().unwrap().to_owned();
+        links(&text).into_iter().map(move |link| folder.join(link))
+    });
+    let shown: BTreeSet<PathBuf> = shown.filter_map(|path| path.canonicalize().ok()).collect();
+    let pictures = std::fs::read_dir(root().join("docs/pictures")).unwrap();
+    let pictures = pictures.map(|entry| entry.unwrap().path());
+    let diagrams: Vec<_> =
+        pictures.filter(|path| path.extension().is_some_and(|ending| ending == "svg")).collect();
+    assert!(diagrams.len() > 2, "{diagrams:?}");
+    for path in diagrams {
+        let (name, text) = (path.display(), read(&path));
+        assert!(text.len() <= MAX_BYTES, "{name} has {} bytes", text.len());
+        for part in [
+            "role=\"img\" aria-labelledby=\"title text\"",
+            "<title id=\"title\">",
+            "<desc id=\"text\">",
+            "prefers-color-scheme: dark",
+        ] {
+            assert!(text.contains(part), "{name} has no {part}");
+        }
+        let outside = text.replace("http://www.w3.org/2000/svg", "");
+        assert!(!outside.contains("://"), "{name} loads something");
+        assert!(shown.contains(&path.canonicalize().unwrap()), "no document shows {name}");
+    }
+}
+
+#[test]
 fn readme_and_architecture_stay_short() {
     for (name, max) in [("README.md", 200), ("ARCHITECTURE.md", 250)] {
         let n_lines = read(&root().join(name)).lines().count();
