@@ -1,4 +1,4 @@
-//! The snippets of documents in TOML, JSON, YAML and Markdown, read by the parsers of the program.
+//! The snippets of documents in TOML, JSON, YAML and Markdown, read by the parsers of the program, and those in SQL.
 //!
 //! A second word behind the fence says what a snippet is, if it is not the usual one of its language: ```` ```toml eval ````. YAML is the front
 //! matter of an agent file, or a part of it.
@@ -18,6 +18,7 @@ use dalsegno::{
 use serde_json::{Value, json};
 
 use super::{Block, blocks, documents, read, root};
+use crate::app::{TestDatabase, execute};
 
 /// Documents whose snippets are not read here, with the reason.
 const EXCEPTIONS: [(&str, &str); 4] = [
@@ -25,6 +26,14 @@ const EXCEPTIONS: [(&str, &str); 4] = [
     ("docs/reference/flow-templates.md", "generated: `cli::reference` reads its example"),
     ("docs/reference/nodes.md", "generated: names a reading that does not exist"),
     ("docs/reference/skills.md", "generated: front matter without the text of a skill"),
+];
+
+/// Pages whose SQL is not run here, with the reason.
+const SQL_EXCEPTIONS: [(&str, &str); 4] = [
+    ("docs/explanation/memory.md", "needs pgvector and a model"),
+    ("docs/how-to/pgbouncer.md", "changes a role of the whole server"),
+    ("docs/how-to/upgrade.md", "`ServiceRole` runs it with a role of its own"),
+    ("docs/reference/sql.md", "generated: signatures of functions"),
 ];
 
 fn load(text: &str) -> Result<Config, String> {
@@ -118,6 +127,31 @@ fn every_snippet_is_read_without_a_problem() {
     }
     assert!(n_read > 20, "{n_read} snippets were found");
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
+}
+
+#[tokio::test]
+async fn every_snippet_in_sql_is_accepted_by_the_database() {
+    let database = TestDatabase::migrated().await;
+    execute(&database.options, "create table orders (id bigserial, what text)").await;
+    let mut n_read = 0;
+    for (path, text) in documents() {
+        let name = path.strip_prefix(root()).unwrap().to_str().unwrap();
+        if SQL_EXCEPTIONS.iter().any(|(exception, _)| *exception == name) {
+            continue;
+        }
+        for block in blocks(&text).iter().filter(|block| block.language == "sql") {
+            n_read += 1;
+            // The names and types of arguments are checked, and the call is not run: its campaign does not exist.
+            let explained = |line: &&str| {
+                let explain = if line.starts_with("select ") { "explain " } else { "" };
+                format!("{explain}{line}\n")
+            };
+            let sql: String = block.lines.iter().map(explained).collect();
+            let sql = sql.replace("019aa2f1-...", "019aa2f1-6c7e-7d2e-8f57-3f0d4c1b9a10");
+            execute(&database.options, &sql.replace("to orders;", "to current_user;")).await;
+        }
+    }
+    assert!(n_read > 4, "{n_read} snippets were found");
 }
 
 #[test]
