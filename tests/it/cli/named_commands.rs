@@ -74,7 +74,7 @@ fn words(command: &str) -> Vec<String> {
 }
 
 fn fill(word: String) -> String {
-    if word == "TIME" {
+    if ["TIME", "$TIME"].contains(&word.as_str()) {
         return "2026-11-20T12:00:00Z".to_owned();
     }
     let is_name = |c: char| c.is_ascii_uppercase() || c == '_';

@@ -1,6 +1,7 @@
 //! The documents: their links, the tests that they name, and their length.
 
 mod commands;
+mod snippets;
 mod sql;
 
 use std::{
@@ -40,6 +41,29 @@ fn documents() -> Vec<(PathBuf, String)> {
         }
     }
     found.into_iter().map(|path| (path.clone(), read(&path))).collect()
+}
+
+/// A fenced code block.
+struct Block<'a> {
+    language: &'a str,
+    /// The rest of the line with the language.
+    kind: &'a str,
+    /// Its lines, without the indent of the fence.
+    lines: Vec<&'a str>,
+}
+
+fn blocks(text: &str) -> Vec<Block<'_>> {
+    let (mut blocks, mut lines) = (Vec::new(), text.lines());
+    while let Some(line) = lines.next() {
+        let fence = line.trim_start();
+        let indent = line.len() - fence.len();
+        let Some(info) = fence.strip_prefix("```") else { continue };
+        let (language, kind) = info.split_once(' ').unwrap_or((info, ""));
+        let inside = lines.by_ref().take_while(|line| line.trim() != "```");
+        let lines = inside.map(|line| line.get(indent..).unwrap_or_default()).collect();
+        blocks.push(Block { language, kind, lines });
+    }
+    blocks
 }
 
 /// The lines outside of code blocks.
