@@ -523,9 +523,13 @@ export interface Attention {
   command: string;
   /** Number of jobs or tasks that are affected, where that is known. */
   count?: number | null;
+  /** Of a failed step with the budget in its agent's file: the flow with which it is retried. */
+  flow_id?: string | null;
   kind: AttentionKind;
   /** The subject in words: the beginning of the prompt, or a name. */
   name: string;
+  /** Of deliveries that failed for good: the time of the oldest one, from which a replay sends them again. */
+  replay_since?: string | null;
   since?: string | null;
   /**
    * Id of the task, the campaign or the webhook, or name of the queue, the lane, the agent, the credential, the
@@ -746,6 +750,11 @@ export interface BulkAction {
 export interface BulkActionPreview {
   /** Tasks that match now. */
   matched: number;
+  /**
+   * Those of `tasks` that would fail again at once, because the limit of their budget does not allow their
+   * call. Empty for a cancellation.
+   */
+  refused?: RefusedRetry[];
   /** The first of them, at most 20. */
   tasks: ListedTask[];
 }
@@ -2215,6 +2224,11 @@ export interface LimitChange {
 
 /** A job, with its task if it has one. */
 export interface ListedJob extends JobSummary {
+  /**
+   * The budget that its task waits for, by owner and key: `agent/writer`, `campaign/` and an id, `day`. The
+   * reason of the wait is then `condition`.
+   */
+  budget?: string | null;
   task?: TaskLine | null;
 }
 
@@ -2934,6 +2948,23 @@ export interface RecurringTask {
   cron: string;
   task: AddTask;
   time_zone?: string;
+}
+
+/** A task that failed at a budget and whose retry would fail again, because the limit does not allow its call. */
+export interface RefusedRetry {
+  /** The amounts of the budget. */
+  because: string;
+  /**
+   * The budget by its owner and key: `agent/writer`, `campaign/` and an id, `day`. Null for the budget in an
+   * agent's file.
+   */
+  budget?: string | null;
+  /**
+   * The command that raises the limit, alike for all tasks of the budget: the limit is enough for each of their
+   * calls alone. For a budget in an agent's file, the retry of the flow, which reads the file again.
+   */
+  command: string;
+  task_id: string;
 }
 
 export interface RejectedAttempt {
@@ -3721,7 +3752,7 @@ export interface TaskLine {
   instance: string;
   /** Its last job. */
   job_id?: number;
-  /** The beginning of the prompt. */
+  /** The beginning of the prompt, or of its line that mentions the agent. */
   prompt: string;
   session_id?: string | null;
   started_at?: string | null;
@@ -4171,6 +4202,10 @@ export interface WaitedFor {
 /** Waiting jobs by queue and reason. */
 export interface WaitingJobs {
   items: WaitCount[];
+  /** Tasks that wait for space in a budget; their jobs have the reason `condition`. */
+  waiting_for_budget?: number;
+  /** Tasks that wait for a rate limit; their jobs have the reason `condition`, too. */
+  waiting_for_rate_limit?: number;
 }
 
 /** A way in which the turn could begin. */

@@ -399,9 +399,13 @@ class Attention:
     """The command that resolves it."""
     count: int | None = None
     """Number of jobs or tasks that are affected, where that is known."""
+    flow_id: str | None = None
+    """Of a failed step with the budget in its agent's file: the flow with which it is retried."""
     kind: enums.AttentionKind
     name: str
     """The subject in words: the beginning of the prompt, or a name."""
+    replay_since: datetime | None = None
+    """Of deliveries that failed for good: the time of the oldest one, from which a replay sends them again."""
     since: datetime | None = None
     subject: str
     """Id of the task, the campaign or the webhook, or name of the queue, the lane, the agent, the credential,
@@ -541,6 +545,10 @@ class BulkAction:
 class BulkActionPreview:
     matched: int
     """Tasks that match now."""
+    refused: list[RefusedRetry] = field(default_factory=list)
+    """Those of `tasks` that would fail again at once, because the limit of their budget does not allow their
+    call. Empty for a cancellation.
+    """
     tasks: list[ListedTask]
     """The first of them, at most 20."""
 
@@ -1761,6 +1769,10 @@ class Limit:
 class ListedJob(JobSummary):
     """A job, with its task if it has one."""
 
+    budget: str | None = None
+    """The budget that its task waits for, by owner and key: `agent/writer`, `campaign/` and an id, `day`. The
+    reason of the wait is then `condition`.
+    """
     task: TaskLine | None = None
 
 
@@ -2230,6 +2242,25 @@ class Queues:
 class Ready:
     migrations: MigrationState
     status: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RefusedRetry:
+    """A task that failed at a budget and whose retry would fail again, because the limit does not allow its
+    call.
+    """
+
+    because: str
+    """The amounts of the budget."""
+    budget: str | None = None
+    """The budget by its owner and key: `agent/writer`, `campaign/` and an id, `day`. Null for the budget in an
+    agent's file.
+    """
+    command: str
+    """The command that raises the limit, alike for all tasks of the budget: the limit is enough for each of
+    their calls alone. For a budget in an agent's file, the retry of the flow, which reads the file again.
+    """
+    task_id: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2806,7 +2837,7 @@ class TaskLine:
     job_id: int | None = None
     """Its last job."""
     prompt: str
-    """The beginning of the prompt."""
+    """The beginning of the prompt, or of its line that mentions the agent."""
     session_id: str | None = None
     started_at: datetime | None = None
     turn: int | None = None
@@ -3090,6 +3121,10 @@ class WaitingJobs:
     """Waiting jobs by queue and reason."""
 
     items: list[WaitCount]
+    waiting_for_budget: int | None = None
+    """Tasks that wait for space in a budget; their jobs have the reason `condition`."""
+    waiting_for_rate_limit: int | None = None
+    """Tasks that wait for a rate limit; their jobs have the reason `condition`, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
