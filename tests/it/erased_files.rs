@@ -124,7 +124,7 @@ async fn erased_text_leaves_the_data_files_and_the_receipt_is_verified_without_t
     sqlx::query("select pg_current_xact_id()").execute(&mut *older).await.unwrap();
     setup.run_json(&["campaign", "erase", going, "--yes"]).await;
     let waits = "select exists (select from pg_stat_activity
-                         where datname = current_database() and query like '%pg_snapshot_xmin%' and pid <> pg_backend_pid())";
+                         where datname = current_database() and query like '-- What keeps rows that were deleted%' and pid <> pg_backend_pid())";
     eventually("the vacuum waits for the transaction before it", async || {
         let waits = sqlx::query_scalar::<_, bool>(waits).fetch_one(&setup.pool).await.unwrap();
         waits.then_some(())

@@ -156,17 +156,13 @@ pub async fn list_waits(
     Ok(awaited.collect())
 }
 
-/// Counts the open tasks that wait, by kind of owner. Rows of tasks that were cancelled meanwhile stay until the next look for space.
+/// Counts the open tasks that wait, by kind of owner.
 pub async fn count_waiting(
     executor: impl PgExecutor<'_>,
 ) -> Result<Vec<(String, i64)>, StatementError> {
-    let rows = sqlx::query!(
-        r#"select w.owner, count(*) as "n!"
-             from dalsegno.budget_waits as w join dalsegno.tasks as t on t.id = w.task_id
-            where t.ended_at is null group by w.owner"#
-    )
-    .fetch_all(executor)
-    .await
-    .map_err(StatementError::to("count the tasks that wait for budgets"))?;
+    let rows = sqlx::query_file!("src/domain/budgets/count_waiting.sql")
+        .fetch_all(executor)
+        .await
+        .map_err(StatementError::to("count the tasks that wait for budgets"))?;
     Ok(rows.into_iter().map(|row| (row.owner, row.n)).collect())
 }
