@@ -437,7 +437,7 @@ async fn a_line_about_the_limits_of_a_task_names_all_of_them_and_those_before() 
 async fn the_first_limits_of_a_budget_that_are_set_at_once_are_one_after_the_other_in_the_log() {
     let fixture = Fixture::new().await;
     let mut first = fixture.app.pool.begin().await.unwrap();
-    budgets::hold(&mut *first, OwnerKind::Day, "").await.unwrap();
+    budgets::hold(&mut first, OwnerKind::Day, "").await.unwrap();
     let change = budgets::Change { tokens: Some(Some(700)), ..Default::default() };
     budgets::change(&mut first, (OwnerKind::Day, ""), change, "UTC", noon()).await.unwrap();
     let ends = async {

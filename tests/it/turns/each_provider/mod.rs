@@ -38,8 +38,10 @@ struct ProviderCase {
     model: &'static str,
     /// Words of its answers to [`QUESTION`] that no prompt has.
     answer: &'static str,
-    start: fn(Settings) -> LocalBoxFuture<'static, Option<(Server, Fixture)>>,
+    start: fn(Settings) -> Start,
 }
+
+type Start = LocalBoxFuture<'static, Option<(Server, Fixture)>>;
 
 /// A conversation of two turns, and the service that shows it.
 struct Conversation {
