@@ -145,7 +145,7 @@ fn format_unpriced(n: i64) -> String {
     match usize::try_from(n).unwrap_or(0) {
         0 => String::new(),
         n => format!(
-            "\n{} no price, which counts as 0, also in budgets: set `prices.models` in the configuration; `dalsegno doctor` names the models, with an entry for each\n",
+            "\n{} no price, which counts as 0, also in budgets: `dalsegno doctor` names their models, those that are free, and an entry of `prices.models` for each other one\n",
             count(n, "call had", "calls had")
         ),
     }
