@@ -112,7 +112,7 @@ fn settings(all: &[Setting], query: &PageQuery) -> Markup {
     section("Settings", &html! { (n_own) " of " (all.len()) " are not defaults" }, &body)
 }
 
-/// Renders the section with all prices, to be copied, if the setting is looked for and models of recent calls have none.
+/// Names the models of recent calls without a price, if the setting is looked for: free ones, and a section to copy with the prices of the others.
 async fn prices(page: &Page, all: &[Setting], query: &PageQuery) -> Result<Markup, Refusal> {
     if query.setting.trim() != PRICES {
         return Ok(html! {});
@@ -129,17 +129,25 @@ async fn prices(page: &Page, all: &[Setting], query: &PageQuery) -> Result<Marku
         campaign_id: None,
     };
     let report = page.caller.run_if_allowed(report).await?;
-    let (_, unpriced) = report.map(|report| report.unpriced_models(&set)).unwrap_or_default();
-    if unpriced.is_empty() {
+    let (free, unpriced) = report.map(|report| report.unpriced_models(&set)).unwrap_or_default();
+    if free.is_empty() && unpriced.is_empty() {
         return Ok(html! {});
     }
     let text = template(page.view.currency(), &set, &unpriced);
     let body = html! {
-        p."small soft" { "Copy this section into the configuration file (" code { "dalsegno.toml" } "), correct the numbers, and start the service again. Later calls then have a price." }
-        pre."code wrap after" tabindex="0" { (text) }
+        @if !free.is_empty() {
+            p."small soft" {
+                "Nothing has to be set for " @for (place, it) in free.iter().enumerate() { @if place > 0 { ", " } code { bdi { (it.provider) "/" (it.model) } } }
+                ": the provider publishes that the model is free."
+            }
+        }
+        @if !unpriced.is_empty() {
+            p."small soft" { "Copy this section into the configuration file (" code { "dalsegno.toml" } "), correct the numbers, and start the service again. Later calls then have a price." }
+            pre."code wrap after" tabindex="0" { (text) }
+        }
     };
     let heading = format!("Models without a price, {} days", UNPRICED_WITHIN.num_days());
-    Ok(section(&heading, &html! { (unpriced.len()) }, &body))
+    Ok(section(&heading, &html! { (free.len() + unpriced.len()) }, &body))
 }
 
 fn value(setting: &Setting) -> String {

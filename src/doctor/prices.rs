@@ -67,7 +67,7 @@ pub(super) async fn calls(config: &Config, pool: &PgPool, now: DateTime<Utc>) ->
     if charged.is_empty() {
         let what = || {
             format!(
-                "calls of {} count as 0: their provider publishes that they cost nothing",
+                "calls of {} count as 0, and nothing has to be set: their provider publishes that they cost nothing",
                 names(&free)
             )
         };
@@ -75,7 +75,10 @@ pub(super) async fn calls(config: &Config, pool: &PgPool, now: DateTime<Utc>) ->
     }
     let has_none = count(charged.len(), "model has no price", "models have no price");
     let days = costs::UNPRICED_WITHIN.num_days();
-    let what = format!("{has_none} in calls of the last {days} days: {}", names(&charged));
+    let mut what = format!("{has_none} in calls of the last {days} days: {}", names(&charged));
+    if !free.is_empty() {
+        what.push_str(&format!("; free, with nothing to set: {}", names(&free)));
+    }
     let entries: Vec<_> =
         charged.iter().take(MAX_NAMED).map(|it| it.entry(&prices.currency)).collect();
     let fix = format!(

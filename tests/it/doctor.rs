@@ -358,11 +358,12 @@ async fn models_of_calls_without_a_price_are_named_with_the_entries_to_add() {
     call("sim", "sim-1").await;
     let found = about(&setup, "unpriced calls").await.unwrap();
     assert_eq!(found.status, Status::Ok, "the simulation is free: {found:?}");
-    assert!(found.what.contains("sim-1 on sim"), "{found:?}");
+    assert!(found.what.contains("sim-1 on sim count as 0, and nothing has to be set"), "{found:?}");
     call("west", "gpt-x").await;
     let found = about(&setup, "unpriced calls").await.unwrap();
     assert_eq!(found.status, Status::Warn, "{found:?}");
-    assert!(found.what.ends_with("gpt-x on west"), "{found:?}");
+    let ending = ": gpt-x on west; free, with nothing to set: sim-1 on sim";
+    assert!(found.what.ends_with(ending), "{found:?}");
     let entry = "{ provider = \"west\", model = \"gpt-x\", input = 3000000, output = 15000000 }";
     assert!(found.fix.contains(entry), "{found:?}");
     let setup = setup.with("prices.models", &format!("[{entry}]"));

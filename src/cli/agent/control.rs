@@ -7,14 +7,16 @@ use crate::{
     cli::{
         Context, Exit, Failure,
         args::InCampaign,
-        output::{format_table, short_id, text_cell, time_cell},
+        campaign_names::{CAMPAIGN, CampaignNames},
+        output::{format_table, text_cell, time_cell},
         server::Server,
         session::format_interruption,
+        words::time,
     },
     domain::{
         agent_pauses::{Pause as Paused, ResumeOutcome},
         agents::Catalogue,
-        statuses::AgentOverview,
+        statuses::{AgentOverview, State},
         tasks::InterruptMode,
     },
     operations::{
@@ -124,7 +126,10 @@ async fn status(status: &Status, context: &Context, server: &Server) -> Result<(
     match status.campaign.id_if_given(context, server).await? {
         None => {
             let pauses = server.call(ListAgentPauses {}).await?.items;
-            context.output.print_rows(&pauses, false, NO_PAUSES, || format_pauses(&pauses));
+            let names = CampaignNames::of_list(None, &pauses, context.output, server).await;
+            let names = names.unwrap_or_default();
+            let table = || format_pauses(&pauses, &names);
+            context.output.print_rows(&pauses, false, NO_PAUSES, table);
         }
         Some(id) => {
             let standings = server.call(ListAgentStatuses { id }).await?.items;
@@ -215,8 +220,23 @@ fn format_resumed(agent: &str, resumed: &ResumeOutcome) -> String {
     text
 }
 
-fn pause_reasons(AgentOverview { pause, also_paused, .. }: &AgentOverview) -> String {
+/// Returns the state, in the words of the console. A running turn of a paused agent goes on.
+fn state_word(AgentOverview { status, pause, .. }: &AgentOverview) -> String {
+    match (pause, status.state) {
+        (Some(_), State::Working) => "paused, working".to_owned(),
+        (Some(_), _) => "paused".to_owned(),
+        (None, State::Limited) => "at a limit".to_owned(),
+        (None, state) => state.as_str().to_owned(),
+    }
+}
+
+/// Returns the reasons of a pause, or of a limit.
+fn reason(AgentOverview { status, pause, also_paused }: &AgentOverview) -> String {
     match (pause, also_paused) {
+        (None, _) if status.state == State::Limited => {
+            let until = status.until.map(|at| format!(", until {} UTC", time(at)));
+            format!("its credential is paused or a limit is used up{}", until.unwrap_or_default())
+        }
         (None, _) => "-".to_owned(),
         (Some(pause), None) => text_cell(&pause.reason),
         (Some(pause), Some(other)) => {
@@ -230,26 +250,54 @@ fn format_statuses(standings: &[AgentOverview], catalogue: &Catalogue) -> String
         let status = &standing.status;
         [
             status.name(catalogue),
-            status.state.as_str().to_owned(),
+            state_word(standing),
             status.tool.clone().unwrap_or_else(|| "-".to_owned()),
             status.waiting.to_string(),
             status.later.to_string(),
-            pause_reasons(standing),
+            reason(standing),
         ]
     };
-    let head = ["AGENT", "STATE", "TOOL", "WAITING", "LATER", "PAUSED"];
+    let head = ["AGENT", "STATE", "TOOL", "WAITING", "LATER", "BECAUSE"];
     format_table(&head, standings.iter().map(row))
 }
 
-fn format_pauses(pauses: &[Paused]) -> String {
+fn format_pauses(pauses: &[Paused], campaigns: &CampaignNames) -> String {
     let row = |pause: &Paused| {
         [
             pause.agent.clone(),
-            pause.campaign_id.map_or_else(|| "all".to_owned(), short_id),
+            pause.campaign_id.map_or_else(|| "all".to_owned(), |id| campaigns.cell(id)),
             time_cell(pause.paused_at),
             pause.paused_by.clone(),
             text_cell(&pause.reason),
         ]
     };
-    format_table(&["AGENT", "CAMPAIGN", "SINCE (UTC)", "BY", "BECAUSE"], pauses.iter().map(row))
+    format_table(&["AGENT", CAMPAIGN, "SINCE (UTC)", "BY", "BECAUSE"], pauses.iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_pause_and_a_limit_are_states_with_a_reason() {
+        let shown = |state: &str, pause: Option<&str>| {
+            let pause = pause.map(|reason| {
+                json!({ "id": Uuid::nil(), "agent": "writer", "reason": reason, "paused_by": "ann",
+                        "paused_at": "2026-11-20T12:00:00Z" })
+            });
+            let overview = json!({ "agent": "writer", "instance": "main", "state": state, "waiting": 0,
+                                   "until": "2026-11-20T13:00:00Z", "pause": pause });
+            let overview: AgentOverview = serde_json::from_value(overview).unwrap();
+            (state_word(&overview), reason(&overview))
+        };
+        let of = |state: &str, reason: &str| (state.to_owned(), reason.to_owned());
+        assert_eq!(shown("error", Some("client call")), of("paused", "client call"));
+        assert_eq!(shown("working", Some("client call")).0, "paused, working");
+        assert_eq!(shown("error", None), of("error", "-"));
+        let (state, reason) = shown("limited", None);
+        assert_eq!(state, "at a limit");
+        assert!(reason.ends_with("used up, until 2026-11-20 13:00:00 UTC"), "{reason}");
+    }
 }

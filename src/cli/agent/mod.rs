@@ -29,7 +29,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AgentCommand {
-    /// Lists the agents.
+    /// Lists the agents of the files. `agent status` lists those that are paused.
     Ls,
     /// Lists the nodes that tasks can belong to.
     Nodes,

@@ -294,9 +294,7 @@ async fn wait_for_erasure(
 ) -> Result<(Erasure, Exit), Failure> {
     let look = async || {
         let receipt = server.call(ShowErasure { id }).await?;
-        let done = receipt.removed.values().sum::<i64>();
-        let total = receipt.contents.iter().flat_map(|contents| contents.values());
-        let total: i64 = total.map(|contents| contents.rows).sum();
+        let (done, total) = receipt.removed_of_all();
         let count = |n: i64| u64::try_from(n).unwrap_or_default();
         let has_ended = receipt.ended_at.is_some();
         Ok((receipt, Progress { done: count(done), total: count(total) }, has_ended))

@@ -184,6 +184,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::domain::erasures::Contents;
 
     #[test]
     fn the_counts_of_a_receipt_are_separated_from_their_names() {
@@ -206,5 +207,11 @@ mod tests {
         let text = format_receipt(&erasure);
         let counts = "\n  posts               2\n  webhook_deliveries  5\n";
         assert!(text.contains(counts), "{text}");
+        assert_eq!(erasure.removed_of_all(), (0, 0), "nothing was counted before");
+        let rows = |rows| Contents { rows, sha256: String::new() };
+        let contents = [("posts", rows(3)), ("facts", rows(1))];
+        let contents = contents.map(|(kind, contents)| (kind.to_owned(), contents));
+        let erasure = Erasure { contents: Some(BTreeMap::from(contents)), ..erasure };
+        assert_eq!(erasure.removed_of_all(), (2, 4), "deliveries were not counted before");
     }
 }

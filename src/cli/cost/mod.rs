@@ -14,7 +14,7 @@ use self::calls::CallFlags;
 use super::{
     Context, Exit, Failure,
     args::InCampaign,
-    output::{format_fields, format_table},
+    output::{Table, format_fields},
     server::{Server, with_server},
     turn::list::format_count,
     words::{Moment, parse_moment, time},
@@ -27,6 +27,9 @@ use crate::{
     },
     operations::ReportCosts,
 };
+
+/// Head of the column that counts calls without a price.
+const NO_PRICE: &str = "NO PRICE";
 
 /// Adds up the costs of calls by day, campaign, agent, model, provider, purpose or user.
 ///
@@ -108,6 +111,7 @@ fn format_report(report: &CostReport) -> String {
             value,
             second,
             costs.calls.to_string(),
+            costs.calls_without_price.to_string(),
             format_count(sent),
             format_count(costs.cache_read_tokens),
             format_count(costs.output_tokens),
@@ -121,21 +125,26 @@ fn format_report(report: &CostReport) -> String {
     let mut sorted: Vec<&CostLine> = lines.iter().collect();
     // Days stay in their order.
     if ![Some(*by), *and].contains(&Some(Dimension::Day)) {
-        sorted.sort_by_key(|line| Reverse(line.costs.cost_micros));
+        sorted.sort_by_key(|line| Reverse((line.costs.cost_micros, line.costs.tokens())));
     }
+    // Amounts without any price say so themselves.
+    let is_partial = lines.iter().any(|line| line.costs.is_partly_unpriced());
+    let hidden = if is_partial || total.is_partly_unpriced() { "" } else { NO_PRICE };
     let rows = sorted.into_iter().map(|line| row(names(report, line), &line.costs));
     let rows = rows.chain([of_all]);
-    let first = title(*by);
+    let (first, second) = (title(*by), and.map(title).unwrap_or_default());
     let table = match and {
-        Some(and) => {
-            format_table(&[&first, &title(*and), "CALLS", "IN", "CACHED", "OUT", &money], rows)
+        Some(_) => {
+            let head = [&*first, &*second, "CALLS", NO_PRICE, "IN", "CACHED", "OUT", &*money];
+            Table::new(&head).hides(hidden).format(rows)
         }
         None => {
-            let head = [&first, "CALLS", "IN", "CACHED", "OUT", &money];
-            let without_second = |[value, _, calls, sent, cached, out, cost]: [String; 7]| {
-                [value, calls, sent, cached, out, cost]
+            let head = [&*first, "CALLS", NO_PRICE, "IN", "CACHED", "OUT", &*money];
+            let without_second = |row: [String; 8]| {
+                let [value, _, calls, unpriced, sent, cached, out, cost] = row;
+                [value, calls, unpriced, sent, cached, out, cost]
             };
-            format_table(&head, rows.map(without_second))
+            Table::new(&head).hides(hidden).format(rows.map(without_second))
         }
     };
     format!("{period}{table}{}", format_unpriced(total.calls_without_price))
@@ -145,7 +154,7 @@ fn format_unpriced(n: i64) -> String {
     match usize::try_from(n).unwrap_or(0) {
         0 => String::new(),
         n => format!(
-            "\n{} no price, which counts as 0, also in budgets: set `prices.models` in the configuration; `dalsegno doctor` names the models, with an entry for each\n",
+            "\n{} no price, which counts as 0, also in budgets: `dalsegno doctor` names their models, those that are free, and an entry of `prices.models` for each other one\n",
             count(n, "call had", "calls had")
         ),
     }
@@ -211,6 +220,18 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_the_same_cost_are_sorted_by_tokens() {
+        let line = |value: &str, calls, output_tokens| CostLine {
+            value: Some(value.to_owned()),
+            second: None,
+            costs: Costs { calls, calls_without_price: calls, output_tokens, ..Costs::default() },
+        };
+        let lines = vec![line("few", 9, 5), line("many", 1, 14_000)];
+        let text = format_report(&CostReport { and: None, lines, ..report() });
+        assert!(text.find("many").unwrap() < text.find("few").unwrap(), "{text}");
+    }
+
+    #[test]
     fn calls_without_a_price_are_told_apart_from_free_ones() {
         assert!(!format_report(&report()).contains("no price"));
         let costs = Costs { calls: 2, calls_without_price: 2, ..Costs::default() };
@@ -218,9 +239,13 @@ mod tests {
         let text = format_report(&CostReport { lines: vec![line], total: costs, ..report() });
         assert_eq!(text.lines().filter(|line| line.ends_with("no price")).count(), 2, "{text}");
         assert!(text.contains("\n2 calls had no price"), "{text}");
+        assert!(!text.contains(NO_PRICE), "{text}");
         let costs = Costs { calls: 100, calls_without_price: 1, ..Costs::default() };
         let text = format_report(&CostReport { total: costs, ..report() });
         assert!(!text.contains("no price\n") && text.contains("\n1 call had no price"), "{text}");
+        let total = text.lines().find(|line| line.starts_with("total")).unwrap();
+        let cells: Vec<_> = total.split_whitespace().collect();
+        assert!(text.contains("CALLS  NO PRICE  IN") && cells[1..3] == ["100", "1"], "{text}");
     }
 
     #[test]

@@ -23,13 +23,15 @@ use crate::{
 
 /// Longest shown source of a part. The names of skills have no limit.
 const SOURCE_MAX_CHARS: usize = 20;
+/// Cost of turns and calls without a price.
+const NO_PRICE: &str = "no price";
 
 pub(super) fn format_turn(detail: &Detail, catalogue: &Catalogue) -> String {
     let Detail { ledger, contexts, .. } = detail;
     let mut text = format_wrapped_fields(&fields(detail, catalogue));
     if !ledger.is_empty() {
         text.push_str("\nCalls in the ledger:\n");
-        text.extend(ledger.iter().map(format_call));
+        text.extend(ledger.iter().map(|call| format_call(call, detail.turn.is_unpriced)));
         if let Some(beside) =
             ledger.iter().find(|call| matches!(call.purpose, Purpose::Summary | Purpose::Facts))
         {
@@ -94,7 +96,13 @@ fn fields(detail: &Detail, catalogue: &Catalogue) -> Vec<(&'static str, String)>
                 Some(turn.output_tokens),
             ),
         ),
-        ("cost", format_money(turn.cost_micros)),
+        (
+            "cost",
+            match detail.turn.is_unpriced {
+                true => NO_PRICE.to_owned(),
+                false => format_money(turn.cost_micros),
+            },
+        ),
     ];
     fields.extend(turn.chain.as_ref().map(|choice| ("chain", choice.describe())));
     fields.extend(turn.history_check.map(|check| ("history", history(check).to_owned())));
@@ -133,7 +141,8 @@ fn format_tokens(
     if known.is_empty() { "unknown".to_owned() } else { known.join(", ") }
 }
 
-fn format_call(call: &LedgerCall) -> String {
+/// Formats a call. `is_said`: the turn already says that it has no price.
+fn format_call(call: &LedgerCall, is_said: bool) -> String {
     let mut head = format!(
         "{}: {}, {}; {}",
         call.id,
@@ -152,11 +161,12 @@ fn format_call(call: &LedgerCall) -> String {
         call.output_tokens,
     );
     let cost = match call.is_unpriced() {
-        true => "no price is set".to_owned(),
-        false => format_money(call.cost_micros),
+        true if is_said => String::new(),
+        true => format!("; cost: {NO_PRICE}"),
+        false => format!("; cost: {}", format_money(call.cost_micros)),
     };
     let model = &call.model;
-    let body = format!("{model} on {}; tokens: {tokens}; cost: {cost}", call.provider);
+    let body = format!("{model} on {}; tokens: {tokens}{cost}", call.provider);
     format!("{}{}", format_wrapped("  ", &head), format_wrapped("    ", &body))
 }
 

@@ -174,12 +174,12 @@ async fn one(page: &Page, pair: &Pair<'_>) -> Result<Markup, Refusal> {
                     @for part in changes { (word_diff(&part.words)) }
                     @if changes.is_empty() { p { "Prompt and skills are the same; the roster of the lead has changed." } }
                 },
-                None => p { "The texts cannot be compared: the last session of one of the versions has no stored context." },
+                None => p { "The texts cannot be compared: no call of one of the versions has a stored context." },
             }
         }
         @match &text {
             Some(text) => details.after open[changes.is_none()] { summary { "The whole system prompt of version " (short(version)) } pre."code wrap" tabindex="0" dir="auto" { (text) } },
-            None => (empty("The text of this version is not stored: no call of its last session has a stored context.", &format!("dalsegno context show {}", version.last_session_id))),
+            None => (empty("The text of this version is not stored: none of its calls has a stored context.", &format!("dalsegno turn ls {}", version.last_session_id))),
         }
     };
     let heading = format!("Version {}", short(version));
@@ -188,9 +188,10 @@ async fn one(page: &Page, pair: &Pair<'_>) -> Result<Markup, Refusal> {
     )
 }
 
-/// Returns the system prompt of the newest call of a version's last session, if it is stored.
+/// Returns the system prompt of the newest stored call of a version.
 async fn system_of(page: &Page, version: &PromptVersion) -> Result<Option<String>, Refusal> {
-    let ask = ShowContext { id: version.last_session_id, turn: None, call: None };
+    let Some((id, turn)) = version.stored_context() else { return Ok(None) };
+    let ask = ShowContext { id, turn: Some(turn), call: None };
     match page.caller.run_if_allowed(ask).await {
         Ok(sent) => Ok(sent.and_then(|sent| sent.system)),
         Err(refusal) if matches!(refusal.kind, Kind::NotFound | Kind::Conflict) => Ok(None),
@@ -198,18 +199,17 @@ async fn system_of(page: &Page, version: &PromptVersion) -> Result<Option<String
     }
 }
 
-/// Lists the parts from files that differ between the last calls of two versions, if both are stored.
+/// Lists the parts from files that differ between the newest stored calls of two versions, if both have one.
 async fn changes_between(
     page: &Page,
     older: &PromptVersion,
     newer: &PromptVersion,
 ) -> Result<Option<Vec<PartDiff>>, Refusal> {
-    let ask = CompareContexts {
-        id: older.last_session_id,
-        from: older.last_session_turns,
-        to: newer.last_session_turns,
-        to_session: Some(newer.last_session_id),
+    let Some(((id, from), (to_session, to))) = older.stored_context().zip(newer.stored_context())
+    else {
+        return Ok(None);
     };
+    let ask = CompareContexts { id, from, to, to_session: Some(to_session) };
     match page.caller.run_if_allowed(ask).await {
         Ok(diff) => Ok(diff.map(|diff| {
             let of_files = diff.parts.into_iter();
@@ -237,6 +237,8 @@ mod tests {
             turns: 1,
             last_session_id: uuid::Uuid::nil(),
             last_session_turns: 1,
+            stored_session_id: None,
+            stored_turn: None,
         };
         (0..3).map(version).collect()
     }

@@ -70,7 +70,8 @@ impl Stack {
         }
         let mut values: Vec<_> = sums.into_iter().collect();
         values.sort_by(|(a, of_a), (b, of_b)| {
-            (measure.of(of_b), of_b.calls, a).cmp(&(measure.of(of_a), of_a.calls, b))
+            let order = |costs: &Costs| (measure.of(costs), costs.tokens(), costs.calls);
+            (order(of_b), a).cmp(&(order(of_a), b))
         });
         Self { values, by_day }
     }

@@ -16,7 +16,7 @@ pub(in crate::console) fn count_unpriced(n: i64) -> Markup {
         @if n > 0 {
             p."small soft" {
                 (n) @if n == 1 { " call" } @else { " calls" } " had no price and count as 0, also in budgets. "
-                a href=(SETTING) { "Set the prices" } " of their models for later calls."
+                a href=(SETTING) { "Set the prices" } " of their models for later calls: the page names the models, and those that are free."
             }
         }
     }
@@ -34,7 +34,7 @@ pub(in crate::console) fn price_hint<'a>(
         @if !names.is_empty() {
             p."small soft after" {
                 "No price is set for " @for (place, name) in names.iter().enumerate() { @if place > 0 { ", " } code { bdi { (name) } } }
-                ", so these calls count as 0, also in budgets. The setting " a href=(SETTING) { code { "prices.models" } } " has the prices of later calls."
+                ", so these calls count as 0, also in budgets. The setting " a href=(SETTING) { code { "prices.models" } } " has the prices of later calls; its page names the models that are free."
             }
         }
     }

@@ -181,6 +181,17 @@ impl Costs {
         self.calls_without_price += other.calls_without_price;
     }
 
+    /// Returns the sum of all counts of tokens.
+    pub fn tokens(&self) -> i64 {
+        let read = self.cache_read_tokens + self.cache_creation_tokens;
+        self.input_tokens + read + self.output_tokens
+    }
+
+    /// Returns true if the cost leaves out some of the calls, which have no price.
+    pub fn is_partly_unpriced(&self) -> bool {
+        self.calls_without_price > 0 && !self.is_unpriced()
+    }
+
     /// Returns true if the cost is 0 because none of the calls has a price.
     pub fn is_unpriced(&self) -> bool {
         self.calls > 0 && self.cost_micros == 0 && self.calls_without_price == self.calls

@@ -76,6 +76,18 @@ pub struct Erasure {
     pub hosts: Vec<String>,
 }
 
+impl Erasure {
+    /// Counts the removed rows and all rows, of the kinds that were counted before the removal. The worker removes others, too, such as
+    /// jobs, and does not count every kind that the database has counted: the first number may stay lower.
+    pub fn removed_of_all(&self) -> (i64, i64) {
+        let kinds = || self.contents.iter().flatten();
+        let removed =
+            |kind: &str, rows: i64| self.removed.get(kind).copied().unwrap_or(0).min(rows);
+        let done = kinds().map(|(kind, contents)| removed(kind, contents.rows)).sum();
+        (done, kinds().map(|(_, contents)| contents.rows).sum())
+    }
+}
+
 /// Rows of one kind before the removal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = ErasedContents)]

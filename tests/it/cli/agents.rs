@@ -157,6 +157,11 @@ async fn an_agent_with_two_pauses_shows_both_and_is_still_paused_after_the_end_o
     run("pause", &["--everywhere", "--reason", "too expensive"]).await;
     let status = fixture.run(&["agent", "status", "--campaign", "Harbour"]).await;
     assert!(status.has("client call; in all campaigns: too expensive"), "{status:?}");
+    let line = status.stdout.lines().find(|line| line.starts_with("reviewer")).unwrap();
+    assert_eq!(line.split_whitespace().nth(1), Some("paused"), "{status:?}");
+    let pauses = fixture.run(&["agent", "status"]).await;
+    let places = pauses.stdout.lines().filter_map(|line| line.split_whitespace().nth(1));
+    assert_eq!(places.collect::<Vec<_>>(), ["CAMPAIGN", "all", "Harbour"], "{pauses:?}");
     let resumed = run("resume", &place).await;
     assert!(resumed.contains("still paused in all campaigns: too expensive"), "{resumed}");
     run("pause", &place).await;

@@ -106,6 +106,12 @@ async fn a_turn_shows_each_part_of_its_contexts_with_the_reason() {
     let reason: Vec<_> = reason.chain(lines[at + 1].split_whitespace()).collect();
     assert!(reason.join(" ").starts_with("older than the window"), "{output:?}");
     assert_eq!(lines.iter().filter(|line| line.starts_with("agent prompt")).count(), 1);
+    // The ledger is append-only.
+    let unpriced = "alter table dalsegno.usage disable trigger user; update dalsegno.usage set cost_micros = 0;
+                    update dalsegno.turns set cost_micros = 0";
+    sqlx::raw_sql(unpriced).execute(&fixture.world.pool).await.unwrap();
+    let output = fixture.run(&["turn", "show", &id.to_string(), "1"]).await;
+    assert!(output.has("cost     no price") && !output.has("cost: "), "{output:?}");
 }
 
 #[tokio::test]

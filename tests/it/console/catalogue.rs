@@ -182,6 +182,35 @@ async fn versions_of_a_prompt_are_compared_from_the_older_to_the_newer_one() {
 }
 
 #[tokio::test]
+async fn the_text_of_a_version_is_found_in_an_earlier_session() {
+    let scenery = Scenery::new().await;
+    let (earlier, later) = add_version(&scenery).await;
+    let comparison =
+        format!("/catalogue/agent/copywriter?part=versions&version={earlier}&with={later}");
+    let cannot = "no call of one of the versions has a stored context";
+    let page = scenery.page(&comparison).await;
+    assert!(page.contains(cannot) && page.contains("none of its calls"), "{page}");
+    let store = "insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, sha256, manifest)
+         select t.session_id, t.number, 0, '2026-11-20 12:00+00', 9, decode(repeat('00', 32), 'hex'), '{\"parts\": []}'
+           from dalsegno.turns as t join dalsegno.sessions as s on s.id = t.session_id
+          where t.ended_at is not null and (s.id = $1 or s.prompt_hash = $2)";
+    let store = sqlx::query(store).bind(scenery.session_id).bind(later);
+    store.execute(&scenery.app.pool).await.unwrap();
+    // The last session of the earlier version has no context.
+    let settings = TurnSettings { at: noon() + TimeDelta::minutes(2), ..TurnSettings::default() };
+    let task = scenery.add_apart("Part 11: The fog.").await;
+    let (_, begun) = scenery.world.begin(&task, scenery.world.lease(), settings).await;
+    scenery.world.commit(&begun, "The fog.", settings).await.unwrap();
+    let listed = scenery.get_json("/v1/agents/copywriter/versions").await;
+    let version = &listed["items"][0];
+    assert_eq!(version["prompt_hash"], earlier, "{listed}");
+    assert_ne!(version["last_session_id"], scenery.session_id.to_string(), "{listed}");
+    assert_eq!(version["stored_session_id"], scenery.session_id.to_string(), "{listed}");
+    let page = scenery.page(&comparison).await;
+    assert!(!page.contains(cannot), "{page}");
+}
+
+#[tokio::test]
 async fn without_a_campaign_the_prompt_names_a_command() {
     let app = TestApp::start_on(TestDatabase::migrated().await).await;
     let shown = page(&app, "/catalogue/agent/copywriter?part=prompt").await;

@@ -104,7 +104,9 @@ async fn rows_of_calls_without_a_price_have_no_amount() {
     );
     // The link leads to a section that can be copied, with the names of the models. The simulation is free.
     let path = "/installation?setting=prices.models";
-    assert!(!scenery.page(path).await.contains("[prices]"));
+    let free = scenery.page(path).await;
+    let nothing = "Nothing has to be set for <code><bdi>sim/";
+    assert!(free.contains(nothing) && !free.contains("[prices]"), "{free}");
     let charged = "insert into dalsegno.usage (called_at, campaign_id, agent, model, provider, purpose, outcome, cost_micros, input_tokens)
                 select '2026-11-20 10:00+00', campaign_id, 'free', 'gpt-x', 'west', purpose, outcome, 0, 5 from dalsegno.usage order by id desc limit 1";
     sqlx::raw_sql(charged).execute(&scenery.app.pool).await.unwrap();
@@ -112,6 +114,7 @@ async fn rows_of_calls_without_a_price_have_no_amount() {
     for part in ["[prices]", "provider = &quot;west&quot;, model = &quot;gpt-x&quot;", "30 days"] {
         assert!(setting.contains(part), "{part} in {setting}");
     }
+    assert!(setting.contains(nothing), "{setting}");
     assert!(!setting.contains("model = &quot;local&quot;"), "{setting}");
     assert!(!scenery.page("/installation").await.contains("[prices]"));
     let csv = send(scenery.app.address, "GET", "/cost/report.csv?by=model&days=90", &[], "").await;
