@@ -65,6 +65,27 @@ async fn what_waits_for_a_person_is_listed_with_its_fix() {
 }
 
 #[tokio::test]
+async fn an_erased_task_needs_no_person_and_is_not_retried_with_others() {
+    let scenery = Scenery::new().await;
+    scenery.make_trouble().await;
+    let campaign = scenery.world.campaign.id;
+    let preview = json!({ "action": "retry", "filter": { "campaign_id": campaign } });
+    let matched = async || {
+        let preview = scenery.send("POST", "/v1/bulk-actions/preview", &preview).await;
+        (preview["matched"].as_i64().unwrap(), preview["tasks"].as_array().unwrap().len())
+    };
+    let before = matched().await;
+    assert!(before.0 > 0, "{before:?}");
+    let erase = "update dalsegno.tasks set prompt = '(erased)', error = '(erased)' where id = $1";
+    sqlx::query(erase).bind(scenery.waiting).execute(&scenery.app.pool).await.unwrap();
+    let attention = scenery.attention().await;
+    assert!(attention.iter().all(|it| it["kind"] != "failed_task"), "{attention:?}");
+    assert_eq!(matched().await, (before.0 - 1, before.1 - 1));
+    let tasks = scenery.get_json(&format!("/v1/tasks?campaign_id={campaign}&state=failed")).await;
+    assert!(tasks.to_string().contains(&scenery.waiting.to_string()), "{tasks}");
+}
+
+#[tokio::test]
 async fn the_overview_begins_with_what_needs_a_person() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;
