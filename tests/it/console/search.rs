@@ -111,6 +111,7 @@ async fn the_search_without_words_or_hits_says_what_to_do() {
         ("/work/jobs?campaign_id=x", "`x` is not the id of a campaign"),
         ("/work/jobs?state=late", "`late` is not the state of a job"),
         ("/work/bulk?action=retry&except_campaign_id=x", "`x` is not the id of a campaign"),
+        ("/work/bulk?action=retry&text=quay&ended_since=1h", "no parameter `ended_since`"),
         ("/cost?campaign_id=x", "`x` is not the id of a campaign"),
         ("/cost/calls?from=monday", "`monday` is not a day"),
         ("/cost/report.csv?days=0", "`0` is not a number of days"),
