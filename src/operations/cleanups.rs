@@ -68,7 +68,8 @@ async fn name_callers(call: &Call, runs: &mut [CleanupRun]) -> Result<(), Refusa
         runs.iter().filter_map(|run| run.job_id).map(|id| id.to_string()).collect();
     let nightly = [NIGHTLY_CLEANUP.to_owned()];
     let mut callers = HashMap::new();
-    for (action, subjects) in [(Action::ScheduleRun, &nightly[..]), (Action::CleanupRun, &jobs)] {
+    for (action, subjects) in [(Action::ScheduleRun, &nightly[..]), (Action::CleanupRun, &jobs[..])]
+    {
         let filter = audit::Filter {
             action: Some(action.as_str()),
             subjects: Some(subjects),
