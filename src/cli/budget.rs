@@ -264,14 +264,14 @@ fn format_budgets(budgets: &[OwnedBudget]) -> String {
         "SPENT",
         "TOKENS",
         "WAITING",
-        "SET ASIDE",
+        "RESERVED",
         "WARNS AT",
         "AT THE LIMIT",
     ];
     let has_token_limit = budgets.iter().any(|budget| budget.limit.tokens.is_some());
     let least: &[&str] = match has_token_limit {
-        true => &["AT THE LIMIT", "WARNS AT", "SET ASIDE"],
-        false => &["TOKENS", "AT THE LIMIT", "WARNS AT", "SET ASIDE"],
+        true => &["AT THE LIMIT", "WARNS AT", "RESERVED"],
+        false => &["TOKENS", "AT THE LIMIT", "WARNS AT", "RESERVED"],
     };
     Table::new(&head).leaves_out(least).format(sorted.into_iter().map(row))
 }
@@ -280,7 +280,7 @@ fn dash() -> String {
     "-".to_owned()
 }
 
-/// Returns how much of the tighter limit is spent or set aside, rounded down. `None`: there is no limit.
+/// Returns how much of the tighter limit is spent or reserved, rounded down. `None`: there is no limit.
 fn used_percent(budget: &OwnedBudget) -> Option<i128> {
     let OwnedBudget { limit, spent, reserved, .. } = budget;
     let percent = |limit: Option<i64>, spent: i64, reserved: i64| {

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::{Output, format_table, format_wrapped, time_cell, time_cell_or_dash},
+    output::{Output, format_table, format_wrapped, format_wrapped_table, time_cell},
     progress::{Progress, WaitFlag, wait_for_end},
     server::{Server, with_server},
     session::serialised_name,
@@ -202,38 +202,89 @@ fn groups(preview: &Preview) -> String {
 fn format_runs(runs: &[CleanupRun]) -> String {
     let row = |run: &CleanupRun| {
         let took = run.duration_secs.map_or_else(|| "-".to_owned(), |secs| format!("{secs:.1} s"));
-        let what = match run.kind.as_str() {
-            "folders" => format!("{} folders on {}", run.folders, run.host),
-            _ => format!(
-                "{} sessions ({} summaries kept), {} messages, {} events, {} memory items, {} old summaries, {} posts archived",
-                run.sessions,
-                run.summaries_kept,
-                run.messages,
-                run.events,
-                run.memory_items,
-                run.summaries_removed,
-                run.posts_archived
-            ),
-        };
-        [
+        let cells = [
             run.id.to_string(),
             time_cell(run.started_at),
             took,
             run.outcome.clone().unwrap_or_else(|| "runs".to_owned()),
-            what,
-            run.bytes.to_string(),
-            format_kept(run),
-            time_cell_or_dash(run.ended_at),
-        ]
+            format_caller(run),
+        ];
+        (cells, format_removed(run))
     };
-    let head =
-        ["ID", "STARTED (UTC)", "TOOK", "OUTCOME", "REMOVED", "BYTES", "KEPT", "ENDED (UTC)"];
-    format_table(&head, runs.iter().map(row))
+    let head = ["ID", "STARTED (UTC)", "TOOK", "OUTCOME", "BY"];
+    format_wrapped_table(&head, runs.iter().map(row), "REMOVED AND KEPT")
+}
+
+/// Names the caller of a run, without kind and host. Folders are removed by each host itself.
+fn format_caller(run: &CleanupRun) -> String {
+    let Some(caller) = &run.requested_by else {
+        return if run.job_id.is_some() { "schedule" } else { "-" }.to_owned();
+    };
+    let name = caller.split_once(':').map_or(caller.as_str(), |(_, name)| name);
+    name.split('@').next().unwrap_or(name).to_owned()
+}
+
+/// Lists what a run removed and kept, without zeros.
+fn format_removed(run: &CleanupRun) -> String {
+    let counts = [
+        (run.sessions, "session", "sessions"),
+        (run.messages, "message", "messages"),
+        (run.events, "event", "events"),
+        (run.memory_items, "memory item", "memory items"),
+        (run.summaries_removed, "old summary", "old summaries"),
+        (run.posts_archived, "post archived", "posts archived"),
+        (run.summaries_kept, "summary kept", "summaries kept"),
+        (run.bytes, "byte", "bytes"),
+    ];
+    let mut parts: Vec<String> = counts
+        .into_iter()
+        .filter(|(n, ..)| *n > 0)
+        .map(|(n, one, many)| count(n, one, many))
+        .collect();
+    if run.kind == "folders" {
+        let folders = count(run.folders, "folder", "folders");
+        parts.insert(0, format!("{folders} on {}", run.host));
+    }
+    let kept = format_kept(run);
+    if !kept.is_empty() {
+        parts.push(format!("due, but kept: {kept}"));
+    }
+    if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
 }
 
 fn format_kept(run: &CleanupRun) -> String {
     let kept = run.kept.as_object().into_iter().flatten();
     let words: Vec<String> =
         kept.map(|(why, n)| format!("{n} {}", why.replace('_', " "))).collect();
-    if words.is_empty() { "-".to_owned() } else { words.join(", ") }
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_run_names_its_caller_and_leaves_out_zeros() {
+        let run = |requested_by: Option<&str>, sessions: i64| -> CleanupRun {
+            serde_json::from_value(json!({
+                "id": 1, "kind": "sessions", "job_id": 7, "requested_by": requested_by, "host": "", "started_at": "2026-11-20T02:00:00Z",
+                "ended_at": null, "duration_secs": null, "outcome": null, "sessions": sessions, "messages": 12 * sessions, "bytes": 0,
+                "folders": 0, "events": 0, "memory_items": 0, "summaries_kept": sessions, "summaries_removed": 0, "posts_archived": 0,
+                "removed": [], "kept": if sessions > 0 { json!({ "in_use": 2 }) } else { json!({}) },
+            }))
+            .unwrap()
+        };
+        let nightly = run(None, 0);
+        let cells = (format_caller(&nightly), format_removed(&nightly));
+        assert_eq!(cells, ("schedule".to_owned(), "nothing".to_owned()));
+        let asked = run(Some("cli:ann@vm"), 1);
+        assert_eq!(format_caller(&asked), "ann");
+        let removed = "1 session, 12 messages, 1 summary kept, due, but kept: 2 in use";
+        assert_eq!(format_removed(&asked), removed);
+        let text = format_runs(&[nightly, asked]);
+        assert!(text.contains("BY        REMOVED AND KEPT\n"), "{text}");
+        assert_eq!(format_caller(&run(Some("anonymous"), 0)), "anonymous");
+    }
 }

@@ -187,7 +187,7 @@ fn format_schedules(schedules: &[Schedule]) -> String {
             format_next(schedule, time_cell),
         ]
     };
-    let head = ["NAME", "WHEN", "ZONE", "JOB", "LAST (UTC)", "ITS JOB", "NEXT (UTC)"];
+    let head = ["NAME", "WHEN", "ZONE", "JOB", "LAST DUE (UTC)", "ITS JOB", "NEXT (UTC)"];
     Table::new(&head).leaves_out(&["ITS JOB", "JOB"]).format(schedules.iter().map(row))
 }
 
@@ -203,7 +203,7 @@ fn format_schedule(ScheduleDetail { schedule, last_manual_run }: &ScheduleDetail
         ("when", format!("{} {}", schedule.cron, schedule.time_zone)),
         ("job", schedule.kind.clone()),
         ("payload", schedule.payload.to_string()),
-        ("last (UTC)", time_or_dash(schedule.last_slot)),
+        ("last due (UTC)", time_or_dash(schedule.last_slot)),
         ("its job", format_job(schedule)),
         ("by hand (UTC)", by_hand),
         ("next (UTC)", format_next(schedule, time)),

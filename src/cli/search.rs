@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     domain::text_query::{TextHit, TextKind},
-    operations::SearchTexts,
+    operations::{MAX_LIMIT, SearchTexts},
 };
 
 #[derive(Debug, Args)]
@@ -81,9 +81,28 @@ pub(super) async fn run(search: &Search, context: &Context) -> Result<Exit, Fail
         let hits = server.items(search.limit, page).await?;
         let names = CampaignNames::of_list(campaign_id, &hits, context.output, server).await;
         context.output.print_data(&hits, || format_hits(&hits, names.as_ref()));
+        if hits.is_empty() && search.kind.is_some() {
+            let of_any_kind = SearchTexts { kind: None, ..page(None, search.limit.min(MAX_LIMIT)) };
+            let others = server.call(of_any_kind).await?.items;
+            if let Some(note) = note_other_kinds(&others) {
+                context.output.print_note(&note);
+            }
+        }
         Ok(Exit::Ok)
     })
     .await
+}
+
+/// Names the kinds of the texts that match without the filter of a kind.
+fn note_other_kinds(hits: &[TextHit]) -> Option<String> {
+    let kinds = TextKind::of_hits(hits);
+    let names: Vec<_> = kinds.iter().map(|kind| format!("`{}`", kind.as_str())).collect();
+    let texts = format!("texts of another kind match: {}", names.join(", "));
+    match kinds.contains(&TextKind::Task) {
+        _ if kinds.is_empty() => None,
+        true => Some(format!("{texts}; answers are found as the results of their tasks (`task`)")),
+        false => Some(texts),
+    }
 }
 
 fn format_hits(hits: &[TextHit], campaigns: Option<&CampaignNames>) -> String {
@@ -109,4 +128,30 @@ fn format_hits(hits: &[TextHit], campaigns: Option<&CampaignNames>) -> String {
     let table = Table::new(&head).leaves_out(&["AUTHOR"]);
     let table = if campaigns.is_some() { table } else { table.hides(CAMPAIGN) };
     table.format(hits.iter().map(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+
+    #[test]
+    fn the_note_names_the_kinds_that_match_and_where_answers_are() {
+        let hit = |kind| TextHit {
+            kind,
+            id: uuid::Uuid::nil(),
+            campaign_id: None,
+            author: String::new(),
+            at: DateTime::UNIX_EPOCH,
+            snippet: Vec::new(),
+            session_id: None,
+            seq: None,
+        };
+        assert_eq!(note_other_kinds(&[]), None);
+        let post = note_other_kinds(&[hit(TextKind::Post), hit(TextKind::Post)]).unwrap();
+        assert_eq!(post, "texts of another kind match: `post`");
+        let task = note_other_kinds(&[hit(TextKind::Post), hit(TextKind::Task)]).unwrap();
+        assert!(task.starts_with("texts of another kind match: `task`, `post`; answers"), "{task}");
+    }
 }

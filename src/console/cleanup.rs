@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     domain::{
+        audit::describe_label,
         cleanups::{CleanupRun, KeepReason, Preview, UNCOUNTED},
         schedules::NIGHTLY_CLEANUP,
         sessions::DueReason,
@@ -138,6 +139,7 @@ fn history(page: &Page, runs: &[CleanupRun]) -> Markup {
                 td { (tone.state(word, None)) }
                 td { (page.view.calendar(run.started_at)) }
                 td { (run.kind) @if run.kind == "folders" { " on " bdi { (run.host) } } }
+                td { @match &run.requested_by { Some(label) => bdi title=(label) { (describe_label(label)) }, None => @if run.job_id.is_some() { "its schedule" } } }
                 td.num { (run.sessions) }
                 td.num { (bytes(run.bytes)) }
                 td.num.narrow-off { (run.summaries_kept) }
@@ -149,7 +151,7 @@ fn history(page: &Page, runs: &[CleanupRun]) -> Markup {
     };
     let table = html! {
         table.folds {
-            thead { tr { th { "State" } th { "Begun" } th { "Of" } th.num { "Sessions" } th.num { "Texts" } th.num.narrow-off { "Summaries kept" } th.num.narrow-off { "Events" } th.num.narrow-off { "Posts" } th.num { "Took" } } }
+            thead { tr { th { "State" } th { "Begun" } th { "Of" } th { "By" } th.num { "Sessions" } th.num { "Texts" } th.num.narrow-off { "Summaries kept" } th.num.narrow-off { "Events" } th.num.narrow-off { "Posts" } th.num { "Took" } } }
             tbody { @for run in runs { (row(run)) } }
         }
     };

@@ -10,6 +10,7 @@ use crate::{
         page::Page,
         parts::{TITLE_MAX_CHARS, agent_name, linked_words},
     },
+    domain::text::ERASED,
     operations::{ListCampaigns, MAX_LIMIT, Refusal},
 };
 
@@ -85,9 +86,9 @@ impl Names {
         self.0.get(&id).map(String::as_str)
     }
 
-    /// Returns all names, the newest campaign first.
+    /// Returns all names, the newest campaign first, without those of erased campaigns.
     pub(in crate::console) fn newest(&self) -> impl Iterator<Item = &str> {
-        self.0.values().rev().map(String::as_str)
+        self.0.values().rev().map(String::as_str).filter(|name| *name != ERASED)
     }
 
     /// Renders a choice of a campaign.
@@ -113,9 +114,11 @@ impl Names {
         }
     }
 
-    /// Renders the campaigns as options of a choice, the newest first.
+    /// Renders the campaigns as options of a choice, the newest first. Erased ones are left out, unless one is chosen.
     pub(in crate::console) fn options(&self, chosen: &str) -> Markup {
-        html! { @for (id, name) in self.0.iter().rev() { option value=(id) selected[id.to_string() == chosen] { (name) } } }
+        let chosen: Option<Uuid> = chosen.parse().ok();
+        let offered = |(id, name): &(&Uuid, &String)| *name != ERASED || chosen == Some(**id);
+        html! { @for (id, name) in self.0.iter().rev().filter(offered) { option value=(id) selected[chosen == Some(*id)] { (name) } } }
     }
 }
 
@@ -167,6 +170,18 @@ mod tests {
         let unknown = Uuid::from_u128(8);
         assert_eq!(names.lane(&format!("{unknown}/planner/main")), "planner");
         assert_eq!(names.lane("nightly/cleanup"), "nightly/cleanup");
+    }
+
+    #[test]
+    fn an_erased_campaign_is_offered_only_where_it_is_chosen() {
+        let [open, erased] = [7, 8].map(Uuid::from_u128);
+        let name = |name: &str| name.to_owned();
+        let names = Names([(open, name("Harbour series")), (erased, name("(erased)"))].into());
+        let shown = names.select("campaign_id", "").0;
+        assert!(shown.contains("Harbour series") && !shown.contains("(erased)"), "{shown}");
+        let shown = names.select("campaign_id", &erased.to_string()).0;
+        assert!(shown.contains(&format!("value=\"{erased}\" selected>(erased)")), "{shown}");
+        assert_eq!(names.newest().collect::<Vec<_>>(), ["Harbour series"]);
     }
 
     #[test]

@@ -45,10 +45,17 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
         true => {
             html! { (empty("Write words of a prompt, an answer, a post, a brief or an item of the memory. \"In this order\", or and -without work as in search engines.", "dalsegno search \"the quay\" --since 7d")) }
         }
-        false => hits(&page, &query, &names, &page.caller.run(search).await?),
+        false => {
+            let found = page.caller.run(search.clone()).await?;
+            let others = match found.items.is_empty() && search.kind.is_some() {
+                true => page.caller.run(SearchTexts { kind: None, ..search }).await?.items,
+                false => Vec::new(),
+            };
+            hits(&page, &query, &names, &found, &TextKind::of_hits(&others))
+        }
     };
     let body = html! {
-        div.head { div { h1 { "Search" } div.meta { span { "Tasks, transcripts, posts, memory, briefs, blackboards and facts of all campaigns" } } } }
+        div.head { div { h1 { "Search" } div.meta { span { "Tasks, messages, posts, memory, briefs, blackboards and facts of all campaigns" } } } }
         (form(&query, &names))
         (found)
     };
@@ -111,7 +118,14 @@ fn form(query: &PageQuery, names: &Names) -> Markup {
     }
 }
 
-fn hits(page: &Page, query: &PageQuery, names: &Names, listing: &Listing<TextHit>) -> Markup {
+/// Renders the hits of a search. `others`: kinds that match without the filter of a kind, if nothing was found.
+fn hits(
+    page: &Page,
+    query: &PageQuery,
+    names: &Names,
+    listing: &Listing<TextHit>,
+    others: &[TextKind],
+) -> Markup {
     let n = listing.items.len();
     let more = if listing.next.is_some() { "first " } else { "" };
     let pairs: Vec<_> = [("q", query.q.as_str())].into_iter().chain(query.filters()).collect();
@@ -119,7 +133,10 @@ fn hits(page: &Page, query: &PageQuery, names: &Names, listing: &Listing<TextHit
     html! {
         @if listing.items.is_empty() {
             div.empty {
-                "No text has these words. "
+                @if others.is_empty() { "No text has these words. " } @else {
+                    "No text of this kind has these words, but some of these have: " (others.iter().map(|kind| many(*kind)).collect::<Vec<_>>().join(", ")) ". "
+                    @if others.contains(&TextKind::Task) { "Answers are found as the results of their tasks. " }
+                }
                 @if !query.cursor.is_empty() { a href=(target(&query.q)) { "Back to the newest" } }
                 @else if is_filtered { a href=(target(&query.q)) { "Search without filters" } }
                 @else { "Fewer words find more; a word of four letters or more also finds longer ones." }
@@ -178,7 +195,7 @@ fn many(kind: TextKind) -> &'static str {
         TextKind::Task => "tasks",
         TextKind::Post => "posts",
         TextKind::Memory => "memory",
-        TextKind::Message => "transcripts",
+        TextKind::Message => "messages",
         TextKind::Summary => "summaries",
         TextKind::Brief => "briefs and client contexts",
         TextKind::Blackboard => "blackboards",

@@ -136,6 +136,11 @@ impl TextKind {
             Self::Fact => "fact",
         }
     }
+
+    /// Returns the kinds of these hits, each once.
+    pub fn of_hits(hits: &[TextHit]) -> Vec<Self> {
+        Self::ALL.into_iter().filter(|kind| hits.iter().any(|hit| hit.kind == *kind)).collect()
+    }
 }
 
 impl TextPlace {

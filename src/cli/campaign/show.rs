@@ -91,7 +91,7 @@ pub(in crate::cli) fn format_budget(budget: &Budget) -> String {
         ["experiments".to_owned(), limit, none(), format_money(spent_micros), none()]
     });
     let table = format_table(
-        &["BUDGET", "LIMIT", "WARNS AT", "SPENT", "SET ASIDE"],
+        &["BUDGET", "LIMIT", "WARNS AT", "SPENT", "RESERVED"],
         [
             [
                 "money".to_owned(),

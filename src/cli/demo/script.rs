@@ -45,6 +45,7 @@ const KILLED_PART_DIRECTION: &str = " [[sim: words 400]]";
 const SHIPPED_PLANNER: &str = include_str!("../../../config/agents/planner.md");
 const SHIPPED_WRITER: &str = include_str!("../../../config/agents/copywriter.md");
 const SHIPPED_REVIEWER: &str = include_str!("../../../config/agents/reviewer.md");
+const SHIPPED_FLOW: &str = include_str!("../../../config/flows/reviewed-text.md");
 const SHIPPED_SKILL: &str = include_str!("../../../config/skills/editorial-style/SKILL.md");
 
 /// Writes the files of the agents that come with Dalsegno, with three writers instead of one. Each file tells the agent
@@ -59,6 +60,14 @@ pub(super) fn write_agents(folder: &Path) -> std::io::Result<()> {
     write(PLANNER, SHIPPED_PLANNER, PLANNER)?;
     write(REVIEWER, SHIPPED_REVIEWER, REVIEWER)?;
     WRITERS.iter().try_for_each(|writer| write(writer, SHIPPED_WRITER, "copywriter"))
+}
+
+/// Writes a flow template for the agents of the demo: the built-in ones name a `copywriter`.
+pub(super) fn write_flows(folder: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let [writer, ..] = WRITERS;
+    let text = SHIPPED_FLOW.replace("agent: copywriter", &format!("agent: {writer}"));
+    fs::write(folder.join("reviewed-text.md"), text)
 }
 
 /// Writes the skill that the files of the writers list.

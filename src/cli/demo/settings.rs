@@ -78,6 +78,9 @@ impl Settings {
         script::write_skills(&path.join("skills"))
             .context("cannot write the skills of the demo")
             .map_err(Failure::failed)?;
+        script::write_flows(&path.join("flows"))
+            .context("cannot write the flow template of the demo")
+            .map_err(Failure::failed)?;
         Self::with_flags(folder, user, ending, flags)
     }
 
@@ -91,9 +94,11 @@ impl Settings {
         let (is_kept, is_open) = (folder.is_kept(), ending == DemoEnd::Open);
         let folder = folder.path();
         // Only the default folders may be missing.
-        std::fs::create_dir_all(folder.join("nodes"))
-            .context("cannot create the folder of nodes of the demo")
-            .map_err(Failure::failed)?;
+        for name in ["nodes", "flows"] {
+            std::fs::create_dir_all(folder.join(name))
+                .with_context(|| format!("cannot create the folder of {name} of the demo"))
+                .map_err(Failure::failed)?;
+        }
         flags.extend(folder_flags(folder));
         let nothing = Environment::default();
         let mut config = Config::load(&nothing, &Flags { file: None, set: flags.clone() })?;
@@ -119,13 +124,14 @@ impl Settings {
 }
 
 /// Returns the settings that name the folders of a demo.
-fn folder_flags(folder: &Path) -> [(String, String); 4] {
+fn folder_flags(folder: &Path) -> [(String, String); 5] {
     let path = |key: &str, name: &str| (key.to_owned(), folder.join(name).display().to_string());
     [
         ("service.data_dir".to_owned(), folder.display().to_string()),
         path("agents.folder", "agents"),
         path("agents.skills_folder", "skills"),
         path("agents.nodes_folder", "nodes"),
+        path("flows.folder", "flows"),
     ]
 }
 
@@ -142,14 +148,16 @@ pub(super) fn serve_command(folder: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::{agents::Catalogue, flows::Templates};
 
     #[test]
     fn a_kept_demo_is_served_with_its_own_folders_and_its_simulation() {
         let place = tempfile::tempdir().unwrap();
         let folder = |name: &str| place.path().join(name);
-        for name in ["agents", "skills", "nodes"] {
-            std::fs::create_dir(folder(name)).unwrap();
-        }
+        std::fs::create_dir(folder("nodes")).unwrap();
+        script::write_agents(&folder("agents")).unwrap();
+        script::write_skills(&folder("skills")).unwrap();
+        script::write_flows(&folder("flows")).unwrap();
         let command = serve_command(place.path());
         let words: Vec<&str> = command.split(' ').collect();
         assert_eq!((words[0], words[words.len() - 1]), ("dalsegno", "serve"));
@@ -160,6 +168,10 @@ mod tests {
         assert_eq!(config.agents.folder, folder("agents"));
         assert_eq!(config.agents.skills_folder, folder("skills"));
         assert_eq!(config.agents.nodes_folder, folder("nodes"));
+        let catalogue = Catalogue::load(&config.agents).unwrap();
+        let templates = Templates::load(&config.flows, &catalogue).unwrap();
+        let names: Vec<&str> = templates.all().map(|template| template.name.as_str()).collect();
+        assert_eq!(names, ["reviewed-text"], "{}", templates.problems());
         assert!(command.contains("--set agents.provider=sim") && config.sim.directives);
         assert_eq!(config.sim.window_tokens, 11_200);
         let spaced = serve_command(Path::new("/srv/my demo"));

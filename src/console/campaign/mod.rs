@@ -87,7 +87,9 @@ pub(super) async fn show(
     page: Page,
 ) -> PageResult {
     let overview = page.caller.run(ShowCampaign { id: given, summary: true }).await?;
-    let is_erased = has_erasure(&page, &overview.campaign).await?;
+    if overview.campaign.is_erased() || has_erasure(&page, &overview.campaign).await? {
+        return erased(&page, &overview.campaign).await;
+    }
     let agents = page.caller.run_if_allowed(ListAgentStatuses { id: given }).await?;
     let agents = agents.map(|statuses| statuses.items).unwrap_or_default();
     let part = match query.part.as_str() {
@@ -104,11 +106,11 @@ pub(super) async fn show(
     };
     let name = overview.campaign.name.clone();
     let body = html! {
-        (head(&page, &overview, &agents, is_erased))
+        (head(&page, &overview, &agents))
         @if let Some(reason) = &overview.pause_reason {
             section."explain paused" #explain { (super::parts::icon("paused")) div { p.lede { "The campaign is paused: no turn starts until it is resumed." } p.next dir="auto" { (pause_words(&page.view, reason, overview.paused_by.as_deref(), overview.paused_at)) } } }
         }
-        @if !is_erased { (cards(&page, given, &agents)) }
+        (cards(&page, given, &agents))
         nav.tabs aria-label="Parts of the campaign" {
             @for (key, words) in TABS {
                 a href=(tab(given, key)) aria-current=[(query.part == key).then_some("page")] { (words) }
@@ -125,6 +127,20 @@ pub(super) async fn show(
     };
     let path = html! { a href="/campaigns" { "Campaigns" } };
     Ok(page.respond(Content { title: &name, path, body, watch: given.to_string() }).await?)
+}
+
+/// Shows a campaign whose texts are erased or about to be: the way to its receipt.
+async fn erased(page: &Page, campaign: &Campaign) -> PageResult {
+    let body = html! {
+        div.head {
+            div { h1 { bdi { (campaign.name) } } div.meta { (id("campaign", campaign.id)) } }
+            div.actions { a.btn href={ "/erasures/" (campaign.id) } { "Receipt of its erasure" } }
+        }
+        p { "The erasure of this campaign was requested: the receipt says how far it is. Costs remain, and tasks without their texts." }
+    };
+    let path = html! { a href="/campaigns" { "Campaigns" } };
+    let content = Content { title: &campaign.name, path, body, watch: campaign.id.to_string() };
+    Ok(page.respond(content).await?)
 }
 
 fn tab(campaign: Uuid, part: &str) -> String {
@@ -147,7 +163,7 @@ async fn has_erasure(page: &Page, campaign: &Campaign) -> Result<bool, Refusal> 
     }
 }
 
-fn head(page: &Page, overview: &Overview, agents: &[AgentOverview], is_erased: bool) -> Markup {
+fn head(page: &Page, overview: &Overview, agents: &[AgentOverview]) -> Markup {
     let campaign = &overview.campaign;
     let n_open = agents.iter().filter(|it| it.status.session_id.is_some()).count();
     html! {
@@ -161,8 +177,7 @@ fn head(page: &Page, overview: &Overview, agents: &[AgentOverview], is_erased: b
                     (id("campaign", campaign.id))
                 }
             }
-            @if is_erased { div.actions { a.btn href={ "/erasures/" (campaign.id) } { "Receipt of its erasure" } } }
-            @else { (control::show(page, campaign.id, campaign.status)) }
+            (control::show(page, campaign.id, campaign.status))
         }
     }
 }

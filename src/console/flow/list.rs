@@ -15,6 +15,7 @@ use crate::{
     domain::{
         audit::describe_label,
         flows::{Flow, State},
+        text::ERASED,
     },
     operations::{ListCampaigns, ListFlows, MAX_LIMIT, Refusal},
 };
@@ -82,7 +83,7 @@ fn filters(query: &ListQuery, campaigns: &[(Uuid, String)]) -> Markup {
             } }
             label { "Campaign" select name="campaign_id" {
                 option value="" { "all" }
-                @for (id, name) in campaigns { option value=(id) selected[id.to_string() == query.campaign_id] { (name) } }
+                @for (id, name) in campaigns.iter().filter(|(_, name)| name != ERASED) { option value=(id) selected[id.to_string() == query.campaign_id] { (name) } }
             } }
             button.btn { "Filter" }
         }

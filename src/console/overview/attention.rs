@@ -129,6 +129,7 @@ pub(super) fn look(kind: Kind) -> (Tone, &'static str) {
         Kind::FailedTask => (Tone::Failed, "failed"),
         Kind::HeldJobs | Kind::HeldLane => (Tone::Held, "held"),
         Kind::BusyModel => (Tone::Failed, "refuses"),
+        Kind::ProviderWait => (Tone::Waiting, "waiting"),
         Kind::PausedQueue | Kind::PausedCampaign | Kind::PausedAgent => (Tone::Paused, "paused"),
         Kind::PausedCredential => (Tone::Waiting, "waiting"),
         Kind::SpentBudget | Kind::SpentTaskBudget => (Tone::Waiting, "budget"),
@@ -188,7 +189,9 @@ fn page_of(item: &Attention) -> Option<(&'static str, String)> {
             ("Raise the limit", format!("/campaigns/{campaign}#limit"))
         }
         (Kind::SpentBudget, None) => ("Raise the limit", "/cost/budgets".to_owned()),
-        (Kind::BusyModel, _) => ("Its tasks", "/work/jobs?waits_for=snooze".to_owned()),
+        (Kind::BusyModel | Kind::ProviderWait, _) => {
+            ("Its tasks", "/work/jobs?waits_for=snooze".to_owned())
+        }
         (Kind::HeldLane, _) => ("The lane", format!("/work/lanes?name={subject}")),
         (Kind::HeldJobs, _) => ("The jobs", format!("/work/jobs?state=held&queue={subject}")),
         (Kind::DeadJobs, _) => ("The jobs", format!("/work/jobs?state=dead&queue={subject}")),

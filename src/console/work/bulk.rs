@@ -1,5 +1,7 @@
 //! Bulk actions: one action on all tasks that match a filter, with a preview before it.
 
+use std::collections::BTreeMap;
+
 use axum::{extract::Query, http::HeaderMap, response::Response};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -20,6 +22,7 @@ use crate::{
     },
     domain::{
         bulk_actions::{Action, BulkAction, Preview, State},
+        class::Kind,
         tasks::{self, TaskFilter},
     },
     http::{
@@ -59,6 +62,9 @@ pub(in crate::console) struct PageQuery {
     #[serde(default)]
     ended_within: String,
     cursor: Option<uuid::Uuid>,
+    /// Unknown parameters, which may be misspelt conditions of the filter.
+    #[serde(flatten)]
+    unknown: BTreeMap<String, String>,
 }
 
 impl PageQuery {
@@ -68,6 +74,19 @@ impl PageQuery {
             "retry" => Some(Action::Retry),
             _ => None,
         }
+    }
+
+    /// Refuses unknown parameters: without a condition that was meant, the action would apply to more tasks.
+    fn check(&self) -> Result<(), Refusal> {
+        if self.unknown.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<_> = self.unknown.keys().map(|name| format!("`{name}`")).collect();
+        let detail = format!(
+            "this page has no parameter {}: its conditions are campaign_id, except_campaign_id, agent, text, state, after, before, ended_after and ended_within",
+            names.join(", ")
+        );
+        Err(Refusal::new(Kind::Invalid, "bad_field", detail))
     }
 
     /// Replaces the time range by its beginning, which the form and the action have. A range that is chosen replaces an earlier moment.
@@ -102,6 +121,7 @@ impl PageQuery {
 }
 
 pub(in crate::console) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
+    query.check()?;
     let query = query.resolve_range(&page.view)?;
     let names = Names::load(&page).await?;
     let list = ListBulkActions { cursor: query.cursor, limit: Some(20) };
@@ -143,8 +163,7 @@ pub(in crate::console) async fn run(
         before: field("before"),
         state: field("state"),
         ended_after: field("ended_after"),
-        ended_within: String::new(),
-        cursor: None,
+        ..PageQuery::default()
     };
     let Some(action) = query.action() else { return Ok(go_on(&headers, HERE)) };
     let expected = optional("a number of tasks", &field("expected_count"), |n| n.parse().ok())?;

@@ -48,7 +48,7 @@ pub struct Refusal {
     pub unit: Unit,
     pub limit: i64,
     pub spent: i64,
-    /// Set aside for other turns that run now.
+    /// Reserved for other turns that run now.
     pub reserved: i64,
     pub needed: i64,
     /// The needs of the call in both units. Functions of the database leave it out: their caller knows it.
@@ -179,12 +179,12 @@ impl Refusal {
         format!("{rest}, and the next call may need {needed}")
     }
 
-    /// Formats what is gone from the budget: `0.03 are spent, and 0.01 are set aside for running turns`.
+    /// Formats what is gone from the budget: `0.03 are spent, and 0.01 are reserved for running turns`.
     pub fn describe_use(&self) -> String {
         let spent = format!("{} are spent", self.format(self.spent));
         match self.reserved {
             0 => spent,
-            n => format!("{spent}, and {} are set aside for running turns", self.format(n)),
+            n => format!("{spent}, and {} are reserved for running turns", self.format(n)),
         }
     }
 
@@ -252,7 +252,7 @@ impl Refusal {
         }
         let reserved_words = match reserved {
             0 => String::new(),
-            _ => format!(", {} are set aside for running turns", say(reserved)),
+            _ => format!(", {} are reserved for running turns", say(reserved)),
         };
         format!(
             "{budget} does not allow the call: {spent_words}{reserved_words}, and up to {} are needed",
@@ -337,7 +337,7 @@ mod tests {
         let words = day.describe_wait();
         assert_eq!(
             words,
-            "waiting: budget: the budget of the day 2026-11-25 does not allow the call: 1.90 of 2.00 are spent, 0.09 are set aside for running \
+            "waiting: budget: the budget of the day 2026-11-25 does not allow the call: 1.90 of 2.00 are spent, 0.09 are reserved for running \
              turns, and up to 0.10 are needed; it continues when running turns have ended, or at 2026-11-26 00:00 Europe/Berlin, or when \
              `dalsegno budget set day --money 2.10` raises the limit"
         );
@@ -386,7 +386,7 @@ mod tests {
     fn the_advice_of_a_refusal_matches_its_amounts() {
         let refusal = refusal(100, 60, 30, 20);
         let words = refusal.to_string();
-        let sums = "60 tokens of 100 tokens are spent, 30 tokens are set aside for running turns, and up to 20 tokens are needed; wait";
+        let sums = "60 tokens of 100 tokens are spent, 30 tokens are reserved for running turns, and up to 20 tokens are needed; wait";
         assert!(words.contains(sums), "{words}");
         assert!(
             refusal

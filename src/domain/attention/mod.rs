@@ -1,8 +1,9 @@
-//! Things that wait for a person: providers that refuse calls, failed tasks, held jobs and lanes, pauses, credentials over their limit,
+//! Things that wait for a person: providers that refuse calls or cannot be reached, failed tasks, held jobs and lanes, pauses, credentials over their limit,
 //! budgets that are used up, and warnings of the doctor.
 
 mod groups;
 mod obstacles;
+mod providers;
 mod warnings;
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -79,6 +80,8 @@ pub enum Kind {
     SpentTaskBudget,
     /// A model whose provider refuses calls for now.
     BusyModel,
+    /// A model whose tasks wait one by one, in most cases for a server that cannot be reached.
+    ProviderWait,
     HeldLane,
     /// A queue with ready jobs and no worker.
     DesertedQueue,
@@ -122,13 +125,13 @@ pub async fn list(
     now: DateTime<Utc>,
 ) -> Result<Vec<Attention>, Error> {
     let failed = tasks::failed_since(&mut *conn, now - FAILED_WITHIN, MAX_OF_KIND).await?;
-    let busy = obstacles::busy_models(&mut *conn, now).await?;
+    let credentials = credentials::list_paused(&mut *conn, now).await?;
+    let busy = providers::list(&mut *conn, &credentials, now).await?;
     let budgets = obstacles::budgets(&mut *conn).await?;
     let health = admin::health(&mut *conn).await?;
     let lanes = obstacles::held_lanes(&mut *conn, health.held_lanes).await?;
     let queues = admin::list_queues(&mut *conn).await?;
     let pauses = agent_pauses::list_all(&mut *conn).await?;
-    let credentials = credentials::list_paused(&mut *conn, now).await?;
     let campaigns = campaigns::paused(&mut *conn, MAX_OF_KIND).await?;
     let campaigns = of_campaigns(&mut *conn, campaigns).await?;
     let warnings = warnings::list(&mut *conn, &queues, &health, n_broken_files, now).await?;

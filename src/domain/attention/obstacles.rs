@@ -1,6 +1,5 @@
-//! Waits of many tasks for one thing: a provider that refuses calls, a budget without space, a held lane.
+//! Waits of many tasks for one thing: a budget without space, a held lane.
 
-use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
 
 use super::{Attention, Error, Kind, MAX_OF_KIND};
@@ -9,42 +8,12 @@ use crate::{
         Amount,
         amount::{OnLimit, Refusal},
         budgets::{self, AwaitedBudget, OwnerKind},
-        busy_models::{self, BusyModel},
         campaigns::{self, SpentBudget},
         tasks,
         text::count,
     },
     queue::admin::{self, HeldLane},
 };
-
-/// A shorter wait for a provider is over before a person could act.
-const SHORTEST_BUSY: TimeDelta = TimeDelta::minutes(1);
-
-/// Lists the models whose provider refuses calls for longer than a moment.
-pub(super) async fn busy_models(
-    conn: &mut PgConnection,
-    now: DateTime<Utc>,
-) -> Result<Vec<Attention>, Error> {
-    let busy = busy_models::list(&mut *conn, now).await?;
-    Ok(busy.iter().filter(|model| is_refusing(model, now)).map(of_busy).collect())
-}
-
-fn is_refusing(model: &BusyModel, now: DateTime<Utc>) -> bool {
-    model.until > now && model.until - model.since >= SHORTEST_BUSY
-}
-
-fn of_busy(model: &BusyModel) -> Attention {
-    let BusyModel { provider, model, since, until, refusals, why } = model;
-    let refused = count(*refusals, "call was refused", "calls in a row were refused");
-    let because = format!("{refused}, and all tasks with this model wait: {why}");
-    let name = format!("{model} on {provider}");
-    let command = "dalsegno job ls --waits-for snooze".to_owned();
-    Attention {
-        since: Some(*since),
-        until: Some(*until),
-        ..Attention::of(Kind::BusyModel, &name, because, command)
-    }
-}
 
 /// Lists the budgets that tasks wait for, and those that are used up.
 pub(super) async fn budgets(conn: &mut PgConnection) -> Result<Vec<Attention>, Error> {
@@ -151,26 +120,6 @@ fn of_lane(HeldLane { lane, reason, held_at, jobs }: HeldLane) -> Attention {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_provider_that_refuses_for_a_moment_needs_no_person() {
-        let now = DateTime::UNIX_EPOCH + TimeDelta::hours(1);
-        let model = |since: i64, until: i64| BusyModel {
-            provider: "anthropic".to_owned(),
-            model: "claude".to_owned(),
-            since: now + TimeDelta::seconds(since),
-            until: now + TimeDelta::seconds(until),
-            refusals: 2,
-            why: "503 Service Unavailable".to_owned(),
-        };
-        assert!(!is_refusing(&model(-5, 10), now));
-        assert!(!is_refusing(&model(-600, -1), now));
-        let busy = model(-600, 30);
-        assert!(is_refusing(&busy, now));
-        let found = of_busy(&busy);
-        assert_eq!((found.name.as_str(), found.until), ("claude on anthropic", Some(busy.until)));
-        assert!(found.because.contains("503 Service Unavailable"), "{}", found.because);
-    }
 
     #[test]
     fn the_command_for_a_spent_budget_has_its_unit() {

@@ -92,6 +92,13 @@ pub struct New<'a> {
     pub limit: Limit,
 }
 
+impl Campaign {
+    /// Returns true if its texts were erased, and its name with them.
+    pub fn is_erased(&self) -> bool {
+        self.status == Status::Closed && self.name == text::ERASED
+    }
+}
+
 impl Status {
     pub fn as_str(self) -> &'static str {
         match self {

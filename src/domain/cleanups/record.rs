@@ -18,6 +18,9 @@ pub struct CleanupRun {
     /// `sessions`, or `folders` of one host.
     pub kind: String,
     pub job_id: Option<i64>,
+    /// The caller who asked for it, as `kind:name`. Null: its schedule ran it, or the audit log no longer has the request.
+    #[serde(default)]
+    pub requested_by: Option<String>,
     pub host: String,
     pub started_at: DateTime<Utc>,
     /// Null while it runs.
@@ -222,7 +225,7 @@ pub async fn list(
 ) -> Result<Vec<CleanupRun>, StatementError> {
     sqlx::query_as!(
         CleanupRun,
-        r#"select id, kind, job_id, host, started_at, ended_at,
+        r#"select id, kind, job_id, null::text as requested_by, host, started_at, ended_at,
                   extract(epoch from ended_at - started_at)::float8 as duration_secs, outcome, sessions, messages, bytes, folders,
                   events, memory_items, summaries_kept, summaries_removed, posts_archived, removed, kept
              from dalsegno.cleanup_runs where id < coalesce($1, 9223372036854775807) order by id desc limit $2"#,

@@ -272,7 +272,7 @@ impl TaskFacts {
                 self.job.because
             ),
             format!(
-                "The call is tried again by itself. If the reason names a setting or a server, correct it there; `dalsegno doctor` checks the servers of Ollama and of endpoints. {}",
+                "The call is tried again by itself: after an overload or a rate limit there is nothing to do. If the reason names a setting or a server, correct it there; `dalsegno doctor` checks the servers of Ollama and of endpoints. {}",
                 self.job.next
             ),
         )
@@ -686,7 +686,7 @@ mod tests {
         let told = facts.explain();
         let first = "It waits for its provider, which refuses calls or cannot be reached, since 1970-01-01 00:00:00 UTC. The last run";
         assert!(told.because.starts_with(first), "{told:?}");
-        let next = "The call is tried again by itself. If the reason names a setting or a server, correct it there;";
+        let next = "The call is tried again by itself: after an overload or a rate limit there is nothing to do. If the reason names a setting or a server, correct it there;";
         assert!(told.next.starts_with(next), "{told:?}");
         assert_eq!(told.because.matches(refused).count(), 1, "{told:?}");
     }

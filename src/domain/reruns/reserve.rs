@@ -23,7 +23,7 @@ pub enum ReserveError {
     Database(#[from] StatementError),
 }
 
-/// Sets money aside for the call of a rerun, or refuses it: an amount, or all that is left for a call whose cost is unknown. Without a
+/// Reserves money for the call of a rerun, or refuses it: an amount, or all that is left for a call whose cost is unknown. Without a
 /// budget, every amount is refused. A reservation of an earlier run of the job is replaced. Returns the amount. The caller commits.
 pub async fn reserve(
     conn: &mut PgConnection,

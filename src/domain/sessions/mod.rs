@@ -17,6 +17,7 @@ mod error;
 mod forks;
 mod generations;
 mod list;
+mod models;
 mod open;
 mod people;
 mod running;
@@ -46,6 +47,7 @@ pub use self::{
         Filter, Session, find, get, history, lineage, list, of_conversation, rejected_turns,
         successors, with_credential,
     },
+    models::{SessionModel, models_of},
     open::{NewSession, ask_rebuild},
     people::{expire, reset, reset_some},
     running::ProviderSession,

@@ -36,6 +36,7 @@ mod open_tasks;
 mod parameters;
 mod posted;
 mod priority;
+mod provider_waits;
 mod recent;
 mod recurring;
 mod requests;
@@ -86,6 +87,7 @@ pub use self::{
     open_tasks::{filter_awaited, list_awaiting_posts, open_of_conversation, queued_jobs},
     posted::{Tree, count_of_tree, set_post},
     priority::{TaskPriority, change_priority},
+    provider_waits::{ProviderWait, provider_waits},
     recent::{TaskLine, WaitMinute, failed_since, of_jobs, waits_by_minute},
     recurring::AddTask,
     requests::{Request, added_by_agents, asked_by_people},

@@ -54,7 +54,7 @@ pub(super) struct EndRow<'a> {
     pub(super) task_refusal: Option<&'a Refusal>,
     /// Set if the next turn of the task corrects the answer.
     pub(super) task_fault: Option<&'a str>,
-    /// The amount that the turn set aside in its budgets.
+    /// The amount that the turn reserved in its budgets.
     pub(super) reserved_micros: i64,
     pub(super) reserved_tokens: i64,
 }

@@ -134,7 +134,7 @@ async fn answer(run: &Run, services: &Services, rerun: &Rerun) -> Result<(), NoA
     }
 }
 
-/// Sets money aside where the call may cost some. Returns the amount.
+/// Reserves money where the call may cost some. Returns the amount.
 async fn reserve(
     pool: &PgPool,
     services: &Services,

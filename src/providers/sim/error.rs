@@ -24,6 +24,10 @@ pub enum Error {
          compact it, or raise sim.window_tokens"
     )]
     Overflow { prompt_tokens: u32, window_tokens: u32 },
+    #[error(
+        "simulated: the directive `overflow` refuses the conversation of {prompt_tokens} tokens as too long for the window"
+    )]
+    DirectedOverflow { prompt_tokens: u32 },
     #[error("simulated: the server silently cut the prompt")]
     Truncated { usage: Usage },
     #[error("simulated: the server was silent for {} s", after.as_secs_f32())]
@@ -45,7 +49,7 @@ impl Error {
             Self::ModelMissing { .. } => "sim.model_missing",
             Self::Refused { .. } => "sim.refused",
             Self::Failed { .. } => "sim.failed",
-            Self::Overflow { .. } => "sim.overflow",
+            Self::Overflow { .. } | Self::DirectedOverflow { .. } => "sim.overflow",
             Self::Truncated { .. } => "sim.truncated",
             Self::Silent { .. } => "sim.silent",
             Self::TooLong { .. } => "sim.too_long",
@@ -61,7 +65,9 @@ impl Error {
             Self::Busy => Class::Snooze { after: Duration::ZERO, scope: Scope::Host },
             Self::Refused { status: 401 | 403 } => Class::Fail,
             Self::Refused { .. } => Class::Reject,
-            Self::Overflow { .. } => Class::Rebuild { reason: Rebuild::Overflow },
+            Self::Overflow { .. } | Self::DirectedOverflow { .. } => {
+                Class::Rebuild { reason: Rebuild::Overflow }
+            }
             Self::Truncated { .. } => Class::Rebuild { reason: Rebuild::Truncated },
             Self::Direction(_) | Self::ModelMissing { .. } => Class::Fail,
             Self::Failed { .. }

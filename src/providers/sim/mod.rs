@@ -112,9 +112,7 @@ impl Sim {
                     return Err(Error::Refused { status: *status });
                 }
                 Fault::Status(status) => return Err(Error::Failed { status: *status }),
-                Fault::Overflow => {
-                    return Err(Error::Overflow { prompt_tokens, window_tokens });
-                }
+                Fault::Overflow => return Err(Error::DirectedOverflow { prompt_tokens }),
                 _ => {}
             }
         }

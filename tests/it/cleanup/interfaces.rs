@@ -136,3 +136,22 @@ async fn cleanups_are_previewed_and_listed_over_http() {
     ask("/v1/cleanup/runs?limit=0").await.problem(400, "bad_query");
     app.stop().await;
 }
+
+#[tokio::test]
+async fn a_cleanup_names_the_caller_who_asked_for_it() {
+    let app = TestApp::start().await;
+    put_nightly(&app.pool, noon()).await;
+    let json = [("Content-Type", "application/json")];
+    for path in ["/v1/cleanup/run", "/v1/schedules/cleanup/run"] {
+        let job = send(app.address, "POST", path, &json, "").await.expect(202);
+        record_success(&app.pool, job["job_id"].as_i64().unwrap(), after_expiry()).await;
+    }
+    record_success(&app.pool, 9_000, after_expiry()).await;
+    let runs = send(app.address, "GET", "/v1/cleanup/runs", &[], "").await.expect(200);
+    let runs = runs["items"].as_array().unwrap();
+    let callers: Vec<_> = runs.iter().map(|run| run["requested_by"].clone()).collect();
+    assert_eq!(callers, [json!(null), json!("anonymous"), json!("anonymous")], "newest first");
+    let page = app.get("/cleanup").await.body;
+    assert!(page.contains("a caller without a key") && page.contains("its schedule"), "{page}");
+    app.stop().await;
+}

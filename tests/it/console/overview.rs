@@ -65,6 +65,27 @@ async fn what_waits_for_a_person_is_listed_with_its_fix() {
 }
 
 #[tokio::test]
+async fn an_erased_task_needs_no_person_and_is_not_retried_with_others() {
+    let scenery = Scenery::new().await;
+    scenery.make_trouble().await;
+    let campaign = scenery.world.campaign.id;
+    let preview = json!({ "action": "retry", "filter": { "campaign_id": campaign } });
+    let matched = async || {
+        let preview = scenery.send("POST", "/v1/bulk-actions/preview", &preview).await;
+        (preview["matched"].as_i64().unwrap(), preview["tasks"].as_array().unwrap().len())
+    };
+    let before = matched().await;
+    assert!(before.0 > 0, "{before:?}");
+    let erase = "update dalsegno.tasks set prompt = '(erased)', error = '(erased)' where id = $1";
+    sqlx::query(erase).bind(scenery.waiting).execute(&scenery.app.pool).await.unwrap();
+    let attention = scenery.attention().await;
+    assert!(attention.iter().all(|it| it["kind"] != "failed_task"), "{attention:?}");
+    assert_eq!(matched().await, (before.0 - 1, before.1 - 1));
+    let tasks = scenery.get_json(&format!("/v1/tasks?campaign_id={campaign}&state=failed")).await;
+    assert!(tasks.to_string().contains(&scenery.waiting.to_string()), "{tasks}");
+}
+
+#[tokio::test]
 async fn the_overview_begins_with_what_needs_a_person() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;
@@ -269,6 +290,43 @@ async fn providers_that_refuse_held_lanes_and_waits_for_budgets_are_listed() {
     let waiting = budgets.split("href=\"").find(|part| part.starts_with("/work/jobs?waits_for="));
     let waiting = scenery.page(waiting.unwrap().split('"').next().unwrap()).await;
     assert!(waiting.contains("Space in a budget"), "{waiting}");
+}
+
+/// Nobody else waits with such a task: other workers may reach the server.
+#[tokio::test]
+async fn tasks_that_cannot_reach_their_server_are_listed_after_some_minutes() {
+    let scenery = Scenery::new().await;
+    let pool = &scenery.app.pool;
+    let wait = "with task as (update dalsegno.tasks set session_id = $2 where id = $1 returning id)
+                insert into dalsegno.busy_tasks (task_id, since, until)
+                select id, $3::timestamptz - interval '2 minutes', $3::timestamptz + interval '1 minute' from task";
+    let wait = sqlx::query(wait).bind(scenery.waiting).bind(scenery.session_id).bind(noon());
+    wait.execute(pool).await.unwrap();
+    let run = "insert into dalsegno.runs (job_id, lease, started_at, ended_at, attempt, outcome, queue, kind, error)
+               select job_id, 900000, $2, $2, 1, 'snooze', 'turns', 'run_turn', 'cannot connect to http://127.0.0.1:11434' from dalsegno.tasks where id = $1";
+    sqlx::query(run).bind(scenery.waiting).bind(noon()).execute(pool).await.unwrap();
+    let listed = async || {
+        let attention = scenery.attention().await;
+        attention.into_iter().find(|it| it["kind"] == "provider_wait")
+    };
+    assert_eq!(listed().await, None);
+    let longer = "update dalsegno.busy_tasks set since = since - interval '12 minutes'";
+    sqlx::query(longer).execute(pool).await.unwrap();
+    let found = listed().await.unwrap();
+    let because = found["because"].as_str().unwrap();
+    assert_eq!(because, "1 task waits for it: cannot connect to http://127.0.0.1:11434");
+    assert_eq!(found["command"], "dalsegno doctor");
+    assert_eq!(found["then"], format!("dalsegno task explain {}", scenery.waiting));
+    assert!(scenery.page("/").await.contains("/work/jobs?waits_for=snooze"));
+    // A refusal of its model is shared by all tasks: there is one row for both.
+    let model = "insert into dalsegno.busy_models (provider, model, since, refused_at, until, refusals, why)
+         select provider, model, $2::timestamptz - interval '13 minutes', $2, $2::timestamptz + interval '40 seconds', 5, '503 Service Unavailable'
+           from dalsegno.sessions where id = $1";
+    sqlx::query(model).bind(scenery.session_id).bind(noon()).execute(pool).await.unwrap();
+    assert_eq!(listed().await, None);
+    let attention = scenery.attention().await;
+    let busy = attention.iter().find(|it| it["kind"] == "busy_model").unwrap();
+    assert_eq!(busy["then"], found["then"]);
 }
 
 #[tokio::test]

@@ -98,6 +98,9 @@ async fn the_search_without_words_or_hits_says_what_to_do() {
     assert!(page.contains("class=\"empty\"") && page.contains("dalsegno search"), "{page}");
     let page = scenery.page("/search?q=xylograph&kind=post").await;
     assert!(page.contains("No text has these words") && page.contains("Search without filters"));
+    let page = scenery.page("/search?q=LH-0433&kind=message").await;
+    assert!(page.contains("but some of these have: tasks"), "{page}");
+    assert!(page.contains("Answers are found as the results of their tasks"), "{page}");
     for (path, words) in [
         ("/search?q=quay&kind=poem", "`poem` is not a kind of texts"),
         ("/search?q=quay&range=2d", "`2d` is not a time range"),
@@ -111,6 +114,7 @@ async fn the_search_without_words_or_hits_says_what_to_do() {
         ("/work/jobs?campaign_id=x", "`x` is not the id of a campaign"),
         ("/work/jobs?state=late", "`late` is not the state of a job"),
         ("/work/bulk?action=retry&except_campaign_id=x", "`x` is not the id of a campaign"),
+        ("/work/bulk?action=retry&text=quay&ended_since=1h", "no parameter `ended_since`"),
         ("/cost?campaign_id=x", "`x` is not the id of a campaign"),
         ("/cost/calls?from=monday", "`monday` is not a day"),
         ("/cost/report.csv?days=0", "`0` is not a number of days"),

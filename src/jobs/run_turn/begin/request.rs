@@ -13,7 +13,7 @@ use crate::{
 
 /// Computes the reservation of a call. Zero without a limit: the budget's row is shared by all turns of a campaign.
 ///
-/// Claude reports costs itself. For a model without a configured price, money is set aside only after a turn has
+/// Claude reports costs itself. For a model without a configured price, money is reserved only after a turn has
 /// reported its price. Until then the CLI is told the rest of the budget, and stops there.
 pub fn reserve(assignment: &Assignment<'_>, estimated_tokens: u64) -> Amount {
     match assignment.is_limited {
