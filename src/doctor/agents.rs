@@ -127,3 +127,17 @@ fn place(folder: &Path) -> String {
 fn indented(problems: &str) -> String {
     problems.replace('\n', "\n      ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Status;
+
+    #[test]
+    fn built_in_templates_without_their_agents_are_not_called_in_order() {
+        let config = flows::Config { folder: "no/such/folder".into(), ..flows::Config::default() };
+        let found = flow_templates(&config, &Catalogue::default());
+        assert_eq!(found.status, Status::Skipped, "{found:?}");
+        assert!(found.what.contains("reviewed-text"), "{found:?}");
+    }
+}

@@ -497,18 +497,6 @@ async fn a_test_call_is_made_on_each_credential_only_on_request() {
 }
 
 #[tokio::test]
-async fn built_in_templates_without_their_agents_are_not_called_in_order() {
-    let setup = DoctorSetup::new().await;
-    let missing = setup.folder.path().join("flows").display().to_string();
-    let setup = setup.with("flows.folder", &missing);
-    let (clock, stop) = (ManualClock::at(noon()), CancellationToken::new());
-    let found = doctor::examine(&setup.environment(), &setup.flags(), &clock, &stop).await;
-    let unused = found.into_iter().find(|found| found.check == "flow templates").unwrap();
-    assert_eq!(unused.status, Status::Skipped, "{unused:?}");
-    assert!(unused.what.contains("reviewed-text"), "{unused:?}");
-}
-
-#[tokio::test]
 async fn invalid_node_and_flow_template_files_are_reported() {
     let setup = DoctorSetup::new().await;
     let folders = ["nodes", "flows"].map(|name| setup.folder.path().join(name));

@@ -17,6 +17,7 @@ use crate::app::noon;
 
 /// Columns that a retry changes, or that are not options: progress of the task, and ids of its job.
 const CHANGED_COLUMNS: &[&str] = &[
+    "task.budget_refusal",
     "task.cancelled_because",
     "task.created_at",
     "task.ended_at",

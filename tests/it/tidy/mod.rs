@@ -520,9 +520,11 @@ fn tables_are_named_only_in_their_own_module() {
             continue;
         }
         // So do the statements for session summaries, reports and the search in transcripts. Texts of contexts are stored under the lease of a turn, and while
-        // their facts exist. The cleanup looks for batches whose turns have ended.
+        // their facts exist. The cleanup looks for batches whose turns have ended. Waits
+        // for budgets are counted of open tasks.
         let is_of_several = path.starts_with("src/domain/session_summaries")
             || path.starts_with("src/domain/batches")
+            || path.ends_with("budgets/count_waiting.sql")
             || path.starts_with("src/domain/fidelity")
             || path.starts_with("src/domain/costs")
             || path.starts_with("src/domain/text_search")
