@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn built_in_templates_without_their_agents_are_not_called_in_order() {
-        let config = flows::Config { folder: "no/such/folder".into(), ..flows::Config::default() };
+        let config = flows::Config { folder: "no/such/folder".into() };
         let found = flow_templates(&config, &Catalogue::default());
         assert_eq!(found.status, Status::Skipped, "{found:?}");
         assert!(found.what.contains("reviewed-text"), "{found:?}");
