@@ -552,6 +552,7 @@ export type AttentionKind =
   | 'spent_budget'
   | 'spent_task_budget'
   | 'busy_model'
+  | 'provider_wait'
   | 'held_lane'
   | 'deserted_queue'
   | 'dead_jobs'
@@ -1104,6 +1105,11 @@ export interface CleanupRun {
   posts_archived: number;
   /** Removed sessions by provider and reason. */
   removed: unknown;
+  /**
+   * The caller who asked for it, as `kind:name`. Null: its schedule ran it, or the audit log no longer has the
+   * request.
+   */
+  requested_by?: string | null;
   sessions: number;
   started_at: string;
   /** Expired sessions whose summary was kept for their successors. */
@@ -2858,6 +2864,13 @@ export interface PromptVersion {
   /** SHA-256 of the prompt; for the lead's main instance of prompt and roster. */
   prompt_hash: string;
   sessions: number;
+  /**
+   * The session with the newest stored context of a call. Null: no call has one, or an older version has
+   * answered.
+   */
+  stored_session_id?: string | null;
+  /** Number of the turn of that call. */
+  stored_turn?: number | null;
   turns: number;
 }
 

@@ -22,6 +22,7 @@ AttentionKind = Literal[
     "spent_budget",
     "spent_task_budget",
     "busy_model",
+    "provider_wait",
     "held_lane",
     "deserted_queue",
     "dead_jobs",

@@ -871,6 +871,10 @@ class CleanupRun:
     """Archived posts of boards."""
     removed: Any = None
     """Removed sessions by provider and reason."""
+    requested_by: str | None = None
+    """The caller who asked for it, as `kind:name`. Null: its schedule ran it, or the audit log no longer has the
+    request.
+    """
     sessions: int
     started_at: datetime
     summaries_kept: int
@@ -2161,6 +2165,12 @@ class PromptVersion:
     prompt_hash: str
     """SHA-256 of the prompt; for the lead's main instance of prompt and roster."""
     sessions: int
+    stored_session_id: str | None = None
+    """The session with the newest stored context of a call. Null: no call has one, or an older version has
+    answered.
+    """
+    stored_turn: int | None = None
+    """Number of the turn of that call."""
     turns: int
 
 
