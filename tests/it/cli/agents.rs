@@ -372,7 +372,7 @@ async fn without_a_campaign_the_pauses_of_all_campaigns_are_listed() {
         (&json!("reviewer"), &json!(null))
     );
     let output = fixture.run(&["agent", "status"]).await;
-    assert!(output.has(&fixture.campaign()[24..]) && output.has("all"), "{output:?}");
+    assert!(output.has("planner   Harbour") && output.has("reviewer  all"), "{output:?}");
     let statuses = fixture.json(&["agent", "status", "--campaign", "Harbour"]).await;
     let paused = |name: &str| {
         statuses

@@ -2,7 +2,8 @@
 SELECT j.queue AS "queue!",
        CASE WHEN j.state = 'held' THEN CASE j.hold_by WHEN 'failure' THEN 'failure' ELSE 'person' END
             WHEN j.state = 'blocked' THEN CASE WHEN (SELECT l.hold_reason FROM dalsegno.lanes AS l WHERE l.id = j.lane_id) IS NULL THEN 'lane' ELSE 'lane_hold' END
-            WHEN j.state = 'ready' THEN CASE WHEN q.name IS NULL AND g.name IS NULL THEN 'slot' ELSE 'pause' END
+            WHEN j.state = 'ready' THEN CASE WHEN EXISTS (SELECT FROM dalsegno.pauses AS p WHERE (p.scope, p.name) IN (('queue', j.queue), ('group', j.group_key)))
+                                        THEN 'pause' ELSE 'slot' END
             -- A snooze without an end waits for a condition, such as space in a budget.
             WHEN j.wait_reason = 'snooze' AND j.run_at >= dalsegno.never() THEN 'condition'
             ELSE j.wait_reason::text END AS "reason!: WaitReason",
@@ -10,9 +11,6 @@ SELECT j.queue AS "queue!",
        min(j.run_at) FILTER (WHERE j.state = 'scheduled' AND j.run_at < dalsegno.never()) AS "next_at?",
        min(j.run_at) FILTER (WHERE j.state = 'ready') AS "ready_at?"
   FROM (SELECT * FROM dalsegno.jobs ORDER BY id LIMIT $1) AS j
-       -- Joined once: looked up for each job they would take a third of the time.
-       LEFT JOIN dalsegno.pauses AS q ON q.scope = 'queue' AND q.name = j.queue
-       LEFT JOIN dalsegno.pauses AS g ON g.scope = 'group' AND g.name = j.group_key
  WHERE j.state <> 'running'
  GROUP BY 1, 2
  ORDER BY 1, 3 DESC, 2
