@@ -1,6 +1,5 @@
 //! The list of things that wait for a person, each with the action or the page that resolves it.
 
-use chrono::SecondsFormat;
 use maud::{Markup, html};
 
 use crate::{
@@ -152,10 +151,7 @@ fn fix(page: &Page, item: &Attention) -> Markup {
     if may_raise_limit(page, item) {
         return html! { a."btn slim" href=(raise_form(&item.subject)) { "Raise the limit" } };
     }
-    let since = item
-        .replay_since
-        .map(|at| at.to_rfc3339_opts(SecondsFormat::AutoSi, true))
-        .unwrap_or_default();
+    let since = item.replay_since.map(|at| at.to_rfc3339()).unwrap_or_default();
     let deliveries = [("id", subject), ("since", since.as_str())];
     let action = match (item.kind, item.campaign_id) {
         (Kind::FailedTask, _) => Action::of::<RetryTask>("Retry", "", &id, "/"),

@@ -156,7 +156,7 @@ async fn deliveries_that_were_given_up_are_listed_with_their_replay() {
     assert!(page.contains(&format!("/webhooks/{id}?state=failed")), "{page}");
     let form = page.split("action=\"/do/replay_webhook\"").nth(1).unwrap();
     let form = form.split("</form>").next().unwrap();
-    assert!(form.contains(id) && form.contains("value=\"2026-11-14T12:00:00Z\""), "{form}");
+    assert!(form.contains(id) && form.contains("value=\"2026-11-14T12:00:00+00:00\""), "{form}");
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn a_failing_webhook_is_replayed_from_its_oldest_missed_event_on() {
     for (page, day) in [(page, 18), (overview, 16)] {
         let form = page.split("action=\"/do/replay_webhook\"").nth(1).unwrap();
         let form = form.split("</form>").next().unwrap();
-        assert!(form.contains(&format!("value=\"2026-11-{day}T12:00:00Z\"")), "{form}");
+        assert!(form.contains(&format!("value=\"2026-11-{day}T12:00:00+00:00\"")), "{form}");
     }
 }
 
