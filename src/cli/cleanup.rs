@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     domain::{
+        audit::name_of_label,
         cleanups::{CleanupRun, Preview, UNCOUNTED},
         sessions::DueReason,
         text::count,
@@ -220,8 +221,7 @@ fn format_caller(run: &CleanupRun) -> String {
     let Some(caller) = &run.requested_by else {
         return if run.job_id.is_some() { "schedule" } else { "-" }.to_owned();
     };
-    let name = caller.split_once(':').map_or(caller.as_str(), |(_, name)| name);
-    name.split('@').next().unwrap_or(name).to_owned()
+    name_of_label(caller).to_owned()
 }
 
 /// Lists what a run removed and kept, without zeros.

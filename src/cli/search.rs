@@ -83,8 +83,9 @@ pub(super) async fn run(search: &Search, context: &Context) -> Result<Exit, Fail
         context.output.print_data(&hits, || format_hits(&hits, names.as_ref()));
         if hits.is_empty() && search.kind.is_some() {
             let of_any_kind = SearchTexts { kind: None, ..page(None, search.limit.min(MAX_LIMIT)) };
-            let others = server.call(of_any_kind).await?.items;
-            if let Some(note) = note_other_kinds(&others) {
+            // The answer is printed already: without the other kinds there is no note.
+            let others = server.call(of_any_kind).await.map(|found| found.items);
+            if let Some(note) = note_other_kinds(&others.unwrap_or_default()) {
                 context.output.print_note(&note);
             }
         }

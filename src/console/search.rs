@@ -47,7 +47,8 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
         }
         false => {
             let found = page.caller.run(search.clone()).await?;
-            let others = match found.items.is_empty() && search.kind.is_some() {
+            let is_empty = found.items.is_empty() && query.cursor.is_empty();
+            let others = match is_empty && search.kind.is_some() {
                 true => page.caller.run(SearchTexts { kind: None, ..search }).await?.items,
                 false => Vec::new(),
             };

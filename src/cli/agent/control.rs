@@ -220,7 +220,7 @@ fn format_resumed(agent: &str, resumed: &ResumeOutcome) -> String {
     text
 }
 
-/// Returns the state, in the words of the console. A running turn of a paused agent goes on.
+/// Returns the state in words. A running turn of a paused agent goes on.
 fn state_word(AgentOverview { status, pause, .. }: &AgentOverview) -> String {
     match (pause, status.state) {
         (Some(_), State::Working) => "paused, working".to_owned(),

@@ -41,7 +41,7 @@ pub(in crate::cli) struct CallFlags {
     /// Leaves out reruns, which have a budget of their own.
     #[arg(long, requires = "calls", conflicts_with = "purpose")]
     without_reruns: bool,
-    /// Lists the most expensive calls first, up to 200; those of the same cost by their tokens.
+    /// Lists the most expensive calls first, up to 200.
     #[arg(long, requires = "calls")]
     costliest: bool,
     /// Maximum number of calls, up to 1000.

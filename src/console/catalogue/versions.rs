@@ -179,7 +179,7 @@ async fn one(page: &Page, pair: &Pair<'_>) -> Result<Markup, Refusal> {
         }
         @match &text {
             Some(text) => details.after open[changes.is_none()] { summary { "The whole system prompt of version " (short(version)) } pre."code wrap" tabindex="0" dir="auto" { (text) } },
-            None => (empty("The text of this version is not stored: none of its calls has a stored context.", &format!("dalsegno turn ls {}", version.last_session_id))),
+            None => (empty("The text of this version cannot be shown: its newest stored context is gone, or no call has one.", &format!("dalsegno turn ls {}", version.last_session_id))),
         }
     };
     let heading = format!("Version {}", short(version));

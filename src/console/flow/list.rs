@@ -83,7 +83,7 @@ fn filters(query: &ListQuery, campaigns: &[(Uuid, String)]) -> Markup {
             } }
             label { "Campaign" select name="campaign_id" {
                 option value="" { "all" }
-                @for (id, name) in campaigns.iter().filter(|(_, name)| name != ERASED) { option value=(id) selected[id.to_string() == query.campaign_id] { (name) } }
+                @for (id, name) in campaigns.iter().filter(|(id, name)| name != ERASED || id.to_string() == query.campaign_id) { option value=(id) selected[id.to_string() == query.campaign_id] { (name) } }
             } }
             button.btn { "Filter" }
         }

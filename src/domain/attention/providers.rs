@@ -23,7 +23,7 @@ const SHORTEST_BUSY: TimeDelta = TimeDelta::minutes(1);
 /// Time after which a task that waits for its server by itself is listed: a server may be restarted meanwhile.
 const SHORTEST_WAIT: TimeDelta = TimeDelta::minutes(3);
 
-/// Waits by provider and model, the longest first.
+/// The waits of each provider and model, the longest first.
 type ModelWaits = BTreeMap<(String, String), Vec<ProviderWait>>;
 
 /// Lists the models whose provider refuses calls for longer than a moment, and those whose tasks wait one by one. Waits for a paused
@@ -36,18 +36,17 @@ pub(super) async fn list(
     let busy = busy_models::list(&mut *conn, now).await?;
     let mut waits = waits_by_model(&mut *conn, paused, now).await?;
     let mut all = Vec::new();
-    for model in &busy {
+    for model in busy.iter().filter(|model| is_refusing(model, now)) {
         let of_model = waits.remove(&(model.provider.clone(), model.model.clone()));
-        if is_refusing(model, now) {
-            let longest = of_model.as_ref().and_then(|waits| waits.first());
-            all.push(of_busy(model, longest.map(|wait| wait.task_id)));
-        }
+        let longest = of_model.as_ref().and_then(|waits| waits.first());
+        all.push(of_busy(model, longest.map(|wait| wait.task_id)));
     }
+    let mut unreachable: Vec<_> = waits.into_iter().collect();
+    unreachable.retain(|(_, waits)| waits.iter().any(|wait| now - wait.since >= SHORTEST_WAIT));
+    unreachable.sort_by_key(|(_, waits)| waits.first().map(|wait| wait.since));
     let max = usize::try_from(MAX_OF_KIND).unwrap_or(usize::MAX);
-    for ((provider, model), waits) in waits.into_iter().take(max) {
-        let Some(longest) = waits.first().filter(|wait| now - wait.since >= SHORTEST_WAIT) else {
-            continue;
-        };
+    for ((provider, model), waits) in unreachable.into_iter().take(max) {
+        let Some(longest) = waits.first() else { continue };
         let runs = admin::runs_of(&mut *conn, longest.job_id).await?;
         let error = runs.into_iter().find_map(|run| run.error).unwrap_or_default();
         all.push(of_waits(&format!("{model} on {provider}"), &waits, longest, &error));

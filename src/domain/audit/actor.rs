@@ -72,6 +72,16 @@ impl Actor {
     }
 }
 
+/// Returns the name in the label of an actor, without its kind and host.
+pub fn name_of_label(label: &str) -> &str {
+    match label.split_once(':') {
+        Some(("cli", name)) => name.rsplit_once('@').map_or(name, |(user, _)| user),
+        Some(("key", name)) => name.rsplit_once(':').map_or(name, |(name, _)| name),
+        Some((_, name)) if !name.is_empty() => name,
+        _ => label,
+    }
+}
+
 /// Describes the label of an actor in words. Other texts, such as the name of an agent, stay as they are.
 pub fn describe_label(label: &str) -> String {
     match label.split_once(':').unwrap_or((label, "")) {
@@ -110,6 +120,12 @@ impl ActorKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_label_has_a_name() {
+        let labels = ["cli:a@b@vm", "key:ops@example.com:3f0c2a9be1d4", "agent:planner", "system"];
+        assert_eq!(labels.map(name_of_label), ["a@b", "ops@example.com", "planner", "system"]);
+    }
 
     #[test]
     fn each_label_is_put_into_words() {

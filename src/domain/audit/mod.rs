@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 pub use self::{
     action::Action,
-    actor::{Actor, ActorKind, describe_label},
+    actor::{Actor, ActorKind, describe_label, name_of_label},
     config::Config,
     pauses::{PauseSubject, pause_author, pause_data},
     rights::{Rights, rights},

@@ -36,7 +36,7 @@ pub struct CallFilter<'a> {
 pub enum CallOrder {
     #[default]
     Newest,
-    /// The highest costs first, those of the same cost by their tokens; on one page.
+    /// The highest costs first, on one page.
     Costliest,
 }
 
