@@ -97,7 +97,7 @@ fn flow_templates(config: &flows::Config, catalogue: &Catalogue) -> Finding {
     }
 }
 
-/// Reports templates without a problem of their own. Built-in ones name agents that an installation may not have, and nobody has to correct that;
+/// Reports templates without a problem of their own. Built-in ones name agents that an installation may not have, which needs no correction;
 /// agents with problems have a finding of their own.
 fn built_in_flows(templates: &Templates, config: &flows::Config) -> Finding {
     let unusable: Vec<&str> = templates.broken().map(|broken| broken.name.as_str()).collect();
