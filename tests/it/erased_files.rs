@@ -132,6 +132,10 @@ async fn erased_text_leaves_the_data_files_and_the_receipt_is_verified_without_t
     .await;
     let receipt = setup.run_json(&["campaign", "erase", going]).await;
     assert!(receipt["signed"].is_object() && receipt["vacuumed_at"].is_null(), "{receipt}");
+    let early =
+        "select count(*) from pg_stat_user_tables, dalsegno.erasures where last_vacuum >= ended_at";
+    let early: i64 = sqlx::query_scalar(early).fetch_one(&setup.pool).await.unwrap();
+    assert_eq!(early, 0, "a table is vacuumed while its deleted rows may be read");
     older.rollback().await.unwrap();
     let receipt = eventually("the receipt is signed, and then vacuumed", async || {
         let receipt = setup.run_json(&["campaign", "erase", going]).await;
