@@ -18,10 +18,7 @@ use super::{
 };
 use crate::{
     db::Use,
-    domain::{
-        ids::short,
-        tasks::{Task, subject},
-    },
+    domain::{ids::short, tasks::Task},
     operations::{ListAgents, ListCampaigns, ListTasks},
     settings::{Environment, Flags},
 };
@@ -114,13 +111,7 @@ fn tasks() -> Vec<CompletionCandidate> {
     candidates(&async |server: &Server| {
         let list = ListTasks { limit: Some(N_CANDIDATES), ..ListTasks::default() };
         let tasks = server.call(list).await?.items;
-        let help = |task: &Task| {
-            format!(
-                "{}: {}",
-                task.state.as_str(),
-                subject(&task.prompt, &task.agent, &task.instance)
-            )
-        };
+        let help = |task: &Task| format!("{}: {}", task.state.as_str(), task.subject());
         Ok(tasks
             .iter()
             .map(|listed| candidate(&short(listed.task.id), &help(&listed.task)))

@@ -25,7 +25,7 @@ use crate::{
     domain::{
         costs::{Costs, Dimension},
         sessions::{self, Session},
-        tasks::{ListedTask, RefusedRetry, State, subject},
+        tasks::{ListedTask, RefusedRetry, State},
     },
     http::pages::see_other,
     operations::{
@@ -242,10 +242,10 @@ pub(super) async fn task_table(
             tbody {
                 @for ListedTask { task, .. } in tasks {
                     tr data-at=(task.created_at.to_rfc3339()) {
-                        @if is_selectable { td.pick { (selection::checkbox(task.id, &title(subject(&task.prompt, &task.agent, &task.instance)))) } }
+                        @if is_selectable { td.pick { (selection::checkbox(task.id, &title(task.subject()))) } }
                         td { (live.state_of(task.state, task.job_id)) }
                         td.fill {
-                            a href={ "/tasks/" (task.id) } { bdi { (title(subject(&task.prompt, &task.agent, &task.instance))) } }
+                            a href={ "/tasks/" (task.id) } { bdi { (title(task.subject())) } }
                             @if let (State::Failed, Some(error)) = (task.state, &task.error) { div."tiny soft clip" { bdi { (title(error)) } } }
                             @if let Some(retry) = refusal_of(task.id) { (fails_again(&page.caller, retry)) }
                         }

@@ -11,7 +11,7 @@ use super::{
     task::tone,
 };
 use crate::{
-    domain::tasks::{RefusedRetry, State, Task, describe_refused, subject},
+    domain::tasks::{RefusedRetry, State, Task, describe_refused},
     http::pages::{PageForm, local_target, see_other},
     operations::{CancelTask, Refusal, RetryTask, ShowTask},
 };
@@ -236,7 +236,7 @@ fn table(page: &Page, tasks: &[&Task], refused: &[RefusedRetry]) -> Markup {
                     tr {
                         td { (tone(task.state).state(task.state.as_str(), None)) }
                         td.fill {
-                            a href={ "/tasks/" (task.id) } { bdi { (title(subject(&task.prompt, &task.agent, &task.instance))) } }
+                            a href={ "/tasks/" (task.id) } { bdi { (title(task.subject())) } }
                             @if let Some(error) = &task.error { div."tiny soft clip" { bdi { (title(error)) } } }
                             @if let Some(retry) = refused.iter().find(|retry| retry.task_id == task.id) { (fails_again(&page.caller, retry)) }
                         }

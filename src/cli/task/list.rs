@@ -5,10 +5,7 @@ use crate::{
         campaign_names::{CAMPAIGN, CampaignNames},
         output::{Table, short_id, text_cell, time_cell, time_cell_or_dash},
     },
-    domain::{
-        agents::Catalogue,
-        tasks::{ListedTask, subject},
-    },
+    domain::{agents::Catalogue, tasks::ListedTask},
 };
 
 /// Formats tasks, with their campaigns if `campaigns` has the names.
@@ -27,7 +24,7 @@ pub(super) fn format_tasks(
             time_cell(task.created_at),
             time_cell_or_dash(task.ended_at),
             listed.tags.join(" "),
-            text_cell(subject(&task.prompt, &task.agent, &task.instance)),
+            text_cell(task.subject()),
         ]
     };
     let head = ["ID", "STATE", "AGENT", CAMPAIGN, "CREATED (UTC)", "ENDED (UTC)", "TAGS", "PROMPT"];

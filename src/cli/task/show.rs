@@ -14,7 +14,7 @@ use crate::{
         amount::format_money,
         audit::describe_label,
         batches,
-        tasks::{Detail, State, Task, TaskWaits, WaitedFor, subject},
+        tasks::{Detail, State, Task, TaskWaits, WaitedFor},
         turns::{self, Turn},
     },
 };
@@ -33,7 +33,7 @@ pub(super) fn format_task(detail: &Detail, because: Option<&str>, catalogue: &Ca
         ("started", time_or_dash(task.started_at)),
         ("ended", time_or_dash(task.ended_at)),
         ("spent", spent(task)),
-        ("prompt", first_line(subject(&task.prompt, &task.agent, &task.instance), 100)),
+        ("prompt", first_line(task.subject(), 100)),
     ];
     if let Some(session) = task.session_id {
         list.insert(4, ("session", session.to_string()));

@@ -20,10 +20,7 @@ use super::{
     search, users,
 };
 use crate::{
-    domain::{
-        class::Kind,
-        tasks::{ListedTask, subject},
-    },
+    domain::{class::Kind, tasks::ListedTask},
     operations::{
         FindId, ListAgents, ListCampaigns, ListFacts, ListTasks, MAX_LIMIT, Noun, Operation as _,
         Refusal, SearchTexts,
@@ -224,7 +221,7 @@ async fn tasks(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
     let found = all.into_iter().take(MAX_OF_KIND).map(|ListedTask { task, .. }| Found {
         target: format!("/tasks/{}", task.id),
         name: html! {
-            bdi { (title(subject(&task.prompt, &task.agent, &task.instance))) }
+            bdi { (title(task.subject())) }
             " " span."faint small" {
                 bdi { (agent_name(&task.agent, &task.instance)) }
                 @if let Some(name) = names.name(task.campaign_id) { " · " bdi { (name) } }

@@ -34,7 +34,7 @@ use crate::{
         audit::describe_label,
         batches,
         explanations::{Explanation, Obstacle},
-        tasks::{Detail, State, WaitedFor, subject},
+        tasks::{Detail, State, WaitedFor},
     },
     http::Problem,
     operations::{CancelTask, ChangeTaskPriority, ExplainTask, RetryTask, ShowCampaign, ShowTask},
@@ -63,7 +63,7 @@ pub(super) async fn show(
     let campaign = page.caller.run_if_allowed(campaign).await?;
     let campaign = campaign.map(|overview| overview.campaign.name);
     let task = &detail.task;
-    let name = title(subject(&task.prompt, &task.agent, &task.instance));
+    let name = title(task.subject());
     let attempt = result::Attempt::of(&query, &detail);
     let runs = JobRuns::of_turns(&page, &detail.turns).await?;
     let body = html! {

@@ -15,12 +15,13 @@ pub use self::groups::{group_failures, may_lack_failures};
 use super::{
     StatementError,
     agent_pauses::{self, Pause},
+    amount::Refusal,
     audit::describe_label,
     campaigns,
     class::{Class, Classify},
     credentials,
     tasks::{self, PresentBudgets, RetryOutlook, TaskLine},
-    text::{count, quote_for_shell},
+    text::count,
 };
 use crate::queue::{
     self,
@@ -215,23 +216,17 @@ async fn of_failures(
 
 fn of_failed(task: TaskLine, outlook: Option<RetryOutlook>) -> Attention {
     let retry = format!("dalsegno task retry {}", task.id);
-    let (mut then, mut flow_id, mut budget) = (None, None, None);
-    let refusal = task.budget_refusal.as_ref();
-    let because = refusal.map_or(task.error.unwrap_or_default(), |Json(refusal)| refusal.amounts());
-    let (because, command) = match outlook {
-        Some(RetryOutlook::Refusal(refusal)) => {
-            (then, budget) = (Some(retry), Some(refusal.owner.subject()));
-            (because, refusal.raise_command().trim_matches('`').to_owned())
-        }
-        Some(RetryOutlook::AgentFile { flow_id: flow, step }) => {
-            flow_id = Some(flow);
-            (
-                format!("{because}; raise the budget in the agent's file first"),
-                format!("dalsegno flow retry {flow} --from {}", quote_for_shell(&step)),
-            )
-        }
-        Some(RetryOutlook::Space | RetryOutlook::Unknown) | None => (because, retry),
+    let flow_id = outlook.as_ref().and_then(RetryOutlook::flow_id);
+    let refusal = task.budget_refusal.as_ref().map(|Json(refusal)| refusal);
+    let refused = outlook.zip(refusal).and_then(|(outlook, refusal)| {
+        outlook.refused_retry(task.id, refusal, Refusal::raise_command)
+    });
+    let (because, command, budget) = match (refused, refusal) {
+        (Some(refused), _) => (refused.because, refused.command, refused.budget),
+        (None, Some(refusal)) => (refusal.amounts(), retry.clone(), None),
+        (None, None) => (task.error.unwrap_or_default(), retry.clone(), None),
     };
+    let then = budget.is_some().then_some(retry);
     Attention {
         name: task.prompt,
         agent: Some(task.agent),

@@ -92,10 +92,7 @@ pub fn describe_label(label: &str) -> String {
             Some((user, host)) => format!("{user} on the command line of {host}"),
             None => format!("{name} on the command line"),
         },
-        ("key", name) if !name.is_empty() => {
-            let name = name.rsplit_once(':').map_or(name, |(name, _)| name);
-            format!("the API key {name}")
-        }
+        ("key", name) if !name.is_empty() => format!("the API key {}", name_of_label(label)),
         ("agent", name) if !name.is_empty() => format!("the agent {name}"),
         ("admin_key", "") => "the key of the configuration".to_owned(),
         ("anonymous", "") => "a caller without a key".to_owned(),

@@ -116,7 +116,7 @@ pub fn describe_refused(n_refused: usize, first: Option<usize>) -> String {
 
 impl RetryOutlook {
     /// Describes a retry that would fail again. `None`: the budget allows the call, or nothing is known.
-    fn refused_retry(
+    pub(in crate::domain) fn refused_retry(
         &self,
         task_id: Uuid,
         stored: &Refusal,
@@ -140,6 +140,14 @@ impl RetryOutlook {
 
     fn of(checked: Result<(), Refusal>) -> Self {
         checked.map_or_else(Self::Refusal, |()| Self::Space)
+    }
+
+    /// Returns the flow with which a step is retried that failed at the budget in its agent's file.
+    pub(in crate::domain) fn flow_id(&self) -> Option<Uuid> {
+        match self {
+            Self::AgentFile { flow_id, .. } => Some(*flow_id),
+            Self::Refusal(_) | Self::Space | Self::Unknown => None,
+        }
     }
 
     /// Returns the refusal that a retry would meet.

@@ -99,7 +99,6 @@ pub use self::{
     },
     step_fields::{StepField, StepResult, fill_fields, step_results},
     store::{add, add_together},
-    subject::subject,
     task::{State, Task},
     texts::{await_index, find_ended_texts, find_fresh_texts, has_search_backlog, index_words},
     waits::{

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
-use super::subject;
+use super::subject::subject;
 use crate::domain::{StatementError, amount::Refusal, text::ERASED};
 
 /// Tasks that are read at most for the waits of the last hours.

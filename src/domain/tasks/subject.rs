@@ -1,8 +1,17 @@
 //! The part of a prompt that tells a task from others in a list.
 
+use super::Task;
+
+impl Task {
+    /// Returns the part of its prompt that tells it from others in a list.
+    pub fn subject(&self) -> &str {
+        subject(&self.prompt, &self.agent, &self.instance)
+    }
+}
+
 /// Returns the prompt from the line on that begins with a mention of the task's agent. A post may ask several agents, each in a line of its
 /// own, and then all of their tasks have the same prompt. Without such a line, returns the whole prompt.
-pub fn subject<'a>(prompt: &'a str, agent: &str, instance: &str) -> &'a str {
+pub(super) fn subject<'a>(prompt: &'a str, agent: &str, instance: &str) -> &'a str {
     let own = |line: &'a str| {
         let line = line.trim_start_matches(|c: char| c.is_whitespace() || "-*".contains(c));
         begins_with_mention(line, agent, instance).then_some(line)

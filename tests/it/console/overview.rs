@@ -292,7 +292,7 @@ async fn providers_that_refuse_held_lanes_and_waits_for_budgets_are_listed() {
     assert!(waiting.contains("Space in a budget"), "{waiting}");
 }
 
-/// Nobody else waits with such a task: other workers may reach the server.
+/// Such a task waits alone: other workers may reach the server.
 #[tokio::test]
 async fn tasks_that_cannot_reach_their_server_are_listed_after_some_minutes() {
     let scenery = Scenery::new().await;
