@@ -136,10 +136,8 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
 async fn campaign_costs(page: &Page) -> Result<Option<HashMap<Uuid, Costs>>, Refusal> {
     let report = ReportCosts {
         by: Dimension::Campaign,
-        and: None,
         since: Some(page.view.midnight() - TimeDelta::days(COST_DAYS - 1)),
-        until: None,
-        campaign_id: None,
+        ..ReportCosts::default()
     };
     let report = page.caller.run_if_allowed(report).await?;
     let of = |line: &crate::domain::costs::CostLine| {
