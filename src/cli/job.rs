@@ -59,8 +59,9 @@ pub(super) struct Filter {
     lane: Option<String>,
     #[command(flatten)]
     campaign: InCampaign,
-    /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later (start time), retry, snooze (a time that the last run set),
-    /// provider (busy or unreachable), batch (open at the provider), condition (budget or rate limit), crash (lost worker), signal (another task), person (held) or failure. `dalsegno queue waits` counts them.
+    /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later (start time), retry, provider (busy or unreachable), batch (open at
+    /// the provider), snooze (a time that the last run has set; lists provider and batch, too), condition (budget or rate limit), crash (lost
+    /// worker), signal (another task), person (held) or failure. `dalsegno queue waits` counts them.
     #[arg(long, value_name = "REASON")]
     waits_for: Option<WaitReason>,
     /// Continues after this job: the last id of the previous page.

@@ -101,20 +101,20 @@ async fn a_task_that_waits_for_a_budget_says_so_in_lists() {
 #[tokio::test]
 async fn put_off_jobs_are_told_apart_by_their_cause() {
     let scenery = Scenery::new().await;
+    let pool = &scenery.app.pool;
+    let enqueue = "select job_id from dalsegno.enqueue('sample', queue => 'turns')";
     let put_off = "update dalsegno.jobs set state = 'scheduled', wait_reason = 'snooze', run_at = '2026-11-20 12:30+00' where id = $1";
     let run = "insert into dalsegno.runs (job_id, lease, started_at, ended_at, attempt, outcome, queue, kind, error, wait_cause)
-         values ($1, $2, '2026-11-20 11:59+00', '2026-11-20 11:59+00', 1, 'snooze', 'turns', 'run_turn', 'put off', $3)";
-    let mut jobs = Vec::new();
-    for causes in
-        [&[Some("provider")][..], &[Some("limit")], &[Some("batch")], &[Some("batch"), None]]
-    {
-        let task = scenery.add_apart("Part 11: The storm.").await;
-        sqlx::query(put_off).bind(task.job_id).execute(&scenery.app.pool).await.unwrap();
-        for (lease, cause) in (1_i64..).zip(causes) {
-            let run = sqlx::query(run).bind(task.job_id).bind(9_000_000_000 + lease).bind(*cause);
-            run.execute(&scenery.app.pool).await.unwrap();
+         values ($1, $2, '2026-11-20 11:59+00', '2026-11-20 11:59+00', 1, 'snooze', 'turns', 'sample', 'put off', $3)";
+    let mut jobs: Vec<i64> = Vec::new();
+    for causes in [vec!["provider"], vec!["limit"], vec!["batch"], vec!["batch", ""]] {
+        let job: i64 = sqlx::query_scalar(enqueue).fetch_one(pool).await.unwrap();
+        sqlx::query(put_off).bind(job).execute(pool).await.unwrap();
+        for (lease, cause) in (9_000_000_000_i64..).zip(causes) {
+            let cause = Some(cause).filter(|cause| !cause.is_empty());
+            sqlx::query(run).bind(job).bind(lease).bind(cause).execute(pool).await.unwrap();
         }
-        jobs.push(task.job_id);
+        jobs.push(job);
     }
     let listed = async |reason: &str| {
         let found = scenery.get_json(&format!("/v1/jobs?waits_for={reason}")).await;
