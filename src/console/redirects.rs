@@ -9,7 +9,6 @@ pub const REDIRECTS: &[(&str, &str)] = &[
     ("/home", "/"),
     ("/overview", "/"),
     ("/dashboard", "/"),
-    ("/login", "/"),
     ("/campaign", "/campaigns"),
     ("/campaign/{id}", "/campaigns/{}"),
     ("/task", "/tasks"),
