@@ -94,7 +94,7 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
         html! {
             tr {
                 td { (tone.state(campaign_word(campaign.status), None)) }
-                td.fill { a href={ "/campaigns/" (campaign.id) } { bdi { (campaign.name) } } }
+                td.fill.name { a href={ "/campaigns/" (campaign.id) } { bdi { (campaign.name) } } }
                 td.num { @match live.n_waiting(campaign.id) { 0 => span.faint { "0" }, n => a href=(waiting) { (n) } } @if live.has_more { "+" } }
                 td.num { @if costs.is_some() { a href={ "/cost?by=agent&campaign_id=" (campaign.id) } { @if spent.is_unpriced() { "no price" } @else { (money(spent.cost_micros)) } } } }
                 td { (page.view.time(campaign.created_at)) }

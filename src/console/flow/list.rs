@@ -101,7 +101,7 @@ fn table(page: &Page, flows: &[Flow], campaigns: &[(Uuid, String)]) -> Markup {
                 @for flow in flows {
                     tr {
                         td { (state(flow)) }
-                        td.text { a href={ "/flows/" (flow.id) } { bdi { (flow.template) } } }
+                        td.text.name { a href={ "/flows/" (flow.id) } { bdi { (flow.template) } } }
                         td.narrow-off { @match name_of(flow) { Some(name) => a href={ "/campaigns/" (flow.campaign_id) } { bdi { (name) } }, None => (id("", flow.campaign_id)) } }
                         td { (page.view.time(flow.created_at)) }
                         td.narrow-off { @if let Some(by) = &flow.added_by { bdi title=(by) { (describe_label(by)) } } }
