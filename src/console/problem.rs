@@ -8,6 +8,7 @@ use axum::{
     response::{Html, IntoResponse as _, Response},
 };
 use maud::{Markup, html};
+use percent_encoding::percent_decode_str;
 
 use super::{
     headers, layout,
@@ -65,24 +66,9 @@ const WORDS_MAX_CHARS: usize = 100;
 
 /// Returns the words of an address, for a search.
 fn words_of(path: &str) -> String {
-    let text = decode(path);
+    let text = percent_decode_str(path).decode_utf8_lossy();
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join(" ").chars().take(WORDS_MAX_CHARS).collect()
-}
-
-/// Decodes the percent signs of an address.
-fn decode(path: &str) -> String {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let is_code = |digits: &&[u8]| byte == b'%' && digits.iter().all(u8::is_ascii_hexdigit);
-        let digits = after.get(..2).filter(is_code);
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        let decoded = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(decoded.unwrap_or(byte));
-        rest = if decoded.is_some() { &after[2..] } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Returns the page with the form that was refused.

@@ -8,7 +8,12 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use crate::operations::DownloadedFile;
+
+/// The characters that a name in a header cannot have as they are.
+const IN_HEADER: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 pub fn download_response(file: DownloadedFile) -> Response {
     let DownloadedFile { name, media_type, content } = file;
@@ -33,12 +38,7 @@ pub fn download_response(file: DownloadedFile) -> Response {
 fn disposition(name: &str) -> String {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || " -_.".contains(char);
     let plain: String = name.chars().map(|char| if is_plain(char) { char } else { '_' }).collect();
-    let encoded =
-        name.bytes().map(|byte| match byte.is_ascii_alphanumeric() || b"-_.".contains(&byte) {
-            true => char::from(byte).to_string(),
-            false => format!("%{byte:02X}"),
-        });
-    let encoded: String = encoded.collect();
+    let encoded = utf8_percent_encode(name, &IN_HEADER);
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}")
 }
 

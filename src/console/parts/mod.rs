@@ -14,6 +14,7 @@ mod view;
 mod words;
 
 use maud::{Markup, html};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use uuid::Uuid;
 
 use super::assets;
@@ -37,6 +38,9 @@ pub(super) const TITLE_MAX_CHARS: usize = 90;
 
 /// Longest text in a page. Longer ones are cut, with a link to the whole.
 const TEXT_MAX_CHARS: usize = 12_000;
+
+/// The characters that a value in an address cannot have as they are.
+const TEXT_IN_URL: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A state as it is shown: icon, word and colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,10 +219,7 @@ fn encoded(query: &[(&str, &str)], next: &str) -> String {
 
 /// Encodes a value of a query.
 pub(super) fn url_text(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
+    utf8_percent_encode(text, &TEXT_IN_URL).to_string()
 }
 
 /// Begins a text with a capital letter.
