@@ -173,6 +173,37 @@ async fn a_delivery_on_eighty_columns_has_its_event_its_subject_its_receiver_and
 }
 
 #[tokio::test]
+async fn the_list_of_agents_marks_the_paused_ones_and_needs_no_database() {
+    let fixture = Fixture::new().await;
+    let list = ["agent", "ls", "--color", "never"];
+    let shown = fixture.on_a_terminal(80, &list).await;
+    assert!(!shown.contains("STATE"), "no agent is paused: {shown}");
+    let reason = "the client calls back";
+    fixture.json(&["agent", "pause", "planner", "--everywhere", "--reason", reason]).await;
+    fixture.json(&["agent", "pause", "copywriter", "--campaign", "Harbour"]).await;
+    let line = |shown: &str, agent: &str| {
+        shown.lines().find(|line| line.starts_with(agent)).unwrap().to_owned()
+    };
+    let shown = fixture.on_a_terminal(80, &list).await;
+    assert!(shown.lines().all(|line| width(line) <= 80) && shown.contains(" STATE "), "{shown}");
+    assert!(line(&shown, "planner").contains("  paused since "), "{shown}");
+    assert!(line(&shown, "copywriter").contains("  paused in 1 campaign"), "{shown}");
+    assert!(line(&shown, "reviewer").contains("  -  "), "{shown}");
+    let whole = fixture.run(&list).await.stdout;
+    assert!(line(&whole, "planner").contains(&format!(": {reason}  ")), "{whole}");
+
+    let without = dalsegno(fixture.path()).args(list).output().await.unwrap();
+    assert!(without.status.success() && without.stderr.is_empty(), "{without:?}");
+    let mut unreachable = dalsegno(fixture.path());
+    unreachable.args(list).env("DATABASE_URL", "postgres://tester@127.0.0.1:1/none");
+    unreachable.env("DALSEGNO_DATABASE__CONNECT_TIMEOUT_SECS", "1");
+    let output = unreachable.output().await.unwrap();
+    let note = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && note.contains("pauses of agents are unknown"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("planner"), "{output:?}");
+}
+
+#[tokio::test]
 async fn the_overview_fits_eighty_columns_and_its_reasons_and_commands_stay_whole() {
     let fixture = Fixture::new().await;
     let task = fixture.add(PROMPT, &[]).await;
