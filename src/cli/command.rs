@@ -147,6 +147,11 @@ pub(super) enum Command {
 }
 
 impl Command {
+    /// Returns true for commands whose output depends on the files of all agents.
+    pub(super) fn shows_agents(&self) -> bool {
+        matches!(self, Self::Agent(_) | Self::Context(_))
+    }
+
     pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
         match self {
             Self::Config(command) => config::run(&command, context),

@@ -147,8 +147,16 @@ fn candidates(
     let Ok(target) = remote.target(&environment) else { return Vec::new() };
     // Notes would stand between the prompt and the candidates.
     let output = Output::new(Format::Table).kept();
-    let context =
-        Context { environment, flags, output, remote, target, idempotency_key: None, watch: None };
+    let context = Context {
+        environment,
+        flags,
+        output,
+        remote,
+        target,
+        idempotency_key: None,
+        watch: None,
+        shows_agents: false,
+    };
     let found = Mutex::new(Vec::new());
     let asked = with_server_for(&context, Use::Join, async |server| {
         let answer = ask(server).await?;

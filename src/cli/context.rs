@@ -30,6 +30,8 @@ pub(super) struct Context {
     pub(super) idempotency_key: Option<String>,
     /// Interval of `--watch`.
     pub(super) watch: Option<Duration>,
+    /// The command shows agents, so it warns of files with problems. Others only refuse a broken agent that they are given.
+    pub(super) shows_agents: bool,
 }
 
 impl Context {

@@ -180,6 +180,7 @@ pub fn main() -> ExitCode {
                 }
                 let command = command.unwrap_or(Command::Serve);
                 command.check_key(context.idempotency_key.as_deref())?;
+                context.shows_agents = command.shows_agents();
                 context.target = command.target(&context.remote, &context.environment)?;
                 if let Some(note) = context.target.as_ref().and_then(Target::describe) {
                     context.output.print_note(&note);
@@ -227,6 +228,7 @@ fn finish(
         target: None,
         idempotency_key: global.idempotency_key,
         watch,
+        shows_agents: false,
     };
     match run(&mut context) {
         Ok(exit) => exit.into(),

@@ -94,13 +94,15 @@ pub(super) async fn with_server_for(
 
 fn call(context: &Context, database: &Database) -> Result<Call, Failure> {
     let config = context.load()?;
-    let (files, output) = (config.agents.clone(), context.output);
+    let (files, output, warns) = (config.agents.clone(), context.output, context.shows_agents);
     let loaded = OnceLock::new();
     let agents = move || match loaded.get() {
         Some(catalogue) => Ok(Arc::clone(catalogue)),
         None => {
             let catalogue = Arc::new(Catalogue::load(&files)?);
-            Context::warn_broken_agents(&catalogue, output);
+            if warns {
+                Context::warn_broken_agents(&catalogue, output);
+            }
             Ok::<_, Problems>(Arc::clone(loaded.get_or_init(|| catalogue)))
         }
     };

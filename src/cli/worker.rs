@@ -3,18 +3,29 @@
 
 use std::io::Read as _;
 
+use anyhow::anyhow;
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::{Args, Subcommand};
+use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
-    output::{format_table, time_cell, time_cell_or_dash},
-    server::with_server,
+    output::{
+        Table, format_fields, format_table, short_id, text_cell, time_cell, time_cell_or_dash,
+    },
+    server::{Server, with_server},
     signals::run_under_signals,
+    words::{Moment, parse_moment, time, time_or_dash},
 };
 use crate::{
+    domain::{
+        agents::Catalogue,
+        ids::{self, PartialId},
+        tasks::TaskLine,
+    },
     jobs::Pool,
     operations::{ListWorkers, ShowWorkerActivity, WorkerActivity},
-    queue::admin::{WorkerLoad, WorkerView},
+    queue::admin::{WorkerLoad, WorkerRun, WorkerView},
     shutdown::Shutdown,
     telemetry, worker,
 };
@@ -22,6 +33,9 @@ use crate::{
 /// Printed below an empty list.
 const NO_WORKERS: &str =
     "no workers: `dalsegno serve` runs some, `dalsegno worker turns` runs one alone";
+
+/// Newest workers among which a part of an id is searched.
+const MAX_SEARCHED: i64 = 1_000;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WorkerCommand {
@@ -36,11 +50,20 @@ pub(super) enum WorkerCommand {
         limit: i64,
     },
     /// Shows what workers run now, and what they ran in the last minutes.
-    Activity {
-        /// Minutes to look back, up to 60.
-        #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=60))]
-        minutes: i64,
-    },
+    Activity(Activity),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Activity {
+    /// Minutes to look back, up to 60.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(i64).range(1..=60))]
+    minutes: i64,
+    /// Looks back from this time instead of now: 2026-11-23T08:00:00Z, or 2h for two hours ago.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    until: Option<Moment>,
+    /// Lists the runs of this worker with their tasks: its id, or a unique beginning or end of it; `dalsegno worker ls` lists them.
+    #[arg(long, value_name = "ID")]
+    worker: Option<PartialId>,
 }
 
 #[derive(Debug, Args)]
@@ -53,7 +76,7 @@ pub(super) struct Flags {
 impl WorkerCommand {
     /// Returns true for commands that run as operations.
     pub(super) fn is_remote(&self) -> bool {
-        matches!(self, Self::Ls { .. } | Self::Activity { .. })
+        matches!(self, Self::Ls { .. } | Self::Activity(_))
     }
 }
 
@@ -62,7 +85,7 @@ pub(super) async fn run_named(command: &WorkerCommand, context: &Context) -> Res
         WorkerCommand::Turns(flags) => (Pool::Turns, flags),
         WorkerCommand::Upkeep(flags) => (Pool::Upkeep, flags),
         WorkerCommand::Ls { limit } => return list(*limit, context).await,
-        WorkerCommand::Activity { minutes } => return show_activity(*minutes, context).await,
+        WorkerCommand::Activity(activity) => return show_activity(activity, context).await,
     };
     let shutdown = Shutdown::new();
     if flags.stop_with_stdin {
@@ -101,13 +124,99 @@ async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
     .await
 }
 
-async fn show_activity(minutes: i64, context: &Context) -> Result<Exit, Failure> {
+async fn show_activity(asked: &Activity, context: &Context) -> Result<Exit, Failure> {
+    let Activity { minutes, until, worker } = asked;
     with_server(context, async |server| {
-        let activity = server.call(ShowWorkerActivity { minutes: Some(minutes) }).await?;
-        context.output.print_data(&activity, || format_activity(&activity));
+        let worker_id = match worker {
+            Some(given) => Some(find_worker(given, server).await?),
+            None => None,
+        };
+        let until = until.map(|until| until.at);
+        let show = ShowWorkerActivity { minutes: Some(*minutes), until, worker_id };
+        let activity = server.call(show).await?;
+        context.output.print_data(&activity, || match worker_id {
+            Some(_) => format_runs(&activity, &context.catalogue()),
+            None => format_activity(&activity),
+        });
+        if worker_id.is_some() && activity.runs.is_empty() {
+            context.output.print_note("no runs: `--minutes` and `--until` show another time");
+        }
         Ok(Exit::Ok)
     })
     .await
+}
+
+/// Finds a worker among the newest by a part of its id.
+async fn find_worker(given: &PartialId, server: &Server) -> Result<Uuid, Failure> {
+    if let Some(id) = given.whole() {
+        return Ok(id);
+    }
+    let page = |cursor: Option<String>, limit| ListWorkers {
+        cursor: cursor.and_then(|cursor| cursor.parse().ok()),
+        limit: Some(limit),
+    };
+    let mut found = server.items(MAX_SEARCHED, page).await?;
+    found.retain(|worker| given.matches(worker.id));
+    let text = given.text();
+    match found.as_slice() {
+        [worker] => Ok(worker.id),
+        [] => {
+            let error = anyhow!("there is no worker `{text}`: `dalsegno worker ls` lists them");
+            Err(Failure::new(Exit::NotFound, error))
+        }
+        _ => {
+            let error = anyhow!("more than one worker matches `{text}`; write more of the id");
+            Err(Failure::new(Exit::Usage, error))
+        }
+    }
+}
+
+/// Returns the command that lists what a worker runs, or what it ran around the end of a run.
+pub(super) fn activity_command(worker: Uuid, ended_at: Option<DateTime<Utc>>) -> String {
+    let mut command = format!("dalsegno worker activity --worker {}", ids::short(worker));
+    if let Some(ended_at) = ended_at {
+        // The run ended within the second.
+        let until = ended_at + TimeDelta::seconds(1);
+        command.push_str(&format!(" --until {}", until.format("%FT%TZ")));
+    }
+    command
+}
+
+/// Formats one worker and its runs.
+fn format_runs(activity: &WorkerActivity, catalogue: &Catalogue) -> String {
+    let worker = |worker: &WorkerLoad| {
+        let state = worker.gone_reason.clone().unwrap_or_else(|| "runs".to_owned());
+        format_fields(&[
+            ("worker", worker.id.to_string()),
+            ("host", worker.host.clone()),
+            ("pid", worker.pid.to_string()),
+            ("queues", worker.queues.join(",")),
+            ("started", time(worker.started_at)),
+            ("gone", time_or_dash(worker.gone_at)),
+            ("state", state),
+        ])
+    };
+    let row = |run: &WorkerRun| {
+        let task = activity.tasks.iter().find(|task| task.job_id == run.job_id);
+        let of_task =
+            |text: &dyn Fn(&TaskLine) -> String| task.map_or_else(|| "-".to_owned(), text);
+        [
+            run.job_id.to_string(),
+            run.kind.clone(),
+            of_task(&|task: &TaskLine| short_id(task.id)),
+            of_task(&|task: &TaskLine| catalogue.format_name(&task.agent, &task.instance)),
+            time_cell(run.started_at),
+            time_cell_or_dash(run.ended_at),
+            run.outcome.clone().unwrap_or_else(|| "runs".to_owned()),
+            of_task(&|task: &TaskLine| text_cell(&task.prompt)),
+        ]
+    };
+    let head =
+        ["JOB", "KIND", "TASK", "AGENT", "STARTED (UTC)", "ENDED (UTC)", "OUTCOME", "PROMPT"];
+    let least = ["PROMPT", "KIND", "STARTED (UTC)"];
+    let runs = Table::new(&head).leaves_out(&least).format(activity.runs.iter().map(row));
+    let workers: String = activity.workers.iter().map(worker).collect();
+    format!("{workers}\n{runs}").trim_start().to_owned()
 }
 
 fn format_activity(activity: &WorkerActivity) -> String {
@@ -131,6 +240,7 @@ fn format_activity(activity: &WorkerActivity) -> String {
 fn format_workers(workers: &[WorkerView]) -> String {
     let row = |worker: &WorkerView| {
         [
+            short_id(worker.id),
             worker.host.clone(),
             worker.pid.to_string(),
             worker.queues.join(","),
@@ -139,8 +249,8 @@ fn format_workers(workers: &[WorkerView]) -> String {
             worker.gone_reason.clone().unwrap_or_else(|| "runs".to_owned()),
         ]
     };
-    let head = ["HOST", "PID", "QUEUES", "STARTED (UTC)", "GONE (UTC)", "STATE"];
-    format_table(&head, workers.iter().map(row))
+    let head = ["ID", "HOST", "PID", "QUEUES", "STARTED (UTC)", "GONE (UTC)", "STATE"];
+    Table::new(&head).leaves_out(&["STARTED (UTC)"]).format(workers.iter().map(row))
 }
 
 /// Watches the standard input in a thread, because reading a terminal or a pipe cannot be cancelled. The thread ends

@@ -185,6 +185,12 @@ impl PartialId {
         &self.text
     }
 
+    /// Returns true for an id that begins or ends like this one.
+    pub fn matches(&self, id: Uuid) -> bool {
+        let ends = |end: &String| id.simple().to_string().ends_with(end);
+        (self.least..=self.most).contains(&id) || self.end.as_ref().is_some_and(ends)
+    }
+
     /// Looks for an end among this many of the newest rows only.
     pub fn among(self, newest: Option<i64>) -> Self {
         Self { newest, ..self }
@@ -261,6 +267,11 @@ mod tests {
         assert_eq!(part.least.to_string(), "0190aaaa-b000-0000-0000-000000000000");
         assert_eq!(part.most.to_string(), "0190aaaa-bfff-ffff-ffff-ffffffffffff");
         assert_eq!(part.end.as_deref(), Some("0190aaaab"));
+        let matches =
+            |given: &str| given.parse::<PartialId>().unwrap().matches(whole.parse().unwrap());
+        assert!([whole, "0190aa", "EEEEffff0000"].into_iter().all(matches));
+        assert!(!["0190ab", "eeeeffff0001"].into_iter().any(matches));
+        assert!(!matches("0000"), "an end needs eight digits");
         assert_eq!("FFF".parse::<PartialId>().unwrap().end, None, "the end of an id is not unique");
         assert_eq!(short(whole.parse().unwrap()), "eeeeffff0000");
         for wrong in ["", "-", "xyz", "0190 ", &format!("{whole}0"), "{0190", "ü"] {

@@ -6,8 +6,12 @@ use uuid::Uuid;
 
 use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
 use crate::{
-    domain::class::Kind,
-    queue::admin::{self, WorkerLoad, WorkerRun, WorkerView},
+    domain::{
+        class::Kind,
+        tasks::{self, TaskLine},
+        timestamp,
+    },
+    queue::admin::{self, ActivitySpan, WorkerLoad, WorkerRun, WorkerView},
 };
 
 const DEFAULT_MINUTES: i64 = 20;
@@ -25,12 +29,17 @@ pub struct ListWorkers {
 }
 
 /// Shows what workers run now, and what they ran in the last minutes.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ShowWorkerActivity {
     /// 20, if they are left out.
     #[schema(minimum = 1, maximum = 60)]
     pub minutes: Option<i64>,
+    /// Looks back from this moment. Without it, from now.
+    #[serde(default, deserialize_with = "timestamp::optional")]
+    pub until: Option<DateTime<Utc>>,
+    /// Only this worker. The output then has the tasks of its runs.
+    pub worker_id: Option<Uuid>,
 }
 
 /// Workers with their runs, over the last minutes.
@@ -41,6 +50,9 @@ pub struct WorkerActivity {
     pub workers: Vec<WorkerLoad>,
     /// Running ones first; at most 500, and at most 500 that have ended.
     pub runs: Vec<WorkerRun>,
+    /// The tasks of the runs of one worker, without those that were retried as another job since.
+    #[serde(default)]
+    pub tasks: Vec<TaskLine>,
 }
 
 impl Operation for ListWorkers {
@@ -65,11 +77,21 @@ impl Operation for ShowWorkerActivity {
             let detail = format!("minutes is {minutes}, but must be from 1 to {MAX_MINUTES}");
             return Err(Refusal::new(Kind::Malformed, "bad_query", detail));
         }
-        let since = call.now - TimeDelta::minutes(minutes);
+        let until = self.until;
+        let since = until.unwrap_or(call.now) - TimeDelta::minutes(minutes);
+        let span = ActivitySpan { since, until };
         let mut transaction = call.begin_read().await?;
-        let workers = admin::worker_loads(&mut *transaction, since, MAX_WORKERS).await?;
+        let conn = &mut *transaction;
+        let workers = admin::worker_loads(&mut *conn, span, self.worker_id, MAX_WORKERS).await?;
         let ids: Vec<Uuid> = workers.iter().map(|worker| worker.id).collect();
-        let runs = admin::worker_runs(&mut *transaction, &ids, since, MAX_RUNS).await?;
-        Ok(WorkerActivity { since, workers, runs })
+        let runs = admin::worker_runs(&mut *conn, &ids, span, MAX_RUNS).await?;
+        let tasks = match self.worker_id {
+            Some(_) => {
+                let jobs: Vec<i64> = runs.iter().map(|run| run.job_id).collect();
+                tasks::of_jobs(&mut *conn, &jobs).await?
+            }
+            None => Vec::new(),
+        };
+        Ok(WorkerActivity { since, workers, runs, tasks })
     }
 }

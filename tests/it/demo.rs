@@ -254,11 +254,18 @@ async fn a_kept_demo_is_looked_at_with_the_command_that_it_prints() {
         (String::from_utf8(played.stdout).unwrap(), String::from_utf8(played.stderr).unwrap());
     assert_eq!(played.status.code(), Some(0), "{stdout}{stderr}");
     assert_eq!(processes_of(folder.path()), Vec::<u32>::new());
-    let agents = folder.path().join(".dalsegno/demo/agents");
-    let serve = stdout.lines().find(|line| line.trim().starts_with("open  dalsegno ")).unwrap();
-    let folder_of_agents = serve.split_once("agents.folder=").unwrap().1;
-    assert!(folder_of_agents.split(' ').next().unwrap().ends_with(".dalsegno/demo/agents"));
-    assert!(agents.join("planner.md").exists() && serve.ends_with(" serve"), "{serve}");
+    let kept = folder.path().join(".dalsegno/demo");
+    let serve = stdout.lines().find_map(|line| line.trim().strip_prefix("open  ")).unwrap();
+    let file = kept.canonicalize().unwrap().join("dalsegno.toml");
+    // The variable of this user would replace the setting of the file.
+    let expected = format!("dalsegno --config {} --set database.url= serve", file.display());
+    assert_eq!(serve, expected);
+    assert!(kept.join("agents/planner.md").exists());
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(
+        text.contains(".dalsegno/demo/agents\"") && text.contains("provider = \"sim\""),
+        "{text}"
+    );
     let command = stdout.lines().find_map(|line| line.trim().strip_prefix("look  dalsegno "));
     let mut look = dalsegno(folder.path());
     look.args(command.unwrap().split(' '));

@@ -3,7 +3,10 @@
 mod control;
 mod files;
 
-use std::path::{Path, PathBuf};
+use std::{
+    cell::Cell,
+    path::{Path, PathBuf},
+};
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
@@ -15,21 +18,31 @@ use self::{
 };
 use super::{
     Context, Exit, Failure,
-    output::{format_table, text_cell},
+    output::{Output, Table, format_table, text_cell, time_cell},
     server::{Server, with_server},
     watch::watch,
 };
 use crate::{
-    domain::agents::{self, Agent, Catalogue, Node},
+    db,
+    domain::{
+        agent_pauses::Pause,
+        agents::{self, Agent, Catalogue, Node},
+        text::count,
+    },
     jobs,
-    operations::{Agents, ListAgents},
+    operations::{Agents, ListAgentPauses, ListAgents},
     providers::{self, claude},
     tools,
 };
 
+/// Head of the column of pauses.
+const STATE: &str = "STATE";
+/// State of an agent without a pause.
+const RUNS: &str = "-";
+
 #[derive(Debug, Subcommand)]
 pub(super) enum AgentCommand {
-    /// Lists the agents of the files. `agent status` lists those that are paused.
+    /// Lists the agents of the files, and marks those that are paused; `agent status` says where.
     Ls,
     /// Lists the nodes that tasks can belong to.
     Nodes,
@@ -74,12 +87,7 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
         AgentCommand::Versions(agent) => {
             with_server(context, async |server| files::versions(agent, context, server).await).await
         }
-        AgentCommand::Ls => {
-            on_all(context, |agents| {
-                context.output.print_data(&agents.items, || format_agents(&agents));
-            })
-            .await
-        }
+        AgentCommand::Ls => list(context).await,
         AgentCommand::Nodes => {
             on_all(context, |agents| {
                 context.output.print_data(&agents.nodes, || format_nodes(&agents.nodes));
@@ -101,6 +109,57 @@ pub(super) async fn run(command: &AgentCommand, context: &Context) -> Result<Exi
     }
 }
 
+/// Lists the agents with their pauses, which are in the database. Without one, lists the files alone.
+async fn list(context: &Context) -> Result<Exit, Failure> {
+    let output = context.output;
+    let print = |agents: &Agents, pauses: &[Pause]| {
+        output.print_data(&agents.items, || format_agents(agents, pauses));
+    };
+    // Programs read the files here, and pauses in `agent status`.
+    if output.is_structured() {
+        return on_all(context, |agents| print(&agents, &[])).await;
+    }
+    let is_open = Cell::new(false);
+    let listed = async |server: &Server| {
+        is_open.set(true);
+        let agents = match context.target {
+            Some(_) => server.call(ListAgents {}).await?,
+            None => read_agents(context)?,
+        };
+        let pauses = server.call(ListAgentPauses {}).await;
+        let pauses = pauses.map_or_else(
+            |failure| {
+                note_unknown_pauses(&failure, output);
+                Vec::new()
+            },
+            |listing| listing.items,
+        );
+        print(&agents, &pauses);
+        Ok(Exit::Ok)
+    };
+    match with_server(context, listed).await {
+        Err(failure) if context.target.is_none() && !is_open.get() => {
+            let error = failure.error.downcast_ref::<db::Error>();
+            if !matches!(error, Some(db::Error::NoDatabase { .. })) {
+                note_unknown_pauses(&failure, output);
+            }
+            on_all(context, |agents| print(&agents, &[])).await
+        }
+        ended => ended,
+    }
+}
+
+fn note_unknown_pauses(failure: &Failure, output: Output) {
+    output.print_note(&format!("pauses of agents are unknown: {}", failure.error));
+}
+
+fn read_agents(context: &Context) -> Result<Agents, Failure> {
+    let config = context.load()?.agents;
+    let provider = config.provider.clone();
+    let agents = Agents::of(&context.agents(&config)?, provider, &config.model);
+    agents.map_err(|error| Failure::failed(error.into()))
+}
+
 /// Loads the agents of the chosen server, or of the local files, which need no database.
 async fn on_all(context: &Context, show: impl Fn(Agents)) -> Result<Exit, Failure> {
     if context.target.is_some() {
@@ -111,10 +170,7 @@ async fn on_all(context: &Context, show: impl Fn(Agents)) -> Result<Exit, Failur
         return with_server(context, listed).await;
     }
     let read = async || {
-        let config = context.load()?.agents;
-        let provider = config.provider.clone();
-        let agents = Agents::of(&context.agents(&config)?, provider, &config.model);
-        show(agents.map_err(|error| Failure::failed(error.into()))?);
+        show(read_agents(context)?);
         Ok(Exit::Ok)
     };
     match context.watch {
@@ -206,8 +262,8 @@ fn format_nodes(nodes: &[Node]) -> String {
     format_table(&["NODE", "READINGS", "FOR"], nodes.iter().map(row))
 }
 
-/// Formats the agents as a table.
-fn format_agents(agents: &Agents) -> String {
+/// Formats the agents as a table, with their states if one is paused.
+fn format_agents(agents: &Agents, pauses: &[Pause]) -> String {
     let default = agents.default_provider.as_str();
     let row = |agent: &Value| {
         let text = |key: &str, default: &str| agent[key].as_str().unwrap_or(default).to_owned();
@@ -224,9 +280,29 @@ fn format_agents(agents: &Agents) -> String {
         [
             text("name", ""),
             models.collect::<Vec<_>>().join(", "),
+            pause_state(&text("name", ""), pauses),
             skills.filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
             text_cell(&text("description", "")),
         ]
     };
-    format_table(&["AGENT", "MODELS", "SKILLS", "FOR"], agents.items.iter().map(row))
+    let rows: Vec<_> = agents.items.iter().map(row).collect();
+    let is_paused = rows.iter().any(|[_, _, state, ..]| state != RUNS);
+    let head = ["AGENT", "MODELS", STATE, "SKILLS", "FOR"];
+    let table = Table::new(&head).leaves_out(&["SKILLS"]);
+    let table = if is_paused { table } else { table.hides(STATE) };
+    table.format(rows.into_iter())
+}
+
+/// Says since when and why an agent is paused: in all campaigns, or else in how many.
+fn pause_state(agent: &str, pauses: &[Pause]) -> String {
+    let own = || pauses.iter().filter(|pause| pause.agent == agent);
+    let everywhere = own().find(|pause| pause.campaign_id.is_none());
+    let Some(pause) = everywhere.or_else(|| own().min_by_key(|pause| pause.paused_at)) else {
+        return RUNS.to_owned();
+    };
+    let place = match everywhere {
+        Some(_) => String::new(),
+        None => format!(" in {}", count(own().count(), "campaign", "campaigns")),
+    };
+    format!("paused{place} since {}: {}", time_cell(pause.paused_at), text_cell(&pause.reason))
 }

@@ -55,8 +55,8 @@ pub(super) struct DemoFlags {
     /// folder `demo` of `service.data_dir`; each further start adds a campaign to it.
     #[arg(long)]
     open: bool,
-    /// Keeps the database after the end, in the folder `demo` of `service.data_dir`, and prints how to look at it. Each further start adds a
-    /// campaign to it.
+    /// Keeps the database after the end, in the folder `demo` of `service.data_dir`, with a `dalsegno.toml` that opens it, and prints how to look
+    /// at it. Each further start adds a campaign to it.
     #[arg(long, conflicts_with = "open")]
     keep: bool,
     /// Plays another campaign: its agents run on all providers over scripted servers on this machine, and move between them while servers fail.
@@ -101,7 +101,9 @@ impl Demo<'_> {
         let played = stop.run_until_cancelled(self.play(&mut stage, &mut display)).await;
         display.end();
         if let Some(Ok((report, page))) = &played {
-            context.output.print_data(report, || words::report(report, ending, &path));
+            context
+                .output
+                .print_data(report, || words::report(report, ending, &path, &context.environment));
             if let Some(page) = page {
                 display.line(&format!("the campaign stays at {page} until Ctrl-C"));
                 stop.cancelled().await;

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use super::{ending::DemoEnd, folder::Folder, script};
 use crate::{
     cli::Failure,
-    config::Config,
+    config::{self, Config},
     db::embedded,
     domain::text::quote_for_shell,
     settings::{Environment, Flags},
@@ -45,6 +45,10 @@ const SETTINGS: [(&str, &str); 19] = [
 const SERVED: [&str; 4] =
     ["agents.provider", "agents.model", "sim.directives", "sim.window_tokens"];
 
+/// The configuration file of a kept demo, in its folder.
+const CONFIG_FILE: &str = "dalsegno.toml";
+const CONFIG_HEAD: &str = "# The database of a demo, and the simulation that answers in it. Each `dalsegno demo --keep` and `--open` writes this file anew.\n";
+
 /// Settings of a demo that a person reads along.
 const READABLE: [(&str, &str); 2] = [("sim.chunk_delay_ms", "150"), ("sim.latency_ms", "2000")];
 
@@ -81,6 +85,11 @@ impl Settings {
         script::write_flows(&path.join("flows"))
             .context("cannot write the flow template of the demo")
             .map_err(Failure::failed)?;
+        if folder.is_kept() {
+            write_config(path)
+                .context("cannot write the configuration file of the demo")
+                .map_err(Failure::failed)?;
+        }
         Self::with_flags(folder, user, ending, flags)
     }
 
@@ -135,14 +144,50 @@ fn folder_flags(folder: &Path) -> [(String, String); 5] {
     ]
 }
 
-/// Returns the command that serves the console on a kept demo, whose agents answer as in the demo.
-pub(super) fn serve_command(folder: &Path) -> String {
+/// Returns the settings with which commands and a service work on a kept demo.
+fn kept_settings(folder: &Path) -> Vec<(String, String)> {
+    let database = ("database.url".to_owned(), String::new());
     let served = SETTINGS.iter().filter(|(key, _)| SERVED.contains(key));
     let served = served.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-    let flags = folder_flags(folder).into_iter().chain(served);
-    let flag = |(key, value): (String, String)| format!(" --set {key}={}", quote_for_shell(&value));
-    let flags: String = flags.map(flag).collect();
-    format!("dalsegno --set database.url={flags} serve")
+    let mut settings: Vec<_> =
+        std::iter::once(database).chain(folder_flags(folder)).chain(served).collect();
+    // The keys of a section stand together.
+    settings.sort_by_key(|(key, _)| key.split('.').next().map(str::to_owned));
+    settings
+}
+
+/// Writes the configuration file of a kept demo.
+fn write_config(folder: &Path) -> std::io::Result<()> {
+    let mut text = CONFIG_HEAD.to_owned();
+    let mut section = String::new();
+    for (key, value) in kept_settings(folder) {
+        let (of, name) = key.split_once('.').unwrap_or(("", &key));
+        if section != of {
+            text.push_str(&format!("\n[{of}]\n"));
+            of.clone_into(&mut section);
+        }
+        let is_plain = value.parse::<bool>().is_ok() || value.parse::<u32>().is_ok();
+        // A string of JSON is one of TOML.
+        let value = if is_plain { value } else { serde_json::Value::from(value).to_string() };
+        text.push_str(&format!("{name} = {value}\n"));
+    }
+    std::fs::write(folder.join(CONFIG_FILE), text)
+}
+
+/// Returns the beginning of the commands for a kept demo. Settings of the file that variables of the environment would replace are flags.
+pub(super) fn kept_command(folder: &Path, environment: &Environment) -> String {
+    let file = folder.join(CONFIG_FILE);
+    let shown = file.display().to_string();
+    let flags = Flags { file: Some(file), set: Vec::new() };
+    let found = config::print(environment, &flags).unwrap_or_default();
+    let is_replaced =
+        |key: &str| found.iter().any(|setting| setting.key == key && setting.origin != shown);
+    let mut command = format!("dalsegno --config {}", quote_for_shell(&shown));
+    for (key, value) in kept_settings(folder).iter().filter(|(key, _)| is_replaced(key)) {
+        let value = if value.is_empty() { String::new() } else { quote_for_shell(value) };
+        command.push_str(&format!(" --set {key}={value}"));
+    }
+    command
 }
 
 #[cfg(test)]
@@ -158,12 +203,11 @@ mod tests {
         script::write_agents(&folder("agents")).unwrap();
         script::write_skills(&folder("skills")).unwrap();
         script::write_flows(&folder("flows")).unwrap();
-        let command = serve_command(place.path());
-        let words: Vec<&str> = command.split(' ').collect();
-        assert_eq!((words[0], words[words.len() - 1]), ("dalsegno", "serve"));
-        let set = words.iter().filter_map(|word| word.split_once('='));
-        let set = set.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
-        let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
+        write_config(place.path()).unwrap();
+        let file = Some(folder(CONFIG_FILE));
+        let flags = Flags { file, set: Vec::new() };
+        let config = Config::load(&Environment::default(), &flags).unwrap();
+        assert!(config.database.url.is_none());
         assert_eq!(config.service.data_dir, place.path());
         assert_eq!(config.agents.folder, folder("agents"));
         assert_eq!(config.agents.skills_folder, folder("skills"));
@@ -172,9 +216,28 @@ mod tests {
         let templates = Templates::load(&config.flows, &catalogue).unwrap();
         let names: Vec<&str> = templates.all().map(|template| template.name.as_str()).collect();
         assert_eq!(names, ["reviewed-text"], "{}", templates.problems());
-        assert!(command.contains("--set agents.provider=sim") && config.sim.directives);
+        assert!(config.agents.provider.as_str() == "sim" && config.sim.directives);
         assert_eq!(config.sim.window_tokens, 11_200);
-        let spaced = serve_command(Path::new("/srv/my demo"));
-        assert!(spaced.contains(" --set agents.folder='/srv/my demo/agents' "), "{spaced}");
+    }
+
+    #[test]
+    fn the_commands_for_a_kept_demo_name_its_file_and_replace_only_variables() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("my demo");
+        for name in ["agents", "skills", "nodes", "flows"] {
+            std::fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        write_config(&folder).unwrap();
+        let shown = folder.display();
+        let command = kept_command(&folder, &Environment::default());
+        assert_eq!(command, format!("dalsegno --config '{shown}/dalsegno.toml'"));
+        let variables = [
+            ("DATABASE_URL", "postgres://tester@127.0.0.1:1/users_own"),
+            ("DALSEGNO_AGENTS__FOLDER", "/srv/agents"),
+            ("DALSEGNO_HTTP__LISTEN", "127.0.0.1:1"),
+        ];
+        let command = kept_command(&folder, &Environment::from(variables));
+        let set = format!(" --set agents.folder='{shown}/agents' --set database.url=");
+        assert_eq!(command, format!("dalsegno --config '{shown}/dalsegno.toml'{set}"));
     }
 }

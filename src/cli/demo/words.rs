@@ -5,20 +5,25 @@ use std::path::Path;
 use super::{
     ending::DemoEnd,
     report::{Agent, Expiry, Fold, PostView, Report, Rescue},
-    settings::serve_command,
+    settings::kept_command,
 };
-use crate::{cli::output::format_table, domain::text::quote_for_shell};
+use crate::{cli::output::format_table, settings::Environment};
 
 const LINE_MAX_CHARS: usize = 96;
 const POST_LINE_MAX_CHARS: usize = 76;
 
 /// Describes the report, and what stays in the folder of the demo.
-pub(super) fn report(report: &Report, ending: DemoEnd, folder: &Path) -> String {
+pub(super) fn report(
+    report: &Report,
+    ending: DemoEnd,
+    folder: &Path,
+    environment: &Environment,
+) -> String {
     let mut sections = vec![board(&report.board), agents(&report.agents), rescue(&report.kill)];
     sections.extend(report.compactions.iter().map(fold));
     sections.extend(report.expiry.as_ref().map(expiry));
     sections.push(checks(report));
-    sections.push(end(report, ending, folder));
+    sections.push(end(report, ending, folder, environment));
     format!("\n{}", sections.join("\n"))
 }
 
@@ -137,7 +142,7 @@ fn checks(report: &Report) -> String {
     lines.collect()
 }
 
-fn end(report: &Report, ending: DemoEnd, folder: &Path) -> String {
+fn end(report: &Report, ending: DemoEnd, folder: &Path, environment: &Environment) -> String {
     let verdict = match report.ok {
         true => format!("All checks passed, after {:.0} s.", report.took_secs),
         false => "NOT all checks passed: please report the lines above.".to_owned(),
@@ -152,12 +157,13 @@ fn end(report: &Report, ending: DemoEnd, folder: &Path) -> String {
         }
     ));
     let look = match ending {
-        DemoEnd::Kept => format!(
-            "\n  look  dalsegno --set database.url= --set service.data_dir={} task ls\n        commands that list and show work on it, and `dalsegno demo --open`, which adds a\n        \
-             campaign; `task add` needs the flags of the next line, too\n\n  open  {}\n        serves the console with this campaign; the simulation answers further tasks\n",
-            quote_for_shell(&folder.display().to_string()),
-            serve_command(folder),
-        ),
+        DemoEnd::Kept => {
+            let command = kept_command(folder, environment);
+            format!(
+                "\n  look  {command} task ls\n        all commands work on it with this file; `dalsegno demo --open` adds a campaign\n\n  \
+                 open  {command} serve\n        serves the console with this campaign; the simulation answers further tasks\n",
+            )
+        }
         DemoEnd::Open | DemoEnd::Removed => String::new(),
     };
     // `serve` alone would begin another database, with the agents of the project.

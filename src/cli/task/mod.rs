@@ -9,12 +9,14 @@ mod files;
 mod filter;
 mod list;
 mod many;
+mod run_worker;
 mod show;
 
 use chrono::TimeDelta;
 use clap::{Args, Subcommand};
 use uuid::Uuid;
 
+use self::run_worker::RunWorker;
 pub(super) use self::{
     event_printer::format_event,
     show::{format_turns, spent},
@@ -149,8 +151,13 @@ async fn run_on_server(
                 None => server.call(ShowTask { id, wait: None }).await?,
             };
             let because = explain_wait(&detail, context, server).await;
+            let worker = match output.is_structured() {
+                true => None,
+                false => RunWorker::of_task(&detail, server).await,
+            };
             output.print_data(&detail, || {
-                show::format_task(&detail, because.as_deref(), &context.catalogue())
+                let catalogue = context.catalogue();
+                show::format_task(&detail, because.as_deref(), worker.as_ref(), &catalogue)
             });
             if limit.is_some() {
                 return add::end(&detail.task);

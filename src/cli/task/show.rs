@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::files::format_files;
+use super::{files::format_files, run_worker::RunWorker};
 use crate::{
     cli::{
         output::{Table, format_fields, text_cell, time_cell, time_cell_or_dash},
@@ -19,8 +19,13 @@ use crate::{
     },
 };
 
-/// Formats a task. `because` explains why it waits.
-pub(super) fn format_task(detail: &Detail, because: Option<&str>, catalogue: &Catalogue) -> String {
+/// Formats a task. `because` explains why it waits, `worker` is that of its present or last run.
+pub(super) fn format_task(
+    detail: &Detail,
+    because: Option<&str>,
+    worker: Option<&RunWorker>,
+    catalogue: &Catalogue,
+) -> String {
     let Detail { task, node, added_by, turns, .. } = detail;
     let mut list = vec![
         ("task", task.id.to_string()),
@@ -32,9 +37,9 @@ pub(super) fn format_task(detail: &Detail, because: Option<&str>, catalogue: &Ca
         ("created", time(task.created_at)),
         ("started", time_or_dash(task.started_at)),
         ("ended", time_or_dash(task.ended_at)),
-        ("spent", spent(task)),
-        ("prompt", first_line(task.subject(), 100)),
     ];
+    list.extend(worker.into_iter().flat_map(RunWorker::fields));
+    list.extend([("spent", spent(task)), ("prompt", first_line(task.subject(), 100))]);
     if let Some(session) = task.session_id {
         list.insert(4, ("session", session.to_string()));
     }

@@ -1,5 +1,6 @@
 //! `dalsegno webhook`: webhooks, which report ended tasks to other systems.
 
+mod deliveries;
 mod kind;
 mod listen;
 mod sent_messages;
@@ -10,7 +11,10 @@ use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 use uuid::Uuid;
 
-use self::kind::KindName;
+use self::{
+    deliveries::{DeliveryNames, format_deliveries},
+    kind::KindName,
+};
 use super::{
     Context, Exit, Failure,
     args::{Id, InCampaign, Paging},
@@ -141,9 +145,10 @@ async fn run_on_server(
         }
         WebhookCommand::Deliveries(filter) => {
             let deliveries = deliveries(filter, server).await?;
+            let names = DeliveryNames::of(&deliveries, output, server).await;
             output.print_data(&deliveries, || match filter.failed && deliveries.is_empty() {
                 true => NONE_FAILED.to_owned(),
-                false => format_deliveries(&deliveries),
+                false => format_deliveries(&deliveries, &names),
             });
         }
         WebhookCommand::Add(Add { url, kind, campaign }) => {
@@ -278,24 +283,4 @@ fn format_state(webhook: &Webhook, format_time: fn(DateTime<Utc>) -> String) -> 
         (None, Some(since)) => format!("failing since {}", format_time(since)),
         (None, None) => "enabled".to_owned(),
     }
-}
-
-fn format_deliveries(deliveries: &[Delivery]) -> String {
-    let row = |delivery: &Delivery| {
-        [
-            short_id(delivery.id),
-            delivery.kind.clone(),
-            delivery.task_id.map_or_else(|| "-".to_owned(), short_id),
-            delivery.state.as_str().to_owned(),
-            delivery.attempts.to_string(),
-            time_cell(delivery.created_at),
-            time_cell_or_dash(delivery.next_at),
-            delivery.job_id.map_or_else(|| "-".to_owned(), |id| id.to_string()),
-            delivery.last_error.clone().unwrap_or_else(|| "-".to_owned()),
-        ]
-    };
-    let head =
-        ["ID", "KIND", "TASK", "STATE", "ATTEMPTS", "OF (UTC)", "NEXT (UTC)", "JOB", "LAST ERROR"];
-    let least = ["KIND", "OF (UTC)", "TASK"];
-    Table::new(&head).leaves_out(&least).format(deliveries.iter().map(row))
 }

@@ -39,7 +39,7 @@ pub(super) struct PageQuery {
 pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
     let queues = page.caller.run(ListQueues {}).await?.items;
     let waits = page.caller.run(ListWaits {}).await?;
-    let activity = page.caller.run(ShowWorkerActivity { minutes: None }).await?;
+    let activity = page.caller.run(ShowWorkerActivity::default()).await?;
     let name = if query.queue.is_empty() { TURNS } else { query.queue.as_str() };
     let queue = queues.iter().find(|queue| queue.queue == name);
     let sums = queue.map(|queue| WaitSums::of(queue, &waits.items));

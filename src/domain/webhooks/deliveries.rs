@@ -14,8 +14,11 @@ pub struct Delivery {
     /// The id, which the receiver gets as `webhook-id`.
     pub id: Uuid,
     pub webhook_id: Uuid,
-    /// The task that ended. Null for a test.
+    /// The task that ended, or whose call reached a soft limit. Null for a test, and for a call without a task.
     pub task_id: Option<Uuid>,
+    /// The campaign whose call reached a soft limit. Null for other kinds.
+    #[serde(default)]
+    pub campaign_id: Option<Uuid>,
     pub kind: String,
     pub state: State,
     /// Number of attempts since it was last put on the queue.
@@ -179,7 +182,8 @@ async fn read(
     sqlx::query_as!(
         Delivery,
         r#"select id, webhook_id, task_id, kind, state as "state: State", attempts, last_status, last_error, job_id, created_at,
-                  next_at, ended_at
+                  next_at, ended_at,
+                  case when kind = 'budget.warning' then (body::jsonb #>> '{data,campaign_id}')::uuid end as "campaign_id?"
              from dalsegno.webhook_deliveries
             where ($1::uuid is null or id = $1) and ($2::uuid is null or webhook_id = $2) and ($3::uuid is null or task_id = $3)
               and ($4::text is null or state = $4) and ($5::uuid is null or id < $5)

@@ -3,7 +3,7 @@
 use dalsegno::domain::{agent_pauses::Pause, feed};
 use serde_json::{Value, json};
 
-use super::{Fixture, text};
+use super::{CommandOutput, Fixture, text};
 use crate::{app::noon, conversations::world::TurnSettings};
 
 const THREE_ERRORS: &str = "---\nname: writer\ndescripton: Writes\nwindow_tokens: many\nprovider: olama\n---\nYou write.\n";
@@ -80,7 +80,7 @@ async fn a_broken_file_refuses_the_tasks_of_its_agent_and_no_others() {
     };
     let taken = add("editor").await;
     assert_eq!(taken.code, 0, "{taken:?}");
-    assert!(taken.stderr.contains("refused until they are fixed: writer"), "{taken:?}");
+    assert!(!taken.stderr.contains("writer"), "it does not use the broken file: {taken:?}");
     let refused = add("writer").await;
     assert_eq!(refused.code, 5, "{refused:?}");
     assert!(
@@ -98,6 +98,36 @@ async fn a_broken_file_refuses_the_tasks_of_its_agent_and_no_others() {
     assert_eq!(paused.code, 0, "{paused:?}");
     let listed = fixture.run(&["agent", "ls"]).await;
     assert!(listed.code == 0 && listed.stdout.contains("editor"), "{listed:?}");
+}
+
+#[tokio::test]
+async fn only_commands_that_show_agents_warn_of_broken_files() {
+    let fixture = Fixture::new().await;
+    write_agent_file(&fixture, "---\nname: [writer\n---\nYou write.\n");
+    let folder = fixture.path().join("config/agents");
+    let fine = "---\nname: editor\ndescription: Edits\n---\nYou edit.\n";
+    std::fs::write(folder.join("editor.md"), fine).unwrap();
+    let is_warning =
+        |output: &CommandOutput| output.stderr.contains("warning: the files of agents");
+    for command in [
+        "overview",
+        "search harbour",
+        "cleanup --dry-run",
+        "session ls --agent editor",
+        "task ls --agent editor",
+        "board post --campaign Harbour Hello.",
+        "task add --campaign Harbour --agent editor Write.",
+    ] {
+        let output = fixture.run(&command.split(' ').collect::<Vec<_>>()).await;
+        assert!(output.code == 0 && !is_warning(&output), "{command}: {output:?}");
+    }
+    for command in ["agent ls", "agent files", "agent status --campaign Harbour", "flow templates"]
+    {
+        let output = fixture.run(&command.split(' ').collect::<Vec<_>>()).await;
+        assert!(output.code == 0 && is_warning(&output), "{command}: {output:?}");
+    }
+    let doctor = fixture.run(&["doctor"]).await;
+    assert!(doctor.stdout.contains("writer.md:") && !is_warning(&doctor), "{doctor:?}");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use dalsegno::domain::tasks::Task;
 use serde_json::{Value, json};
 
 use super::{Fixture, text};
@@ -196,6 +197,53 @@ async fn a_done_task_shows_its_answer_and_its_attempts() {
     assert!(output.stdout.ends_with("Answer to: Part one.\n"), "{output:?}");
     let explained = fixture.run(&["task", "explain", id]).await;
     assert!(explained.has("answered by turn 1 of session"), "{explained:?}");
+}
+
+#[tokio::test]
+async fn a_task_names_the_worker_of_its_run_and_the_command_that_lists_its_other_runs() {
+    let fixture = Fixture::new().await;
+    let world = &fixture.world;
+    let (task, before) = (world.add("Part one.").await, world.add("Part two.").await);
+    let later = world.add("Part three.").await;
+    let id = task.id.to_string();
+    let show = async || fixture.run(&["task", "show", &id]).await.stdout;
+    let field = |shown: &str, name: &str| {
+        let mut lines = shown.lines().filter_map(|line| line.strip_prefix(name));
+        lines.next().map(|value| value.trim().trim_matches('`').to_owned())
+    };
+    assert_eq!(field(&show().await, "worker "), None, "no worker has run it");
+    let worker = "insert into dalsegno.workers (id, started_at, lease_until, slots, pid, host, version, queues, kinds)
+                  values ('00000000-0000-7000-8000-00000000000a', '2026-11-20 09:00+00', '2026-11-20 12:00:30+00', 3, 4711, 'host-a', '0.1.0', '{turns}', '{run_turn}')";
+    sqlx::query(worker).execute(&world.pool).await.unwrap();
+    let runs = "insert into dalsegno.runs (job_id, lease, started_at, ended_at, worker_id, attempt, outcome, queue, kind)
+                select job_id, 1, ended_at - interval '5 seconds', ended_at, '00000000-0000-7000-8000-00000000000a', 1, 'snooze', 'turns', 'run_turn'
+                  from (values ($1::bigint, '2026-11-20 12:00:05.5+00'::timestamptz), ($2, '2026-11-20 11:51+00'), ($3, '2026-11-20 12:10+00')) as r (job_id, ended_at)";
+    let jobs = sqlx::query(runs).bind(task.job_id).bind(before.job_id).bind(later.job_id);
+    jobs.execute(&world.pool).await.unwrap();
+    let shown = show().await;
+    assert_eq!(field(&shown, "worker ").as_deref(), Some("host-a (pid 4711)"), "{shown}");
+    let command = field(&shown, "its runs ").unwrap();
+    assert_eq!(
+        command,
+        "dalsegno worker activity --worker 00000000000a --until 2026-11-20T12:00:06Z"
+    );
+    let arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    let activity = fixture.run(&arguments).await.stdout;
+    let lists = |other: &Task| activity.contains(&other.id.to_string()[24..]);
+    assert!(lists(&task) && lists(&before) && !lists(&later), "{activity}");
+    assert!(activity.contains("host-a") && activity.contains("Part two."), "{activity}");
+    let listed = fixture.run(&["worker", "ls"]).await;
+    assert!(listed.has("00000000000a  host-a  4711"), "{listed:?}");
+    let unknown = fixture.run(&["worker", "activity", "--worker", "00000000000b"]).await;
+    assert!(unknown.code == 3 && unknown.has("`dalsegno worker ls` lists them"), "{unknown:?}");
+
+    let claim = "update dalsegno.jobs set state = 'running', lease = 2, worker_id = '00000000-0000-7000-8000-00000000000a', claimed_at = now(), wait_reason = null
+                  where id = $1";
+    sqlx::query(claim).bind(task.job_id).execute(&world.pool).await.unwrap();
+    let shown = show().await;
+    assert_eq!(field(&shown, "worker ").as_deref(), Some("host-a (pid 4711)"), "{shown}");
+    let command = field(&shown, "its runs ").unwrap();
+    assert_eq!(command, "dalsegno worker activity --worker 00000000000a", "it runs now");
 }
 
 #[tokio::test]

@@ -139,6 +139,71 @@ async fn lists_of_several_campaigns_name_them_and_fit_eighty_columns() {
 }
 
 #[tokio::test]
+async fn a_delivery_on_eighty_columns_has_its_event_its_subject_its_receiver_and_its_state() {
+    let fixture = Fixture::new().await;
+    let task = fixture.add("Part one.", &[]).await;
+    let url = "https://example.com/a/hook/with/a/long/path/to/the/receiver";
+    let webhook = fixture.json(&["webhook", "add", url]).await;
+    fixture.json(&["webhook", "test", text(&webhook["id"])]).await;
+    let rows = "insert into dalsegno.webhook_deliveries (id, webhook_id, task_id, created_at, ended_at, attempts, kind, state, last_error, body)
+                select gen_random_uuid(), $1::uuid, task_id::uuid, now(), now(), 5, kind, 'failed', 'the receiver refuses the message with a long explanation', body
+                  from (values ($2, 'task.cancelled', '{}'), (null, 'budget.warning', $3)) as d (task_id, kind, body)";
+    let warning = json!({ "data": { "campaign_id": fixture.campaign() } }).to_string();
+    let rows = sqlx::query(rows).bind(text(&webhook["id"])).bind(text(&task["id"])).bind(&warning);
+    rows.execute(&fixture.world.pool).await.unwrap();
+    let list = ["webhook", "deliveries", "--color", "never"];
+    let shown = fixture.on_a_terminal(80, &list).await;
+    assert!(shown.lines().count() == 4 && shown.lines().all(|line| width(line) <= 80), "{shown}");
+    let head: Vec<&str> = shown.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head[..5], ["ID", "KIND", "ABOUT", "RECEIVER", "STATE"], "{shown}");
+    let has = |words: [&str; 3]| {
+        shown.lines().any(|line| {
+            line.contains(" example.com/") && words.iter().all(|word| line.contains(word))
+        })
+    };
+    assert!(has(["task.cancelled", &text(&task["id"])[24..], "failed"]), "{shown}");
+    assert!(has(["budget.warning", "campaign Harbour", "failed"]), "{shown}");
+    assert!(has(["webhook.test", " - ", "waiting"]), "{shown}");
+    let wide = fixture.on_a_terminal(80, &[&list[..], &["--wide"]].concat()).await;
+    let whole = ["ATTEMPTS", "a long explanation", text(&task["id"]), &url[8..]];
+    assert!(whole.iter().all(|word| wide.contains(word)), "{wide}");
+    let one = fixture.json(&["webhook", "deliveries", "--failed"]).await;
+    let campaigns = one.as_array().unwrap().iter().map(|it| &it["campaign_id"]);
+    assert_eq!(campaigns.filter(|id| **id == fixture.campaign()).count(), 1, "{one}");
+}
+
+#[tokio::test]
+async fn the_list_of_agents_marks_the_paused_ones_and_needs_no_database() {
+    let fixture = Fixture::new().await;
+    let list = ["agent", "ls", "--color", "never"];
+    let shown = fixture.on_a_terminal(80, &list).await;
+    assert!(!shown.contains("STATE"), "no agent is paused: {shown}");
+    let reason = "the client calls back";
+    fixture.json(&["agent", "pause", "planner", "--everywhere", "--reason", reason]).await;
+    fixture.json(&["agent", "pause", "copywriter", "--campaign", "Harbour"]).await;
+    let line = |shown: &str, agent: &str| {
+        shown.lines().find(|line| line.starts_with(agent)).unwrap().to_owned()
+    };
+    let shown = fixture.on_a_terminal(80, &list).await;
+    assert!(shown.lines().all(|line| width(line) <= 80) && shown.contains(" STATE "), "{shown}");
+    assert!(line(&shown, "planner").contains("  paused since "), "{shown}");
+    assert!(line(&shown, "copywriter").contains("  paused in 1 campaign"), "{shown}");
+    assert!(line(&shown, "reviewer").contains("  -  "), "{shown}");
+    let whole = fixture.run(&list).await.stdout;
+    assert!(line(&whole, "planner").contains(&format!(": {reason}  ")), "{whole}");
+
+    let without = dalsegno(fixture.path()).args(list).output().await.unwrap();
+    assert!(without.status.success() && without.stderr.is_empty(), "{without:?}");
+    let mut unreachable = dalsegno(fixture.path());
+    unreachable.args(list).env("DATABASE_URL", "postgres://tester@127.0.0.1:1/none");
+    unreachable.env("DALSEGNO_DATABASE__CONNECT_TIMEOUT_SECS", "1");
+    let output = unreachable.output().await.unwrap();
+    let note = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && note.contains("pauses of agents are unknown"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("planner"), "{output:?}");
+}
+
+#[tokio::test]
 async fn the_overview_fits_eighty_columns_and_its_reasons_and_commands_stay_whole() {
     let fixture = Fixture::new().await;
     let task = fixture.add(PROMPT, &[]).await;

@@ -90,7 +90,13 @@ async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
         look("sweep 1,000 lanes", LANE_SWEEP, "1000".to_owned(), 6_000, 1),
         look("audit 1,000 lanes", LANE_AUDIT, "0, 1000".to_owned(), 60, 1),
         look("waits by reason", WAITS, "10000".to_owned(), 30_000, 1),
-        look("runs of workers", WORKER_RUNS, format!("'{{{WORKER}}}', now(), 500"), 1_500, 500),
+        look(
+            "runs of workers",
+            WORKER_RUNS,
+            format!("'{{{WORKER}}}', now(), 500, NULL"),
+            1_500,
+            500,
+        ),
     ]
 }
 

@@ -107,32 +107,46 @@ pub struct WorkerRun {
     pub outcome: Option<String>,
 }
 
-/// Lists workers that live, or that ended after `since`; those that started last first.
+/// The time of which the activity of workers is listed.
+#[derive(Debug, Clone, Copy)]
+pub struct ActivitySpan {
+    /// Begin of the span.
+    pub since: DateTime<Utc>,
+    /// End of the span. `None`: it includes what runs now.
+    pub until: Option<DateTime<Utc>>,
+}
+
+/// Lists workers that lived in a span, all or the one with an id; those that started last first.
 pub async fn worker_loads(
     executor: impl PgExecutor<'_>,
-    since: DateTime<Utc>,
+    span: ActivitySpan,
+    only: Option<Uuid>,
     limit: i64,
 ) -> Result<Vec<WorkerLoad>, Error> {
     sqlx::query_as!(
         WorkerLoad,
         "SELECT id, host, pid, version, queues, slots, draining, started_at, lease_until, gone_at, gone_reason FROM dalsegno.workers
-          WHERE gone_at IS NULL OR gone_at > $1 ORDER BY gone_at IS NOT NULL, started_at DESC, id DESC LIMIT $2",
-        since,
+          WHERE (gone_at IS NULL OR gone_at > $1) AND started_at <= coalesce($3::timestamptz, 'infinity') AND ($4::uuid IS NULL OR id = $4)
+          ORDER BY gone_at IS NOT NULL, started_at DESC, id DESC LIMIT $2",
+        span.since,
         limit,
+        span.until,
+        only,
     )
     .fetch_all(executor)
     .await
     .map_err(Error::of("list the workers"))
 }
 
-/// Lists running jobs of workers, and their runs that ended after `since`, each at most `limit`, the newest first.
+/// Lists running jobs of workers, and their runs that ended in a span, each at most `limit`, the newest first.
 pub async fn worker_runs(
     executor: impl PgExecutor<'_>,
     workers: &[Uuid],
-    since: DateTime<Utc>,
+    span: ActivitySpan,
     limit: i64,
 ) -> Result<Vec<WorkerRun>, Error> {
-    sqlx::query_file_as!(WorkerRun, "src/sql/worker_runs.sql", workers, since, limit)
+    let ActivitySpan { since, until } = span;
+    sqlx::query_file_as!(WorkerRun, "src/sql/worker_runs.sql", workers, since, limit, until)
         .fetch_all(executor)
         .await
         .map_err(Error::of("list the runs of workers"))
