@@ -166,8 +166,8 @@ impl Turn<'_> {
             ledger::all_lines(self.services, self.assignment, self.opened, self.called, fate);
         let last = contexts.last.as_ref();
         let manifest = last.map(|record| ledger::manifest(self.opened, self.called, record));
-        let record =
-            Record { manifest: manifest.as_ref(), events: &[feed_event::event(self, fate, files)] };
+        let events = feed_event::events(self, fate, files);
+        let record = Record { manifest: manifest.as_ref(), events: &events };
         task_files::store_contents(&mut *conn, files, now).await?;
         if let Some(paused) = self.paused_credential(fate, now) {
             credentials::pause(&mut *conn, &self.assignment.route.provider_name, &paused).await?;
