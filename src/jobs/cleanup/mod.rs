@@ -21,6 +21,7 @@ use crate::{
         cleanups::{self, BoardRules, Page, RunRow, Walk},
         installation, operation_keys,
         posts::DueBoard,
+        schedules,
         sessions::DueSession,
         task_files,
         transaction::{begin, commit},
@@ -95,7 +96,9 @@ async fn record(run: &Run, services: &Services) -> Result<RunRow, JobError> {
     let now = services.clock.now();
     let recorded = async {
         let mut tx = begin(run.pool()).await?;
-        let recorded = cleanups::begin(&mut tx, run.job_id(), run.lease(), now).await?;
+        let requester = schedules::requester(run.headers());
+        let (job_id, lease, requester) = (run.job_id(), run.lease(), requester.as_deref());
+        let recorded = cleanups::begin(&mut tx, job_id, lease, requester, now).await?;
         commit(tx).await?;
         recorded.ok_or(Error::Overtaken)
     };
