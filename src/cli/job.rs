@@ -59,8 +59,9 @@ pub(super) struct Filter {
     lane: Option<String>,
     #[command(flatten)]
     campaign: InCampaign,
-    /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later (start time), retry, snooze (busy provider, limit or batch),
-    /// condition (budget or rate limit), crash (lost worker), signal (another task), person (held) or failure. `dalsegno queue waits` counts them.
+    /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later (start time), retry, provider (busy or unreachable), batch (open at
+    /// the provider), snooze (a time that the last run has set; lists provider and batch, too), condition (budget or rate limit), crash (lost
+    /// worker), signal (another task), person (held) or failure. `dalsegno queue waits` counts them.
     #[arg(long, value_name = "REASON")]
     waits_for: Option<WaitReason>,
     /// Continues after this job: the last id of the previous page.
@@ -164,22 +165,25 @@ fn job_number(text: &str) -> Result<i64, String> {
 }
 
 fn format_listed(jobs: &[ListedJob]) -> String {
-    format_jobs(jobs.iter().map(|listed| (&listed.job, awaited_limit(listed))))
+    format_jobs(jobs.iter().map(|listed| (&listed.job, awaited(listed))))
 }
 
-/// Names the limit that a job waits for. A condition is a budget or a rate limit, and the budget is known.
-fn awaited_limit(ListedJob { job, budget, .. }: &ListedJob) -> String {
+/// Names the limit, or what of its provider, a job waits for. A condition without an end is a budget or a rate limit, and the budget is known.
+fn awaited(ListedJob { job, budget, .. }: &ListedJob) -> String {
     match (job.wait_reason.as_deref(), budget) {
         (_, Some(budget)) => format!("budget {budget}"),
+        (Some("condition"), None) if job.due_at().is_some() => "a budget or rate limit".to_owned(),
         (Some("condition"), None) => "a rate limit".to_owned(),
+        (Some("provider"), None) => "a busy provider".to_owned(),
+        (Some("batch"), None) => "its batch".to_owned(),
         _ => String::new(),
     }
 }
 
-/// Formats jobs, each with the limit that it waits for.
+/// Formats jobs, each with what it waits for, where that is named.
 fn format_jobs<'a>(jobs: impl Iterator<Item = (&'a JobSummary, String)>) -> String {
     let head = ["ID", "STATE", "QUEUE", "KIND", "LANE", "ATTEMPT", "RUN AT (UTC)", WAITS_FOR];
-    let row = |(job, limit): (&JobSummary, String)| {
+    let row = |(job, awaited): (&JobSummary, String)| {
         [
             job.id.to_string(),
             job.state.clone(),
@@ -188,13 +192,13 @@ fn format_jobs<'a>(jobs: impl Iterator<Item = (&'a JobSummary, String)>) -> Stri
             job.lane.clone().unwrap_or_default(),
             format!("{}/{}", job.attempt, job.max_attempts),
             job.due_at().map_or_else(|| "-".to_owned(), |at| at.format("%F %T").to_string()),
-            limit,
+            awaited,
         ]
     };
     let rows: Vec<_> = jobs.map(row).collect();
     let table = Table::new(&head);
-    let has_limits = rows.iter().any(|row| row.last().is_some_and(|limit| !limit.is_empty()));
-    let table = if has_limits { table } else { table.hides(WAITS_FOR) };
+    let is_any_named = rows.iter().any(|row| row.last().is_some_and(|named| !named.is_empty()));
+    let table = if is_any_named { table } else { table.hides(WAITS_FOR) };
     table.format(rows.into_iter())
 }
 
@@ -253,18 +257,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_that_waits_for_a_limit_names_it() {
-        let listed = |reason: &str, budget: Option<&str>| {
+    fn a_job_that_waits_for_a_limit_its_provider_or_a_batch_names_it() {
+        let at = |reason: &str, budget: Option<&str>, run_at: &str| {
             let job = json!({
                 "id": 1, "queue": "turns", "kind": "run_turn", "state": "scheduled", "priority": 100, "attempt": 0, "max_attempts": 3,
-                "run_at": "2026-11-20T12:00:00Z", "enqueued_at": "2026-11-20T12:00:00Z", "wait_reason": reason, "budget": budget
+                "run_at": run_at, "enqueued_at": "2026-11-20T12:00:00Z", "wait_reason": reason, "budget": budget
             });
             serde_json::from_value::<ListedJob>(job).unwrap()
         };
-        let jobs = [listed("condition", Some("agent/writer")), listed("condition", None)];
-        let text = format_listed(&jobs);
+        let listed = |reason: &str| at(reason, None, "2026-11-20T12:00:00Z");
+        let unended = |budget| at("condition", budget, "9999-12-31T00:00:00Z");
+        let text = format_listed(&[unended(Some("agent/writer")), unended(None)]);
         assert!(text.contains("budget agent/writer") && text.contains("a rate limit"), "{text}");
-        let text = format_listed(&[listed("retry", None)]);
+        let text = format_listed(&[listed("condition"), listed("provider"), listed("batch")]);
+        for words in ["a budget or rate limit", "a busy provider", "its batch"] {
+            assert!(text.contains(words), "{words} in {text}");
+        }
+        let text = format_listed(&[listed("retry")]);
         assert!(!text.contains(WAITS_FOR) && !text.contains("a rate limit"), "{text}");
     }
 }

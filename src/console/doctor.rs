@@ -22,7 +22,7 @@ const PAGES: [(&str, &[(&str, &str)]); 14] = [
     ("keys", &[("Keys", "/keys")]),
     ("budgets", &[("Budgets", "/cost/budgets")]),
     ("unpriced calls", &[("The prices", "/installation?setting=prices.models")]),
-    ("busy", &[("The tasks that wait", "/work/jobs?waits_for=snooze")]),
+    ("busy", &[("The tasks that wait", "/work/jobs?waits_for=provider")]),
     ("cleanup", &[("Cleanup", "/cleanup")]),
     ("dead letters", &[("Dead letters", "/work/jobs?state=dead")]),
     (

@@ -125,8 +125,7 @@ async fn prices(page: &Page, all: &[Setting], query: &PageQuery) -> Result<Marku
         by: Dimension::Provider,
         and: Some(Dimension::Model),
         since: Some(page.view.now - UNPRICED_WITHIN),
-        until: None,
-        campaign_id: None,
+        ..ReportCosts::default()
     };
     let report = page.caller.run_if_allowed(report).await?;
     let (free, unpriced) = report.map(|report| report.unpriced_models(&set)).unwrap_or_default();

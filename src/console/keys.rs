@@ -154,7 +154,7 @@ fn row(page: &Page, n: usize, key: &Key) -> Markup {
     html! {
         tr {
             td { (state) }
-            td.text { b { bdi { (key.name) } } div."tiny faint" { code { (key.handle) } " by " bdi { (key.created_by) } " " (page.view.time(key.created_at)) @if let Some(next) = key.replaced_by { ", replaced by " (id("", next)) } } }
+            td.text.name { b { bdi { (key.name) } } div."tiny faint" { code { (key.handle) } " by " bdi { (key.created_by) } " " (page.view.time(key.created_at)) @if let Some(next) = key.replaced_by { ", replaced by " (id("", next)) } } }
             td { (scopes.join(", ")) }
             td { @match &key.campaigns { None => "all campaigns", Some(ids) => { @for id in ids.iter().take(3) { a href={ "/campaigns/" (id) } { (super::parts::id("", *id)) } " " } @if ids.len() > 3 { "and " (ids.len() - 3) " more" } } } }
             td { @match key.last_used_at { Some(at) => (page.view.time(at)), None => span.faint { "never" } } }

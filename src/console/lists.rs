@@ -94,7 +94,7 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
         html! {
             tr {
                 td { (tone.state(campaign_word(campaign.status), None)) }
-                td.fill { a href={ "/campaigns/" (campaign.id) } { bdi { (campaign.name) } } }
+                td.fill.name { a href={ "/campaigns/" (campaign.id) } { bdi { (campaign.name) } } }
                 td.num { @match live.n_waiting(campaign.id) { 0 => span.faint { "0" }, n => a href=(waiting) { (n) } } @if live.has_more { "+" } }
                 td.num { @if costs.is_some() { a href={ "/cost?by=agent&campaign_id=" (campaign.id) } { @if spent.is_unpriced() { "no price" } @else { (money(spent.cost_micros)) } } } }
                 td { (page.view.time(campaign.created_at)) }
@@ -136,10 +136,8 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
 async fn campaign_costs(page: &Page) -> Result<Option<HashMap<Uuid, Costs>>, Refusal> {
     let report = ReportCosts {
         by: Dimension::Campaign,
-        and: None,
         since: Some(page.view.midnight() - TimeDelta::days(COST_DAYS - 1)),
-        until: None,
-        campaign_id: None,
+        ..ReportCosts::default()
     };
     let report = page.caller.run_if_allowed(report).await?;
     let of = |line: &crate::domain::costs::CostLine| {

@@ -120,11 +120,14 @@ impl TaskWait {
             (_, Some("condition")) if is_for_budget => {
                 of(Tone::Waiting, "waiting", "for space in a budget")
             }
+            (_, Some("condition")) if job.due_at().is_some() => {
+                of(Tone::Waiting, "waiting", "for space in a limit")
+            }
             (_, Some("condition")) => of(Tone::Waiting, "waiting", "for a rate limit"),
             (_, Some("signal")) => of(Tone::Waiting, "waiting", "for another task"),
-            (_, Some("snooze")) => {
-                of(Tone::Waiting, "waiting", "for a busy provider, a limit or a batch")
-            }
+            (_, Some("provider")) => of(Tone::Waiting, "waiting", "for a busy provider"),
+            (_, Some("batch")) => of(Tone::Waiting, "waiting", "for its batch"),
+            (_, Some("snooze")) => of(Tone::Waiting, "waiting", "for its next try"),
             (_, Some("retry")) => of(Tone::Waiting, "waiting", "for its next attempt"),
             (_, Some("crash")) => of(Tone::Waiting, "waiting", "after its worker was lost"),
             (_, Some("later")) => of(Tone::Waiting, "waiting", "for its time"),
@@ -168,7 +171,13 @@ mod tests {
             let TaskWait { word, why, .. } = TaskWait::of(job, false);
             format!("{word} {why}")
         };
-        let budget = job("scheduled", Some("condition"), None);
+        let put_off = |reason| words(&job("scheduled", Some(reason), None));
+        assert_eq!(put_off("provider"), "waiting for a busy provider");
+        assert_eq!(put_off("batch"), "waiting for its batch");
+        assert_eq!(put_off("condition"), "waiting for space in a limit");
+        assert_eq!(put_off("snooze"), "waiting for its next try");
+        let never = DateTime::from_timestamp(253_402_214_400, 0).unwrap();
+        let budget = JobSummary { run_at: never, ..job("scheduled", Some("condition"), None) };
         assert_eq!(words(&budget), "waiting for a rate limit");
         assert_eq!(TaskWait::of(&budget, true).why, "for space in a budget");
         let pause = "agent `planner` is paused everywhere (1): client call";

@@ -35,6 +35,7 @@ mod parts;
 mod pauses;
 mod problem;
 mod range;
+mod redirects;
 mod schedules;
 mod search;
 mod secret;
@@ -53,6 +54,7 @@ use axum::{
     routing::{get, post},
 };
 
+pub use self::redirects::REDIRECTS;
 use crate::http::{RouterState, pages::Pages};
 
 /// Returns the pages, for the router.
@@ -115,6 +117,7 @@ pub fn pages() -> Pages {
         .route("/search", get(search::show))
         .route("/sign-ins", get(sign_ins::show))
         .route("/do/{operation}", post(actions::run));
+    let private = redirects::add(private);
     #[cfg(debug_assertions)]
     let private = private.route("/gallery", get(parts::gallery::show));
     let public: Router<RouterState> = Router::new()

@@ -50,12 +50,39 @@ fn respond(failed: &FailedRequest, problem: &Problem) -> Response {
                 div.actions {
                     @if let Some(back) = &back { a.btn.primary href=(back) { "Back" } }
                     a.btn.primary[back.is_none()] href="/" { "Overview" }
+                    @let words = words_of(path);
+                    @if problem.code == "not_found" && !words.is_empty() { a.btn href={ "/find?q=" (url_text(&words)) } { (icon("search")) "Find “" bdi { (words) } "”" } }
                     @if failed.method == Method::GET && problem.retryable { a.btn href=(failed.target) { (icon("retry")) "Try again" } }
                 }
             };
             layout::bare(problem.status, problem.title, theme, &body)
         }
     }
+}
+
+/// Longest words of an address that are searched for.
+const WORDS_MAX_CHARS: usize = 100;
+
+/// Returns the words of an address, for a search.
+fn words_of(path: &str) -> String {
+    let text = decode(path);
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ").chars().take(WORDS_MAX_CHARS).collect()
+}
+
+/// Decodes the percent signs of an address.
+fn decode(path: &str) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let is_code = |digits: &&[u8]| byte == b'%' && digits.iter().all(u8::is_ascii_hexdigit);
+        let digits = after.get(..2).filter(is_code);
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        let decoded = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(decoded.unwrap_or(byte));
+        rest = if decoded.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Returns the page with the form that was refused.
@@ -141,6 +168,14 @@ fn sentence(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_of_an_address_are_decoded() {
+        assert_eq!(words_of("/rate-limits/caf%C3%A9_2%"), "rate limits café 2");
+        assert_eq!(words_of("/%3Cb%3E"), "b");
+        assert_eq!(words_of("/%+1/%é"), "1 é");
+        assert_eq!(words_of("/"), "");
+    }
 
     #[test]
     fn an_error_leads_to_the_page_of_its_command() {

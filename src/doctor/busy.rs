@@ -33,7 +33,7 @@ pub(super) async fn examine(config: &Config, pool: &PgPool, now: DateTime<Utc>) 
         found.push(format!("the longest wait of a task began at {}{end}", format_moment(since)));
     }
     let fix = "raise the limits at the provider, lower worker.turns_slots, or list further models in the agents' files; \
-                `dalsegno task explain ID` says until when a task waits";
+                `dalsegno job ls --waits-for provider` lists the tasks that wait, and `dalsegno task explain ID` says until when";
     match found.is_empty() {
         true => Finding::ok(CHECK, "no provider refuses calls", WHY),
         false => Finding::warn(CHECK, found.join("; "), WHY, fix),

@@ -96,6 +96,7 @@ async fn report(
     let question = Question {
         by: Dimension::Provider,
         and: Some(Dimension::Model),
+        top: None,
         time_zone: &config.scheduler.time_zone,
         since: Some(now - costs::UNPRICED_WITHIN),
         until: None,

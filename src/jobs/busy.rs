@@ -3,7 +3,14 @@
 use metrics::{counter, gauge};
 use sqlx::PgPool;
 
-use crate::{causes::causes, clock::Clock, domain::tasks, metric::Metric};
+use crate::{
+    causes::causes,
+    clock::Clock,
+    domain::tasks,
+    metric::Metric,
+    providers::{self, Origin},
+    queue::WaitCause,
+};
 
 const REFUSALS: Metric = Metric::counter(
     "dalsegno_provider_refusals_total",
@@ -28,6 +35,15 @@ pub fn describe<'a>(providers: impl IntoIterator<Item = &'a str>) {
     }
 }
 
+/// Returns the cause of the wait after a call that was refused. A wait for this host, for example for disk space, has none.
+pub(super) fn wait_cause(error: &providers::Error) -> Option<WaitCause> {
+    match error.origin {
+        Origin::Provider | Origin::CostLimit | Origin::LostFiles => Some(WaitCause::Provider),
+        Origin::Budget | Origin::RateLimit => Some(WaitCause::Limit),
+        Origin::Host => None,
+    }
+}
+
 pub(super) fn count(provider: &str) {
     counter!(REFUSALS.name, "provider" => provider.to_owned()).increment(1);
 }
@@ -43,5 +59,24 @@ pub async fn publish(pool: &PgPool, clock: &dyn Clock) {
         Err(error) => {
             tracing::debug!(error = causes(&error), "cannot read the longest wait for a provider");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::providers::{Class, Scope};
+
+    #[test]
+    fn a_wait_for_a_provider_is_not_one_for_an_own_limit_or_for_this_host() {
+        let class = Class::Snooze { after: Duration::ZERO, scope: Scope::Host };
+        let cause =
+            |origin| wait_cause(&providers::Error::new("test", class, "it waits").of(origin));
+        assert_eq!(cause(Origin::Provider), Some(WaitCause::Provider));
+        assert_eq!(cause(Origin::Budget), Some(WaitCause::Limit));
+        assert_eq!(cause(Origin::RateLimit), Some(WaitCause::Limit));
+        assert_eq!(cause(Origin::Host), None);
     }
 }

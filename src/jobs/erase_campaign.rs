@@ -38,7 +38,7 @@ pub(super) async fn run(
     let mut tx = begin(run.pool()).await.map_err(JobError::retry)?;
     if !erasures::is_idle(&mut tx, campaign_id).await.map_err(JobError::retry)? {
         let why = "a turn or a summary of the campaign is still running";
-        return Ok(run.commit_snooze(tx, HoldUntil::After(WAIT), why).await?);
+        return Ok(run.commit_snooze(tx, HoldUntil::After(WAIT), None, why).await?);
     }
     erasures::measure_contents(&mut tx, campaign_id).await.map_err(JobError::retry)?;
     commit(tx).await.map_err(JobError::retry)?;
@@ -115,7 +115,7 @@ async fn end(before: &Erasure, line: i64, run: &Run, services: &Services) -> Res
         erasures::list_remaining_kinds(&mut *tx, campaign_id).await.map_err(JobError::retry)?;
     if !is_quiet || !left.is_empty() {
         let why = "rows of the campaign were added or locked during the erasure";
-        return Ok(run.commit_snooze(tx, HoldUntil::After(WAIT), why).await?);
+        return Ok(run.commit_snooze(tx, HoldUntil::After(WAIT), None, why).await?);
     }
     let finished_at = services.clock.now();
     let finished = erasures::finish(&mut tx, campaign_id, line, finished_at).await;

@@ -27,7 +27,8 @@ use crate::{
         usage::{self, Tokens},
     },
     providers::{
-        self, Class, Outcome, Provider, Purpose, Request, Scope, SentRequest, StopReason, Usage,
+        self, Class, Origin, Outcome, Provider, Purpose, Request, Scope, SentRequest, StopReason,
+        Usage,
     },
     queue::{HoldUntil, JobError},
 };
@@ -231,7 +232,8 @@ impl SideCall<'_> {
         self.rate_limits.charge_unadmitted(call, size, must_run).map_err(|(limit, after)| {
             let class = Class::Snooze { after, scope: Scope::Host };
             let why = limit.describe_wait();
-            Error::NotAsked(providers::Error::new("rate_limit", class, why).before_call())
+            let error = providers::Error::new("rate_limit", class, why).of(Origin::RateLimit);
+            Error::NotAsked(error.before_call())
         })
     }
 
@@ -373,7 +375,9 @@ impl From<Error> for JobError {
     fn from(error: Error) -> Self {
         match &error {
             Error::NotAsked(source) => match source.class {
-                Class::Snooze { after, .. } => Self::snooze(HoldUntil::After(after))(error),
+                Class::Snooze { after, .. } => {
+                    Self::snooze_for(busy::wait_cause(source), HoldUntil::After(after))(error)
+                }
                 // A worker that shuts down returns the job; the queue knows why the token was cancelled.
                 _ => Self::retry(error),
             },

@@ -150,7 +150,7 @@ async fn end_note(note: Note, run: Run) -> HandlerResult {
     if n_snoozes(&run).await.map_err(JobError::retry)? < note.snoozes {
         let tx = write_effect(&run, note.lane_no, "snooze").await.map_err(JobError::retry)?;
         let until = HoldUntil::After(Duration::from_millis(50));
-        return settle(&run, run.commit_snooze(tx, until, "told to wait").await).await;
+        return settle(&run, run.commit_snooze(tx, until, None, "told to wait").await).await;
     }
     match note.end {
         NoteEnd::Own => {

@@ -6,19 +6,23 @@ use uuid::Uuid;
 
 use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
 use crate::domain::{
-    class::NUL_IN_TEXT,
-    costs::{self, CallFilter, CallOrder, CostCall, CostReport, Dimension, Error, Question},
+    class::{Kind, NUL_IN_TEXT},
+    costs::{
+        self, CallFilter, CallOrder, CostCall, CostReport, Dimension, Error, Measure, Question, Top,
+    },
     timestamp,
     usage::Purpose,
 };
 
 const TAG: &str = "campaigns";
+/// Values with lines of their own in a report of the highest ones.
+const MAX_TOP: u32 = 1_000;
 
 /// Adds up the costs of all calls by one or two dimensions.
 ///
 /// Each call is in one line, so the lines add up to the total, and the total of a report without a period is that of the ledger.
 /// Amounts are in the currency of the price list, which is not converted. Days begin at midnight of `scheduler.time_zone`.
-#[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportCosts {
     /// Without it, days.
@@ -26,6 +30,12 @@ pub struct ReportCosts {
     pub by: Dimension,
     /// A second dimension.
     pub and: Option<Dimension>,
+    /// Only the highest values of the last dimension, at most this many, have lines of their own; `others` adds up all others.
+    #[schema(minimum = 1, maximum = 1000)]
+    pub top: Option<u32>,
+    /// The figure by which `top` ranks the values.
+    #[serde(default)]
+    pub top_by: Measure,
     /// Only calls at this moment or later.
     #[serde(default, deserialize_with = "timestamp::optional")]
     pub since: Option<DateTime<Utc>>,
@@ -58,7 +68,6 @@ pub struct ListCalls {
     pub without_reruns: bool,
     /// Without it, the newest first.
     #[serde(default)]
-    #[schema(inline)]
     pub order: CallOrder,
     /// The last call of the previous page, if the newest come first.
     pub cursor: Option<i64>,
@@ -77,6 +86,7 @@ impl Operation for ReportCosts {
         let question = Question {
             by: self.by,
             and: self.and,
+            top: self.top()?,
             time_zone: &call.config.time_zone,
             since: self.since,
             until: self.until,
@@ -85,6 +95,17 @@ impl Operation for ReportCosts {
         };
         let mut transaction = call.begin_search().await?;
         Ok(costs::report(&mut transaction, &question, &call.config.currency).await?)
+    }
+}
+
+impl ReportCosts {
+    fn top(&self) -> Result<Option<Top>, Refusal> {
+        let Some(n) = self.top else { return Ok(None) };
+        if (1..=MAX_TOP).contains(&n) {
+            return Ok(Some(Top { n, by: self.top_by }));
+        }
+        let detail = format!("top is {n}, but must be from 1 to {MAX_TOP}");
+        Err(Refusal::new(Kind::Malformed, "bad_query", detail))
     }
 }
 

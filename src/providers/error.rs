@@ -58,12 +58,14 @@ pub enum Origin {
     Host,
     /// The budget of the task or of its campaign.
     Budget,
+    /// A rate limit of this service.
+    RateLimit,
 }
 
 impl Origin {
     /// Returns true if the failure says nothing about the provider.
     pub fn is_unrelated_to_provider(self) -> bool {
-        matches!(self, Self::Host | Self::Budget)
+        matches!(self, Self::Host | Self::Budget | Self::RateLimit)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Cost reports, against sums that the test computes itself.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Europe::Berlin;
 use dalsegno::domain::{
     campaigns,
-    costs::{self, CallFilter, CostLine, CostReport, Costs, Dimension, Question},
+    costs::{self, CallFilter, CostLine, CostReport, Costs, Dimension, Measure, Question, Top},
 };
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use sqlx::PgPool;
@@ -199,6 +199,7 @@ fn question(by: Dimension, and: Option<Dimension>) -> Question<'static> {
     Question {
         by,
         and,
+        top: None,
         time_zone: TIME_ZONE,
         since: None,
         until: None,
@@ -285,6 +286,44 @@ async fn a_period_and_campaigns_limit_a_report() {
     assert_eq!(told(Question { campaign_id: other, ..within }).await, (0, 0), "out of reach");
     let twice = ledger.report(question(Dimension::Day, Some(Dimension::Day))).await.unwrap_err();
     assert!(twice.to_string().contains("the same"), "{twice}");
+}
+
+/// The pairs with users contain calls of no user.
+#[tokio::test]
+async fn a_report_of_the_highest_values_adds_up_all_others() {
+    const PAIRS: [(Dimension, Option<Dimension>); 4] = [
+        (Dimension::Agent, None),
+        (Dimension::Day, Some(Dimension::Campaign)),
+        (Dimension::Day, Some(Dimension::User)),
+        (Dimension::User, Some(Dimension::Day)),
+    ];
+    let ledger = Ledger::new(N_CALLS).await;
+    ledger.add_up_first(N_CALLS / 2).await;
+    for ((by, and), measure) in PAIRS.into_iter().zip([Measure::Money, Measure::Tokens].repeat(2)) {
+        let mut ranked: Vec<_> = ledger.sums(and.unwrap_or(by), None).into_iter().collect();
+        ranked.sort_by_key(|(_, costs)| Reverse(measure.of(costs)));
+        let top = Some(Top { n: 2, by: measure });
+        let highest: Vec<_> = ranked.iter().take(2).map(|((value, _), _)| value.clone()).collect();
+        let is_high = |value: &Option<String>| highest.contains(value);
+        let report = ledger.report(Question { top, ..question(by, and) }).await.unwrap();
+        let mut others: BTreeMap<Option<String>, Costs> = BTreeMap::new();
+        let mut lines = BTreeMap::new();
+        for ((value, second), costs) in ledger.sums(by, and) {
+            match and {
+                Some(_) if !is_high(&second) => others.entry(value).or_default().add(&costs),
+                None if !is_high(&value) => others.entry(None).or_default().add(&costs),
+                _ => drop(lines.insert((value, second), costs)),
+            }
+        }
+        let told = report.lines.iter().map(|it| ((it.value.clone(), it.second.clone()), it.costs));
+        assert_eq!(told.collect::<BTreeMap<_, _>>(), lines, "{by:?} {and:?}");
+        let told = report.others.iter().map(|it| (it.value.clone(), it.costs));
+        assert_eq!(told.collect::<BTreeMap<_, _>>(), others, "{by:?} {and:?}");
+        assert_eq!(report.n_others, ranked.len() as i64 - 2, "{by:?} {and:?}");
+        assert!(report.n_others > 0, "{by:?} {and:?}");
+        let all = ledger.report(question(by, and)).await.unwrap();
+        assert_eq!((report.total, all.n_others), (all.total, 0));
+    }
 }
 
 /// Returns a moment: of a day in the middle, or its begin.

@@ -1105,7 +1105,7 @@ export abstract class Operations {
    * midnight of `scheduler.time_zone`.
    */
   reportCosts(
-    query: { and?: CostDimension | undefined; by?: CostDimension | undefined; campaign_id?: string | undefined; since?: string | undefined; until?: string | undefined } = {},
+    query: { and?: CostDimension | undefined; by?: CostDimension | undefined; campaign_id?: string | undefined; since?: string | undefined; top?: number | undefined; top_by?: 'money' | 'tokens' | undefined; until?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<CostReport> {
     return this.call({ method: 'GET', path: '/v1/costs', query, options });

@@ -1368,6 +1368,10 @@ export interface CostReport {
   /** The label of the currency. Nothing is converted. */
   currency: string;
   lines: CostLine[];
+  /** The number of values that `others` adds up. */
+  n_others?: number;
+  /** The sums of all values that are not among the `top`, for each value of the first of two dimensions. */
+  others?: CostLine[];
   since?: string | null;
   time_zone: string;
   total: Costs;

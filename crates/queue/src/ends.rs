@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::{PgConnection, PgExecutor};
 
 use super::{
-    job::{Backoff, HoldUntil},
+    job::{Backoff, HoldUntil, WaitCause},
     run::Run,
 };
 
@@ -20,7 +20,7 @@ pub(super) enum EndKind {
     /// An attempt failed, and attempts are left.
     Retry { cause: &'static str, error: String, backoff: Backoff, asked_secs: Option<f64> },
     /// The job runs again later, at the handler's wish.
-    Snooze { until: HoldUntil, reason: String },
+    Snooze { until: HoldUntil, cause: Option<WaitCause>, reason: String },
     /// The database was unavailable during the run. Written when it is back; uses up no attempt.
     DatabaseLost { error: String, wait: Duration },
     /// The job waits for the decision of a person.
@@ -170,9 +170,11 @@ pub(super) async fn write(
             .fetch_optional(conn)
             .await?
         }
-        EndKind::Snooze { until, reason } => snooze(conn, run, *until, reason).await?,
+        EndKind::Snooze { until, cause, reason } => {
+            snooze(conn, run, *until, *cause, reason).await?
+        }
         EndKind::DatabaseLost { error, wait } => {
-            snooze(conn, run, HoldUntil::After(*wait), error).await?
+            snooze(conn, run, HoldUntil::After(*wait), None, error).await?
         }
         EndKind::Held { reason } => {
             sqlx::query_file!("src/sql/end_hold.sql", job_id, lease, text(reason))
@@ -225,6 +227,7 @@ async fn snooze(
     executor: impl PgExecutor<'_>,
     run: &Run,
     until: HoldUntil,
+    cause: Option<WaitCause>,
     reason: &str,
 ) -> Result<Option<bool>, sqlx::Error> {
     let (at, after_secs) = match until {
@@ -232,10 +235,18 @@ async fn snooze(
         HoldUntil::After(wait) => (None, Some(wait.as_secs_f64())),
     };
     let (job_id, lease) = (run.job_id(), run.lease());
-    sqlx::query_file!("src/sql/end_snooze.sql", job_id, lease, at, after_secs, text(reason))
-        .map(|_| false)
-        .fetch_optional(executor)
-        .await
+    sqlx::query_file!(
+        "src/sql/end_snooze.sql",
+        job_id,
+        lease,
+        at,
+        after_secs,
+        text(reason),
+        cause.map(WaitCause::as_str)
+    )
+    .map(|_| false)
+    .fetch_optional(executor)
+    .await
 }
 
 /// Makes a job that was just given back wait for a signal. A job that a person wants held keeps its place and is held
@@ -292,7 +303,7 @@ mod tests {
             (fail(Death::Exhausted), "error", Some("exhausted")),
             (fail(Death::BadPayload), "bad_payload", Some("bad_payload")),
             (EndKind::Cancelled { error: None }, "cancelled", Some("cancelled")),
-            (EndKind::Snooze { until, reason: reason() }, "snoozed", None),
+            (EndKind::Snooze { until, cause: None, reason: reason() }, "snoozed", None),
             (EndKind::Held { reason: reason() }, "held", None),
             (EndKind::AwaitSignal { reason: reason() }, "put_aside", None),
             (EndKind::GivenBack, "given_back", None),

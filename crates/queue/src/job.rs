@@ -107,6 +107,28 @@ pub enum HoldUntil {
     At(DateTime<Utc>),
 }
 
+/// The cause of a wait that a run has chosen. `None` in its place: another cause, which only the reason of the run names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitCause {
+    /// The provider of the run is busy, refused its call, or cannot be reached.
+    Provider,
+    /// A limit of this service has no space: a budget or a rate limit.
+    Limit,
+    /// The provider has the call as a batch, and has not answered yet.
+    Batch,
+}
+
+impl WaitCause {
+    /// Returns the value of the column `runs.wait_cause`.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Provider => "provider",
+            Self::Limit => "limit",
+            Self::Batch => "batch",
+        }
+    }
+}
+
 /// The error of a run, and the decision about it.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
@@ -124,7 +146,7 @@ pub enum Decision {
     /// error is that the database is unavailable.
     Retry(Option<Duration>),
     /// Retries without using up an attempt.
-    Snooze(HoldUntil),
+    Snooze(HoldUntil, Option<WaitCause>),
     /// Fails the job for good.
     Fail,
     /// Writes nothing: the lease is lost, and the job belongs to another worker.
@@ -144,7 +166,15 @@ impl JobError {
 
     /// Retries at `until` without using up an attempt: `.map_err(JobError::snooze(until))?`.
     pub fn snooze<E: Into<BoxError>>(until: HoldUntil) -> impl FnOnce(E) -> Self {
-        move |source| Self::new(Decision::Snooze(until), source)
+        Self::snooze_for(None, until)
+    }
+
+    /// Retries as [`snooze`](Self::snooze), with the cause of the wait.
+    pub fn snooze_for<E: Into<BoxError>>(
+        cause: Option<WaitCause>,
+        until: HoldUntil,
+    ) -> impl FnOnce(E) -> Self {
+        move |source| Self::new(Decision::Snooze(until, cause), source)
     }
 
     /// Fails the job at once, for errors that a retry cannot mend.

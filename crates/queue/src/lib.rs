@@ -85,6 +85,7 @@ pub use fault::{
 pub use holds::{check_and_lock_lease, is_run_by};
 pub use job::{
     Backoff, BoxError, Decision, End, HandlerResult, HoldUntil, Job, JobError, LaneFailure, Policy,
+    WaitCause,
 };
 pub use registry::Registry;
 pub use retention::Keep;

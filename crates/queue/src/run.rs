@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     crash_points::{CrashPoint, CrashPoints},
     ends::{self, Death, EndKind, Outcomes},
-    job::{Backoff, End, HoldUntil, JobError, Policy},
+    job::{Backoff, End, HoldUntil, JobError, Policy, WaitCause},
     telemetry,
 };
 use dalsegno_base::causes::causes;
@@ -202,9 +202,10 @@ impl Run {
         &self,
         tx: Transaction<'static, Postgres>,
         until: HoldUntil,
+        cause: Option<WaitCause>,
         reason: &str,
     ) -> Result<End, CommitError> {
-        self.commit_as(tx, &EndKind::Snooze { until, reason: reason.to_owned() }).await
+        self.commit_as(tx, &EndKind::Snooze { until, cause, reason: reason.to_owned() }).await
     }
 
     /// Commits as [`commit`](Self::commit), but the job is held until a person decides, and no attempt is used up.

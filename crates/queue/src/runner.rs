@@ -180,7 +180,7 @@ fn ending_of(
         }
         Ok(Ok(End::Snooze { until, reason })) => match run.stop_reason() {
             Some(stop) => ending_of_stop(stop, run, policy, None),
-            None => EndKind::Snooze { until, reason },
+            None => EndKind::Snooze { until, cause: None, reason },
         },
         Ok(Err(error)) => ending_of_error(error, run, policy),
         Err(panic) => {
@@ -213,7 +213,9 @@ fn ending_of_error(error: BoxDynError, run: &Run, policy: &Policy) -> EndKind {
             }
         }
         (Decision::Retry(asked), None) => retry(run, policy, asked, "error", error.chain()),
-        (Decision::Snooze(until), None) => EndKind::Snooze { until, reason: error.chain() },
+        (Decision::Snooze(until, cause), None) => {
+            EndKind::Snooze { until, cause, reason: error.chain() }
+        }
         (Decision::Fail, None) => fail(policy, Death::Failed, error.chain()),
     }
 }

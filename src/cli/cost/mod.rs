@@ -48,6 +48,9 @@ pub(super) struct CostFlags {
     until: Option<Moment>,
     #[command(flatten)]
     campaign: InCampaign,
+    /// Only the values of the last dimension with the highest costs, at most this many, and the sum of all others.
+    #[arg(long, value_name = "N", conflicts_with = "calls")]
+    top: Option<u32>,
     /// Prints comma-separated values, with amounts in millionths and all counts.
     #[arg(long)]
     csv: bool,
@@ -75,7 +78,16 @@ async fn report(flags: &CostFlags, context: &Context, server: &Server) -> Result
     };
     let campaign_id = flags.campaign.id_if_given(context, server).await?;
     let (since, until) = (flags.since.map(|it| it.at), flags.until.map(|it| it.at));
-    let report = server.call(ReportCosts { by, and, since, until, campaign_id }).await?;
+    let report = ReportCosts {
+        by,
+        and,
+        since,
+        until,
+        campaign_id,
+        top: flags.top,
+        ..ReportCosts::default()
+    };
+    let report = server.call(report).await?;
     match flags.csv || context.output.is_csv() {
         true => context.output.print_text(&report.to_csv()),
         false => context.output.print_data(&report, || format_report(&report)),
@@ -130,7 +142,8 @@ fn format_report(report: &CostReport) -> String {
     // Amounts without any price say so themselves.
     let is_partial = lines.iter().any(|line| line.costs.is_partly_unpriced());
     let hidden = if is_partial || total.is_partly_unpriced() { "" } else { NO_PRICE };
-    let rows = sorted.into_iter().map(|line| row(names(report, line), &line.costs));
+    let others: Vec<CostLine> = report.named_others().collect();
+    let rows = sorted.into_iter().chain(&others).map(|line| row(names(report, line), &line.costs));
     let rows = rows.chain([of_all]);
     let (first, second) = (title(*by), and.map(title).unwrap_or_default());
     let table = match and {
@@ -185,6 +198,8 @@ mod tests {
             since: None,
             until: None,
             lines: vec![line],
+            others: Vec::new(),
+            n_others: 0,
             total: costs,
             campaign_names: std::collections::HashMap::new(),
         }
@@ -198,6 +213,10 @@ mod tests {
         assert!(lines[2].starts_with("total") && lines[2].ends_with("1.25"), "{text}");
         let single = CostReport { and: None, ..report() };
         assert!(!format_report(&single).contains("USER"));
+        let others = single.lines.clone();
+        let with_others = format_report(&CostReport { others, n_others: 12, ..single });
+        let line = with_others.lines().nth(2).unwrap();
+        assert!(line.starts_with("(12 others)") && line.ends_with("1.25"), "{with_others}");
     }
 
     #[test]

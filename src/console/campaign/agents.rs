@@ -48,7 +48,7 @@ fn row(page: &Page, campaign: Uuid, n: usize, it: &AgentOverview, is_busy: bool)
                 (tone.state(word, it.pause.as_ref().map(|pause| pause.reason.as_str())))
                 @for pause in it.pause.iter().chain(&it.also_paused) { div."tiny faint" { @if pause.campaign_id.is_none() { "in all campaigns, " } "since " (page.view.calendar(pause.paused_at)) " by " bdi title=(pause.paused_by) { (describe_label(&pause.paused_by)) } } }
             }
-            td { (agent(&status.agent, &status.instance)) }
+            td.name { (agent(&status.agent, &status.instance)) }
             td { @if let Some(session) = status.session_id { a href={ "/sessions/" (session) } { "open" } } @else { span.faint { "none" } } }
             td.num { (status.waiting) @if let Some(at) = status.later_at { div."tiny faint" { (status.later) " later, next " (page.view.calendar(at)) } } }
             td { @if status.instance == "main" { (actions(page, campaign, n, it, is_busy)) } }

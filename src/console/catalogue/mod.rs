@@ -164,7 +164,7 @@ fn group(
                 @for file in &own {
                     tr {
                         td { @let (tone, word, why) = state(file, &pauses_of(pauses, file)); (tone.state(word, why.as_deref())) }
-                        td.text { a href=(target(file)) { b { bdi { (file.name) } } } }
+                        td.text.name { a href=(target(file)) { b { bdi { (file.name) } } } }
                         td.about dir="auto" { (about(file)) }
                         @if is_agent {
                             td.narrow-off { (model(agents, &file.name)) }

@@ -1,6 +1,6 @@
 //! Costs by day, stacked by the values of a dimension.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chrono::NaiveDate;
 use maud::{Markup, html};
@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::query::{CostQuery, Period};
 use crate::{
     console::parts::{View, tokens},
-    domain::costs::{CostReport, Costs, Dimension},
+    domain::costs::{CostLine, CostReport, Costs, Dimension, Measure},
 };
 
 /// Colours of the values with the highest costs. All further values share one.
@@ -23,57 +23,51 @@ const MAX_LABELS: i64 = 6;
 /// Days up to which each part of a bar is a link of its own. Narrower bars are one link, to all calls of their day.
 const MAX_LINKED_DAYS: i64 = 31;
 
-/// The figure that the bars show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Measure {
-    Money,
-    Tokens,
+/// A value of a dimension, with its sums on each day.
+pub(super) struct Value {
+    /// None for calls without a value, such as those of no user, and for the days themselves.
+    pub(super) name: Option<String>,
+    pub(super) costs: Costs,
+    by_day: HashMap<NaiveDate, i64>,
 }
 
-impl Measure {
-    pub(super) fn of(self, costs: &Costs) -> i64 {
-        match self {
-            Self::Money => costs.cost_micros,
-            Self::Tokens => {
-                costs.input_tokens
-                    + costs.output_tokens
-                    + costs.cache_read_tokens
-                    + costs.cache_creation_tokens
-            }
-        }
-    }
-
-    pub(super) fn shown(self, view: &View, value: i64) -> String {
-        match self {
-            Self::Money => view.money(value),
-            Self::Tokens => tokens(value),
-        }
-    }
-}
-
-/// Values of a dimension, the highest sum first, and the sums by day.
+/// The values with the highest sums, in their order, and the sums of each day.
 pub(super) struct Stack {
-    pub(super) values: Vec<(Option<String>, Costs)>,
-    by_day: HashMap<(NaiveDate, Option<String>), i64>,
+    pub(super) values: Vec<Value>,
+    pub(super) n_others: usize,
+    pub(super) of_others: Costs,
+    /// Days with calls, in their order.
+    pub(super) days: BTreeMap<NaiveDate, Costs>,
+    measure: Measure,
 }
 
 impl Stack {
     /// Reads a report by day and another dimension, or by day alone.
     pub(super) fn of(report: &CostReport, measure: Measure) -> Self {
-        let mut sums: HashMap<Option<String>, Costs> = HashMap::new();
-        let mut by_day = HashMap::new();
+        let mut values: HashMap<&Option<String>, Value> = HashMap::new();
+        let mut of_others = Costs::default();
+        let mut days: BTreeMap<NaiveDate, Costs> = BTreeMap::new();
+        let day_of = |line: &CostLine| line.value.as_deref().and_then(|day| day.parse().ok());
         for line in &report.lines {
-            sums.entry(line.second.clone()).or_default().add(&line.costs);
-            if let Some(day) = line.value.as_deref().and_then(|day| day.parse().ok()) {
-                *by_day.entry((day, line.second.clone())).or_default() += measure.of(&line.costs);
+            let value = values.entry(&line.second).or_insert_with(|| Value::new(&line.second));
+            value.costs.add(&line.costs);
+            if let Some(day) = day_of(line) {
+                *value.by_day.entry(day).or_default() += measure.of(&line.costs);
             }
         }
-        let mut values: Vec<_> = sums.into_iter().collect();
-        values.sort_by(|(a, of_a), (b, of_b)| {
+        report.others.iter().for_each(|line| of_others.add(&line.costs));
+        for line in report.lines.iter().chain(&report.others) {
+            if let Some(day) = day_of(line) {
+                days.entry(day).or_default().add(&line.costs);
+            }
+        }
+        let mut values: Vec<Value> = values.into_values().collect();
+        values.sort_by(|a, b| {
             let order = |costs: &Costs| (measure.of(costs), costs.tokens(), costs.calls);
-            (order(of_b), a).cmp(&(order(of_a), b))
+            (order(&b.costs), &a.name).cmp(&(order(&a.costs), &b.name))
         });
-        Self { values, by_day }
+        let n_others = usize::try_from(report.n_others).unwrap_or(0);
+        Self { values, n_others, of_others, days, measure }
     }
 
     /// Returns the colour of the value at a place.
@@ -81,17 +75,31 @@ impl Stack {
         CLASSES.get(place).copied().unwrap_or(REST)
     }
 
-    fn at(&self, day: NaiveDate, value: &Option<String>) -> i64 {
-        self.by_day.get(&(day, value.clone())).copied().unwrap_or(0)
+    /// Returns the number of values without a colour of their own, and their sum.
+    pub(super) fn rest(&self) -> (usize, i64) {
+        let shown = self.values.iter().skip(N_OWN);
+        let sum: i64 = shown.map(|value| self.measure.of(&value.costs)).sum();
+        let n = self.values.len().saturating_sub(N_OWN) + self.n_others;
+        (n, sum + self.measure.of(&self.of_others))
     }
 
-    pub(super) fn of_day(&self, day: NaiveDate) -> i64 {
-        self.values.iter().map(|(value, _)| self.at(day, value)).sum()
+    fn of_day(&self, day: NaiveDate) -> i64 {
+        self.days.get(&day).map_or(0, |costs| self.measure.of(costs))
+    }
+}
+
+impl Value {
+    fn new(name: &Option<String>) -> Self {
+        Self { name: name.clone(), costs: Costs::default(), by_day: HashMap::new() }
     }
 
-    /// Returns the sums of a value on each day.
-    pub(super) fn days_of(&self, value: &Option<String>, period: Period) -> Vec<f64> {
-        period.days().map(|day| self.at(day, value) as f64).collect()
+    /// Returns its sums on each day.
+    pub(super) fn days(&self, period: Period) -> Vec<f64> {
+        period.days().map(|day| self.on(day) as f64).collect()
+    }
+
+    fn on(&self, day: NaiveDate) -> i64 {
+        self.by_day.get(&day).copied().unwrap_or(0)
     }
 }
 
@@ -106,6 +114,13 @@ pub(super) struct Chart<'a> {
 }
 
 impl Chart<'_> {
+    pub(super) fn shown(&self, value: i64) -> String {
+        match self.measure {
+            Measure::Money => self.view.money(value),
+            Measure::Tokens => tokens(value),
+        }
+    }
+
     pub(super) fn show(&self) -> Markup {
         let highest = self.period.days().map(|day| self.stack.of_day(day)).max().unwrap_or(0);
         let step = nice_step(highest);
@@ -123,7 +138,7 @@ impl Chart<'_> {
         html! {
             div.bars {
                 svg.chart aria-hidden="true" {
-                    @for tick in &ticks { text.end x="100%" y=(px(y(*tick) + 4.0)) { (self.measure.shown(self.view, *tick as i64)) } }
+                    @for tick in &ticks { text.end x="100%" y=(px(y(*tick) + 4.0)) { (self.shown(*tick as i64)) } }
                 }
                 svg.chart role="group" aria-label=(label) {
                     @for tick in &ticks { line.grid x1="0" x2="100%" y1=(px(y(*tick))) y2=(px(y(*tick))) {} }
@@ -160,16 +175,12 @@ impl Chart<'_> {
     ) -> Markup {
         let mut parts = Vec::new();
         let mut begin = 0_i64;
-        for (place, (value, _)) in self.stack.values.iter().take(N_OWN).enumerate() {
-            let own = self.stack.at(day, value);
-            let link = |date| self.query.calls_link(self.dimension, value.as_deref(), Some(date));
-            parts.push((
-                self.stack.class(place),
-                name(self.report, value),
-                date.map(link),
-                own,
-                begin,
-            ));
+        for (place, value) in self.stack.values.iter().take(N_OWN).enumerate() {
+            let own = value.on(day);
+            let words = name(self.report, &value.name);
+            let link =
+                |date| self.query.calls_link(self.dimension, value.name.as_deref(), Some(date));
+            parts.push((self.stack.class(place), words, date.map(link), own, begin));
             begin += own;
         }
         let rest = self.stack.of_day(day) - begin;
@@ -178,7 +189,7 @@ impl Chart<'_> {
             @for (class, words, link, own, begin) in parts.into_iter().filter(|(.., own, _)| *own > 0) {
                 @let (top, bottom) = (y((begin + own) as f64), y(begin as f64));
                 @let drawn = html! {
-                    title { (day.format("%-d %B")) @if self.dimension != Dimension::Day { ", " (words) } ": " (self.measure.shown(self.view, own)) }
+                    title { (day.format("%-d %B")) @if self.dimension != Dimension::Day { ", " (words) } ": " (self.shown(own)) }
                     rect class=(class) x=(percent(x + slot * 0.12)) width=(percent(slot * 0.76)) y=(px(top)) height=(px((bottom - top).max(0.5))) {}
                 };
                 @match link { Some(link) => a href=(link) tabindex="-1" { (drawn) }, None => g { (drawn) } }
@@ -237,16 +248,20 @@ mod tests {
             since: None,
             until: None,
             lines,
+            others: vec![line("2026-11-02", None, 25)],
+            n_others: 3,
             total: Costs::default(),
             campaign_names: HashMap::new(),
         };
         let stack = Stack::of(&report, Measure::Money);
-        let names: Vec<_> = stack.values.iter().map(|(value, _)| value.clone().unwrap()).collect();
+        let names: Vec<_> = stack.values.iter().map(|it| it.name.clone().unwrap()).collect();
         assert_eq!(names, ["planner", "writer"]);
         let first = "2026-11-01".parse().unwrap();
         assert_eq!(stack.of_day(first), 800);
         let period = Period { first, last: "2026-11-03".parse().unwrap() };
-        assert_eq!(stack.days_of(&Some("planner".to_owned()), period), [300.0, 400.0, 0.0]);
+        assert_eq!(stack.values[0].days(period), [300.0, 400.0, 0.0]);
+        assert_eq!(stack.of_day("2026-11-02".parse().unwrap()), 425);
+        assert_eq!(stack.rest(), (3, 25));
         assert_eq!(stack.class(6), REST);
     }
 

@@ -16,7 +16,7 @@ use maud::{Markup, html};
 
 pub(super) use self::{budgets::show as budgets, calls::show as calls};
 use self::{
-    chart::{Chart, Measure, N_OWN, Stack, name},
+    chart::{Chart, N_OWN, Stack, Value, name},
     query::{CostQuery, PERIODS, Period, named_periods},
 };
 use super::{
@@ -27,13 +27,13 @@ use super::{
 use crate::{
     domain::{
         campaigns::Campaign,
-        costs::{Costs, Dimension},
+        costs::{Costs, Dimension, Measure},
     },
-    operations::{ListCampaigns, MAX_LIMIT, Refusal},
+    operations::{ListCampaigns, MAX_LIMIT, Refusal, ReportCosts},
 };
 
-/// Rows of the table by a dimension. The file has all of them.
-const MAX_ROWS: usize = 30;
+/// Rows of the table by a dimension. The files have all of them.
+const MAX_ROWS: u32 = 30;
 
 const TABS: [(&str, &str); 4] = [
     ("/cost", "Spending"),
@@ -47,12 +47,19 @@ pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResu
     let view = &page.view;
     let dimension = query.dimension();
     let and = Some(dimension).filter(|dimension| *dimension != Dimension::Day);
-    let report = page.caller.run(query.report(view, Dimension::Day, and)).await?;
-    let measure = match query.measure.as_str() {
+    let asked = match query.measure.as_str() {
         "tokens" => Measure::Tokens,
-        "money" => Measure::Money,
-        _ if report.total.cost_micros == 0 && report.total.calls > 0 => Measure::Tokens,
         _ => Measure::Money,
+    };
+    let report = ReportCosts {
+        top: and.map(|_| MAX_ROWS),
+        top_by: asked,
+        ..query.report(view, Dimension::Day, and)
+    };
+    let report = page.caller.run(report).await?;
+    let measure = match query.measure.as_str() {
+        "" if report.total.cost_micros == 0 && report.total.calls > 0 => Measure::Tokens,
+        _ => asked,
     };
     let period = query.period(view.day_of(view.now));
     let stack = Stack::of(&report, measure);
@@ -73,7 +80,7 @@ pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResu
         } @else {
             div.stack {
                 (section("Per day", &measures(&query, measure), &html! { (chart.show()) (legend(&chart)) }))
-                @if dimension != Dimension::Day { (section(heading(dimension), &html! { (stack.values.len()) }, &wide(heading(dimension), &table(&page, &chart)))) }
+                @if dimension != Dimension::Day { (section(heading(dimension), &html! { (stack.values.len() + stack.n_others) }, &wide(heading(dimension), &table(&page, &chart)))) }
                 (section("Days", &html! { (period.n_days()) }, &wide("Days", &days(&page, &chart))))
             }
         }
@@ -141,8 +148,8 @@ fn summary(page: &Page, chart: &Chart<'_>) -> Markup {
         b { @if total.is_unpriced() { "No price" } @else { (view.money(total.cost_micros)) } } " for " (total.calls) " calls "
         @match chart.period.n_days() { 1 => { "on " (chart.period.first.format("%-d %B")) }, n => { "in " (n) " days up to " (chart.period.last.format("%-d %B")) } }
         "."
-        @if let Some((value, costs)) = highest {
-            " Most of it: " b { bdi { (name(chart.report, value)) } } ", " (chart.measure.shown(view, chart.measure.of(costs)))
+        @if let Some(Value { name: value, costs, .. }) = highest {
+            " Most of it: " b { bdi { (name(chart.report, value)) } } ", " (chart.shown(chart.measure.of(costs)))
             @let share = share_of(chart.measure.of(costs), whole);
             ", " (share) "."
         }
@@ -217,16 +224,14 @@ fn swatch(class: &str) -> Markup {
 
 fn legend(chart: &Chart<'_>) -> Markup {
     let stack = chart.stack;
-    let of_rest: i64 =
-        stack.values.iter().skip(N_OWN).map(|(_, costs)| chart.measure.of(costs)).sum();
-    let shown = |value| chart.measure.shown(chart.view, value);
+    let (n_rest, of_rest) = stack.rest();
     html! {
         @if chart.dimension != Dimension::Day {
             ul.legend {
-                @for (place, (value, costs)) in stack.values.iter().take(N_OWN).enumerate() {
-                    li { (swatch(stack.class(place))) a href=(chart.query.calls_link(chart.dimension, value.as_deref(), None)) { bdi { (name(chart.report, value)) } } b { @if chart.measure == Measure::Money && costs.is_unpriced() { "no price" } @else { (shown(chart.measure.of(costs))) } } }
+                @for (place, Value { name: value, costs, .. }) in stack.values.iter().take(N_OWN).enumerate() {
+                    li { (swatch(stack.class(place))) a href=(chart.query.calls_link(chart.dimension, value.as_deref(), None)) { bdi { (name(chart.report, value)) } } b { @if chart.measure == Measure::Money && costs.is_unpriced() { "no price" } @else { (chart.shown(chart.measure.of(costs))) } } }
                 }
-                @if stack.values.len() > N_OWN { li { (swatch(stack.class(N_OWN))) (stack.values.len() - N_OWN) " others" b { (shown(of_rest)) } } }
+                @if n_rest > 0 { li { (swatch(stack.class(N_OWN))) (n_rest) " others" b { (chart.shown(of_rest)) } } }
             }
         }
     }
@@ -234,28 +239,27 @@ fn legend(chart: &Chart<'_>) -> Markup {
 
 fn table(page: &Page, chart: &Chart<'_>) -> Markup {
     let whole = chart.measure.of(&chart.report.total);
-    let (shown, others) = chart.stack.values.split_at(chart.stack.values.len().min(MAX_ROWS));
-    let money = page.view.column(shown.iter().map(|(_, costs)| costs.cost_micros));
-    let mut of_others = Costs::default();
-    others.iter().for_each(|(_, costs)| of_others.add(costs));
+    let Stack { values, n_others, of_others, .. } = chart.stack;
+    let money = page.view.column(values.iter().map(|value| value.costs.cost_micros));
     html! {
         table.folds {
             thead { tr { th { (title_of(chart.dimension)) } th.num { "Calls" } th.num { "Tokens in" } th.num { "from the cache" } th.num { "Tokens out" } th.trend { "Per day" } th.num { "Share" } th.num { "Cost" } } }
             tbody {
-                @for (place, (value, costs)) in shown.iter().enumerate() {
-                    @let link = chart.query.calls_link(chart.dimension, value.as_deref(), None);
+                @for (place, value) in values.iter().enumerate() {
+                    @let costs = &value.costs;
+                    @let link = chart.query.calls_link(chart.dimension, value.name.as_deref(), None);
                     tr {
-                        td.text { (swatch(chart.stack.class(place))) (subject(chart, value)) }
+                        td.text { (swatch(chart.stack.class(place))) (subject(chart, &value.name)) }
                         td.num { a href=(link) { (costs.calls) } }
                         td.num.narrow-off { (tokens(costs.input_tokens + costs.cache_creation_tokens)) }
                         td.num.narrow-off { (tokens(costs.cache_read_tokens)) }
                         td.num.narrow-off { (tokens(costs.output_tokens)) }
-                        td.trend.narrow-off { @if chart.period.n_days() > 1 { (sparkline("Per day", &chart.stack.days_of(value, chart.period))) } }
+                        td.trend.narrow-off { @if chart.period.n_days() > 1 { (sparkline("Per day", &value.days(chart.period))) } }
                         td.num { (share_of(chart.measure.of(costs), whole)) }
                         td.num { (cost(costs, &link, &money)) }
                     }
                 }
-                @if !others.is_empty() { (sum(&of_others, &format!("{} others, in the CSV files", others.len()), 2, &money)) }
+                @if *n_others > 0 { (sum(of_others, &format!("{n_others} others, in the CSV files"), 2, &money)) }
             }
             tfoot { (sum(&chart.report.total, "Total", 2, &money)) }
         }
@@ -302,21 +306,15 @@ fn title_of(dimension: Dimension) -> String {
 
 /// The table of days, the newest first.
 fn days(page: &Page, chart: &Chart<'_>) -> Markup {
-    let mut days: Vec<(&str, Costs)> = Vec::new();
-    for line in &chart.report.lines {
-        let day = line.value.as_deref().unwrap_or_default();
-        match days.last_mut() {
-            Some((last, costs)) if *last == day => costs.add(&line.costs),
-            _ => days.push((day, line.costs)),
-        }
-    }
-    let money = page.view.column(days.iter().map(|(_, costs)| costs.cost_micros));
+    let days = &chart.stack.days;
+    let money = page.view.column(days.values().map(|costs| costs.cost_micros));
     html! {
         table.folds {
             thead { tr { th { "Day" } th.num { "Calls" } th.num { "Tokens in" } th.num { "from the cache" } th.num { "Tokens out" } th.num { "Cost" } } }
             tbody {
                 @for (day, costs) in days.iter().rev() {
-                    @let link = chart.query.calls_link(Dimension::Day, Some(day), None);
+                    @let day = day.to_string();
+                    @let link = chart.query.calls_link(Dimension::Day, Some(&day), None);
                     tr {
                         td { a href=(link) { (day) } }
                         td.num { a href=(link) { (costs.calls) } }

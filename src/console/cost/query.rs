@@ -133,6 +133,7 @@ impl CostQuery {
             since: Some(period.since(view)),
             until: Some(period.until(view)),
             campaign_id: self.campaign_id.parse().ok(),
+            ..ReportCosts::default()
         }
     }
 

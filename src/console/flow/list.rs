@@ -87,7 +87,7 @@ fn table(page: &Page, flows: &[Flow], names: &Names) -> Markup {
                 @for flow in flows {
                     tr {
                         td { (state(flow)) }
-                        td.text { a href={ "/flows/" (flow.id) } { bdi { (flow.template) } } }
+                        td.text.name { a href={ "/flows/" (flow.id) } { bdi { (flow.template) } } }
                         td.narrow-off { (names.campaign(flow.campaign_id)) }
                         td { (page.view.time(flow.created_at)) }
                         td.narrow-off { @if let Some(by) = &flow.added_by { bdi title=(by) { (describe_label(by)) } } }

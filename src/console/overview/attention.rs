@@ -190,7 +190,7 @@ fn page_of(item: &Attention) -> Option<(&'static str, String)> {
         }
         (Kind::SpentBudget, None) => ("Raise the limit", "/cost/budgets".to_owned()),
         (Kind::BusyModel | Kind::ProviderWait, _) => {
-            ("Its tasks", "/work/jobs?waits_for=snooze".to_owned())
+            ("Its tasks", "/work/jobs?waits_for=provider".to_owned())
         }
         (Kind::HeldLane, _) => ("The lane", format!("/work/lanes?name={subject}")),
         (Kind::HeldJobs, _) => ("The jobs", format!("/work/jobs?state=held&queue={subject}")),

@@ -31,8 +31,7 @@ use crate::{
 /// Points of a chart.
 const STEPS: usize = 60;
 /// Campaigns with a colour of their own in the chart of costs.
-const MAX_SHARES: usize = 6;
-const COLOURS: [&str; MAX_SHARES] = ["p3", "p2", "p5", "p4", "p6", "p1"];
+const COLOURS: [&str; 6] = ["p3", "p2", "p5", "p4", "p6", "p1"];
 
 #[derive(Debug, Deserialize)]
 pub(super) struct PageQuery {
@@ -48,10 +47,9 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let waits = page.caller.run_if_allowed(ListWaits {}).await?;
     let costs = ReportCosts {
         by: Dimension::Campaign,
-        and: None,
         since: Some(page.view.midnight()),
-        until: None,
-        campaign_id: None,
+        top: u32::try_from(COLOURS.len()).ok(),
+        ..ReportCosts::default()
     };
     let costs = page.caller.run_if_allowed(costs).await?;
     let Some(overview) = overview else {

@@ -71,10 +71,10 @@ fn row(page: &Page, n: usize, schedule: &Schedule, names: &Names) -> Markup {
     html! {
         tr {
             td { (tone(schedule).state(word, schedule.pause_reason.as_deref())) }
-            td.text { a href={ (HERE) "/" (url_text(&schedule.name)) } { b { bdi { (schedule.name) } } } div."small soft" { (purpose(schedule, names)) } }
+            td.text.name { a href={ (HERE) "/" (url_text(&schedule.name)) } { b { bdi { (schedule.name) } } } div."small soft" { (purpose(schedule, names)) } }
             td { code { (schedule.cron) } div."tiny faint" { "in " (schedule.time_zone) } }
             td { @if let Some(at) = schedule.last_slot { (page.view.calendar(at)) @if let Some(job) = schedule.last_job_id { div.tiny { a href={ "/work/jobs/" (job) } { "job " (job) } } } } @else { span.faint { "never" } } }
-            td { @if let Some(at) = schedule.next_slot { (page.view.calendar(at)) } }
+            td.moment { @if let Some(at) = schedule.next_slot { (page.view.calendar(at)) } }
             td { (actions(page, n, schedule)) }
         }
     }

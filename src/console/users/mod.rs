@@ -22,6 +22,8 @@ use crate::{
 const HERE: &str = "/users";
 /// Days in which a campaign of a known user has made a call.
 const KNOWN_DAYS: i64 = 90;
+/// Known users in the list: those with the highest costs.
+const MAX_KNOWN: u32 = 200;
 /// Best matches of a search.
 const MAX_HITS: i64 = 50;
 
@@ -79,13 +81,13 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
 async fn known(page: &Page) -> Result<Markup, Refusal> {
     let report = ReportCosts {
         by: Dimension::User,
-        and: None,
         since: Some(page.view.midnight() - TimeDelta::days(KNOWN_DAYS - 1)),
-        until: None,
-        campaign_id: None,
+        top: Some(MAX_KNOWN),
+        ..ReportCosts::default()
     };
     let report = page.caller.run_if_allowed(report).await?;
-    let lines = report.map(|report| report.lines).unwrap_or_default();
+    let (lines, n_others) =
+        report.map(|report| (report.lines, report.n_others)).unwrap_or_default();
     let users: Vec<_> = lines
         .iter()
         .filter_map(|line| {
@@ -110,7 +112,10 @@ async fn known(page: &Page) -> Result<Markup, Refusal> {
             }
         }
     };
-    let end = html! { "of campaigns with calls in the last " (KNOWN_DAYS) " days" };
+    let end = html! {
+        "of campaigns with calls in the last " (KNOWN_DAYS) " days"
+        @if n_others > 0 { "; " (n_others) " with lower costs are left out" }
+    };
     Ok(section("Known users", &end, &wide("Known users", &table)))
 }
 

@@ -86,7 +86,7 @@ fn table(page: &Page, items: &[Webhook]) -> Markup {
         html! {
             tr {
                 td { (state(webhook)) }
-                td.fill { a href={ (HERE) "/" (webhook.id) } { bdi { (title(&webhook.url)) } } }
+                td.fill.name { a href={ (HERE) "/" (webhook.id) } { bdi { (title(&webhook.url)) } } }
                 td.text { (webhook.kinds.join(", ")) }
                 td { @if let Some(campaign) = webhook.campaign_id { a href={ "/campaigns/" (campaign) } { "one campaign" } } @else { "all campaigns" } }
                 td { (page.view.time(webhook.created_at)) }

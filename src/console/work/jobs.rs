@@ -178,8 +178,11 @@ fn why(page: &Page, listed: &ListedJob, names: &Names) -> Markup {
             ("ready", Some("pause")) => "its campaign or its queue is paused",
             ("ready", _) => { "ready " (page.view.time(job.run_at)) },
             (_, Some("signal")) => "for another task, or its flow",
-            (_, Some("snooze")) => { "for a busy provider, a limit or a batch" @if let Some(at) = due { ", until " (page.view.time(at)) } },
+            (_, Some("provider")) => { "for a busy or unreachable provider" @if let Some(at) = due { ", until " (page.view.time(at)) } },
+            (_, Some("batch")) => { "for the answer to its batch" @if let Some(at) = due { ", next look " (page.view.time(at)) } },
             (_, Some("condition")) if listed.budget.is_some() => { "for space in " a href="/cost/budgets" { "a budget" } },
+            // A limit that is looked at again may be a budget, too.
+            (_, Some("condition")) if due.is_some() => "for space in a budget or a rate limit",
             (_, Some("condition")) => "for a rate limit",
             (_, Some("retry")) => { "after an error" @if let Some(at) = due { ", again " (page.view.time(at)) } },
             (_, Some("crash")) => { "its worker was lost" @if let Some(at) = due { ", again " (page.view.time(at)) } },

@@ -55,8 +55,8 @@ fn colour(reason: WaitReason) -> &'static str {
     match reason {
         WaitReason::Slot => "p3",
         WaitReason::Lane | WaitReason::Signal => "p5",
-        WaitReason::Later | WaitReason::Retry | WaitReason::Crash => "p4",
-        WaitReason::Snooze => "p2",
+        WaitReason::Later | WaitReason::Retry | WaitReason::Snooze | WaitReason::Crash => "p4",
+        WaitReason::Provider | WaitReason::Batch => "p2",
         WaitReason::Condition => "p6",
         WaitReason::Pause | WaitReason::LaneHold => "p7",
         WaitReason::Person | WaitReason::Failure => "p1",

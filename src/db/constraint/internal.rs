@@ -311,6 +311,7 @@ pub const INTERNAL: &[&str] = &[
     "usage_contexts_session",
     "usage_pkey",
     "usage_tokens_not_negative",
+    "wait_cause_known",
     "wait_reason_known",
     "webhook_deliveries_end_complete",
     "webhook_deliveries_kind_known",

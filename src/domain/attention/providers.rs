@@ -23,6 +23,9 @@ const SHORTEST_BUSY: TimeDelta = TimeDelta::minutes(1);
 /// Time after which a task that waits for its server by itself is listed: a server may be restarted meanwhile.
 const SHORTEST_WAIT: TimeDelta = TimeDelta::minutes(3);
 
+/// Lists the jobs of the tasks that wait for their provider.
+const LIST: &str = "dalsegno job ls --waits-for provider";
+
 /// The waits of each provider and model, the longest first.
 type ModelWaits = BTreeMap<(String, String), Vec<ProviderWait>>;
 
@@ -90,7 +93,7 @@ fn of_busy(model: &BusyModel, longest: Option<Uuid>) -> Attention {
     let refused = count(*refusals, "call was refused", "calls in a row were refused");
     let because = format!("{refused}, and all tasks with this model wait: {why}");
     let name = format!("{model} on {provider}");
-    let command = "dalsegno job ls --waits-for snooze".to_owned();
+    let command = LIST.to_owned();
     Attention {
         since: Some(*since),
         until: Some(*until),
@@ -106,10 +109,14 @@ fn of_waits(name: &str, waits: &[ProviderWait], longest: &ProviderWait, error: &
         "" => waiting,
         error => format!("{waiting}: {error}"),
     };
+    let then = match waits.len() {
+        0 | 1 => format!("dalsegno task explain {}", longest.task_id),
+        _ => LIST.to_owned(),
+    };
     Attention {
         since: Some(longest.since),
         until: Some(longest.until),
-        then: Some(format!("dalsegno task explain {}", longest.task_id)),
+        then: Some(then),
         count: i64::try_from(waits.len()).ok(),
         ..Attention::of(Kind::ProviderWait, name, because, "dalsegno doctor".to_owned())
     }
@@ -138,5 +145,21 @@ mod tests {
         assert_eq!((found.name.as_str(), found.until), ("claude on anthropic", Some(busy.until)));
         assert!(found.because.contains("503 Service Unavailable"), "{}", found.because);
         assert_eq!(found.then, Some(format!("dalsegno task explain {}", Uuid::nil())));
+        assert_eq!(found.command, LIST);
+    }
+
+    #[test]
+    fn several_tasks_that_wait_lead_to_their_list_and_one_to_its_explanation() {
+        let at = DateTime::UNIX_EPOCH;
+        let wait = ProviderWait {
+            task_id: Uuid::nil(),
+            job_id: 1,
+            session_id: Uuid::nil(),
+            since: at,
+            until: at,
+        };
+        let then = |n| of_waits("m on p", &[wait, wait][..n], &wait, "").then.unwrap();
+        assert_eq!(then(1), format!("dalsegno task explain {}", Uuid::nil()));
+        assert_eq!(then(2), LIST);
     }
 }

@@ -25,6 +25,7 @@ impl CostReport {
         let head = self.dimensions().flat_map(of);
         let head = head.chain(COUNTS.map(str::to_owned)).collect();
         let rows = std::iter::once(head).chain(self.lines.iter().map(|line| self.cells(line)));
+        let rows = rows.chain(self.named_others().map(|line| self.cells(&line)));
         rows.map(|cells: Vec<String>| {
             cells.iter().map(|cell| quote(cell)).collect::<Vec<_>>().join(",") + "\r\n"
         })
@@ -97,6 +98,8 @@ mod tests {
             since: None,
             until: None,
             lines: vec![CostLine { value: Some("a \"b\", c".to_owned()), second: None, costs }],
+            others: vec![CostLine { value: Some("writer".to_owned()), second: None, costs }],
+            n_others: 4,
             total: costs,
             campaign_names: std::collections::HashMap::new(),
         };
@@ -104,6 +107,7 @@ mod tests {
         let lines: Vec<&str> = csv.split("\r\n").collect();
         assert!(lines[0].starts_with("agent,user,calls,input_tokens,"), "{csv}");
         assert_eq!(lines[1], "\"a \"\"b\"\", c\",,2,7,0,0,0,1.25,1250000,EUR,1");
+        assert_eq!(lines[2], "writer,(4 others),2,7,0,0,0,1.25,1250000,EUR,1");
         let id = uuid::Uuid::from_u128(7);
         let named = CostReport {
             by: Dimension::Campaign,
@@ -115,6 +119,6 @@ mod tests {
         let of_campaign = named.to_csv();
         assert!(of_campaign.starts_with("campaign,campaign_name,calls,"), "{of_campaign}");
         assert!(of_campaign.contains(&format!("{id},Harbour series,2,")), "{of_campaign}");
-        assert_eq!(lines.len(), 3, "each line ends with CR LF");
+        assert_eq!(lines.len(), 4, "each line ends with CR LF");
     }
 }

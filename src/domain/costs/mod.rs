@@ -73,11 +73,34 @@ impl Dimension {
     }
 }
 
+/// A figure of calls.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[sqlx(type_name = "text", rename_all = "snake_case")]
+#[schema(as = CostMeasure)]
+pub enum Measure {
+    /// The cost, then tokens.
+    #[default]
+    Money,
+    Tokens,
+}
+
+/// The values of the last dimension that have lines of their own.
+#[derive(Debug, Clone, Copy)]
+pub struct Top {
+    pub n: u32,
+    pub by: Measure,
+}
+
 /// The calls of a report, and how they are added up.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     pub by: Dimension,
     pub and: Option<Dimension>,
+    /// Without it, all values have lines of their own.
+    pub top: Option<Top>,
     /// Time zone of days, such as `Europe/Berlin`.
     pub time_zone: &'a str,
     pub since: Option<DateTime<Utc>>,
@@ -127,6 +150,12 @@ pub struct CostReport {
     pub since: Option<DateTime<Utc>>,
     pub until: Option<DateTime<Utc>>,
     pub lines: Vec<CostLine>,
+    /// The sums of all values that are not among the `top`, for each value of the first of two dimensions.
+    #[serde(default)]
+    pub others: Vec<CostLine>,
+    /// The number of values that `others` adds up.
+    #[serde(default)]
+    pub n_others: i64,
     pub total: Costs,
     /// Names of the campaigns in the lines, by id. Those of erased campaigns are missing.
     pub campaign_names: HashMap<Uuid, String>,
@@ -134,7 +163,9 @@ pub struct CostReport {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the report has more than {MAX_LINES} lines: name a shorter period or one campaign")]
+    #[error(
+        "the report has more than {MAX_LINES} lines: name a shorter period, one campaign, or a number of top values"
+    )]
     TooManyLines,
     #[error("both dimensions of the report are the same: name another second one, or only one")]
     SameDimension,
@@ -163,10 +194,28 @@ impl CostReport {
         [Some(self.by), self.and].into_iter().flatten()
     }
 
+    /// Lists the lines of `others`, with their number in place of a value.
+    pub fn named_others(&self) -> impl Iterator<Item = CostLine> {
+        let name = || Some(format!("({} others)", self.n_others));
+        self.others.iter().cloned().map(move |line| match self.and {
+            Some(_) => CostLine { second: name(), ..line },
+            None => CostLine { value: name(), ..line },
+        })
+    }
+
     /// Returns the name of a value: of a campaign its name, if it has not been erased.
     pub fn name_of<'a>(&'a self, value: &'a str) -> &'a str {
         let name = value.parse().ok().and_then(|id| self.campaign_names.get(&id));
         name.map_or(value, String::as_str)
+    }
+}
+
+impl Measure {
+    pub fn of(self, costs: &Costs) -> i64 {
+        match self {
+            Self::Money => costs.cost_micros,
+            Self::Tokens => costs.tokens(),
+        }
     }
 }
 
@@ -226,9 +275,9 @@ pub async fn report(
     if and == Some(by) {
         return Err(Error::SameDimension);
     }
-    let lines = lines(&mut *conn, question).await?;
+    let Lines { lines, others, n_others } = lines(&mut *conn, question).await?;
     let mut total = Costs::default();
-    lines.iter().for_each(|line| total.add(&line.costs));
+    lines.iter().chain(&others).for_each(|line| total.add(&line.costs));
     let campaigns = match (by, and) {
         (Dimension::Campaign, _) => campaign_ids(lines.iter().map(|line| &line.value)),
         (_, Some(Dimension::Campaign)) => campaign_ids(lines.iter().map(|line| &line.second)),
@@ -242,17 +291,30 @@ pub async fn report(
         since,
         until,
         lines,
+        others,
+        n_others,
         total,
         campaign_names: campaigns::names(conn, &campaigns).await?,
     })
 }
 
-async fn lines(conn: &mut PgConnection, question: &Question<'_>) -> Result<Vec<CostLine>, Error> {
+#[derive(Default)]
+struct Lines {
+    lines: Vec<CostLine>,
+    others: Vec<CostLine>,
+    n_others: i64,
+}
+
+async fn lines(conn: &mut PgConnection, question: &Question<'_>) -> Result<Lines, Error> {
+    let (first, second) = match question.and {
+        Some(and) => (Some(question.by), and),
+        None => (None, question.by),
+    };
     let whole = days::whole_days(&mut *conn, question).await?;
     let rows = sqlx::query_file!(
         "src/domain/costs/report.sql",
-        question.by as Dimension,
-        question.and as Option<Dimension>,
+        first as Option<Dimension>,
+        second as Dimension,
         question.time_zone,
         question.since,
         question.until,
@@ -262,6 +324,8 @@ async fn lines(conn: &mut PgConnection, question: &Question<'_>) -> Result<Vec<C
         whole.up_to,
         whole.first,
         whole.end,
+        question.top.map(|top| i64::from(top.n)),
+        question.top.map_or(Measure::default(), |top| top.by) as Measure,
     )
     .fetch_all(conn)
     .await
@@ -269,10 +333,9 @@ async fn lines(conn: &mut PgConnection, question: &Question<'_>) -> Result<Vec<C
     if rows.len() > MAX_LINES {
         return Err(Error::TooManyLines);
     }
-    let lines = rows.into_iter().map(|row| CostLine {
-        value: row.first,
-        second: row.second,
-        costs: Costs {
+    let mut lines = Lines::default();
+    for row in rows {
+        let costs = Costs {
             calls: row.calls,
             cost_micros: row.cost_micros,
             input_tokens: row.input_tokens,
@@ -280,9 +343,16 @@ async fn lines(conn: &mut PgConnection, question: &Question<'_>) -> Result<Vec<C
             cache_read_tokens: row.cache_read_tokens,
             cache_creation_tokens: row.cache_creation_tokens,
             calls_without_price: row.calls_without_price,
-        },
-    });
-    Ok(lines.collect())
+        };
+        let (value, second) = match first {
+            Some(_) => (row.first, row.second),
+            None => (row.second, None),
+        };
+        lines.n_others = row.n_others;
+        let kind = if row.is_other { &mut lines.others } else { &mut lines.lines };
+        kind.push(CostLine { value, second, costs });
+    }
+    Ok(lines)
 }
 
 fn campaign_ids<'a>(values: impl Iterator<Item = &'a Option<String>>) -> Vec<Uuid> {

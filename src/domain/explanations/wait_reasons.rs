@@ -11,7 +11,9 @@ pub fn describe_wait(reason: WaitReason) -> &'static str {
         WaitReason::LaneHold => "the release of its lane",
         WaitReason::Later => "its start time",
         WaitReason::Retry => "its next attempt after an error",
-        WaitReason::Snooze => "a busy provider, a limit or a batch",
+        WaitReason::Snooze => "a time that its last run has set",
+        WaitReason::Provider => "a busy or unreachable provider",
+        WaitReason::Batch => "the answer to its batch",
         WaitReason::Condition => "space in a budget or a rate limit",
         WaitReason::Crash => "its next attempt after a lost worker",
         WaitReason::Signal => "another task, or its flow",
@@ -46,6 +48,8 @@ pub fn describe_wait_end(reason: WaitReason) -> Option<&'static str> {
         | WaitReason::Later
         | WaitReason::Retry
         | WaitReason::Snooze
+        | WaitReason::Provider
+        | WaitReason::Batch
         | WaitReason::Crash => return None,
     })
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use crate::{
     context::compaction::{folding::RefusedAttempt, generations, plan},
     domain::{StatementError, compactions, sessions, tasks},
-    jobs::side_call,
+    jobs::{busy, side_call},
     providers::{self, Class},
     queue::{self, HoldUntil, JobError},
 };
@@ -67,7 +67,9 @@ impl From<Error> for JobError {
     fn from(error: Error) -> Self {
         match &error {
             Error::NotAsked(source) => match source.class {
-                Class::Snooze { after, .. } => Self::snooze(HoldUntil::After(after))(error),
+                Class::Snooze { after, .. } => {
+                    Self::snooze_for(busy::wait_cause(source), HoldUntil::After(after))(error)
+                }
                 // A worker that shuts down returns the job; the queue knows why the token was cancelled.
                 _ => Self::retry(error),
             },

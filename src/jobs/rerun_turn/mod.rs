@@ -38,7 +38,7 @@ use crate::{
         usage::{self, Purpose},
     },
     providers::{self, Class, Outcome, Provider, Request, StopReason},
-    queue::{End, HandlerResult, HoldUntil, JobError, Run},
+    queue::{End, HandlerResult, HoldUntil, JobError, Run, WaitCause},
 };
 
 /// Wait before another look at a budget of which other reruns hold a part.
@@ -160,7 +160,8 @@ async fn reserve(
     let reserved = reruns::reserve(&mut tx, session.campaign_id, rerun, needed).await;
     let reserved = reserved.map_err(|error| match error {
         ReserveError::Refused(refusal) if refusal.may_pass_later() => {
-            NoAnswer::Later(JobError::snooze(HoldUntil::After(BUDGET_PAUSE))(refusal))
+            let until = HoldUntil::After(BUDGET_PAUSE);
+            NoAnswer::Later(JobError::snooze_for(Some(WaitCause::Limit), until)(refusal))
         }
         ReserveError::Refused(refusal) => NoAnswer::Failed(refusal.to_string()),
         error => NoAnswer::Later(JobError::retry(error)),
@@ -186,7 +187,8 @@ async fn free_credential(
                 credential: first.name.clone(),
                 reason: first.why.clone(),
             };
-            Err(NoAnswer::Later(JobError::snooze(HoldUntil::At(first.until))(error)))
+            let until = HoldUntil::At(first.until);
+            Err(NoAnswer::Later(JobError::snooze_for(Some(WaitCause::Provider), until)(error)))
         }
         (free, _) => Ok(free.map(str::to_owned)),
     }

@@ -8,7 +8,7 @@ use crate::{
         failovers::SkippedEntry, sessions, tasks, turn_phases,
     },
     jobs::{rate_limits::LimitRefusal, services::REPAIR_PAUSE},
-    queue::{BoxError, CommitError, JobError, Run, Stop},
+    queue::{BoxError, CommitError, JobError, Run, Stop, WaitCause},
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +85,15 @@ impl BeginRefusal {
             (Some(_), _) => BUDGET_CODE,
             (None, Some(_)) => "turn.busy",
             (None, None) => "turn.refused",
+        }
+    }
+
+    /// Returns the cause of the wait. A broken agent file, for example, has none.
+    pub(super) fn wait_cause(&self) -> Option<WaitCause> {
+        match (self.busy, self.budget.is_some() || self.limit.is_some()) {
+            (Some(_), _) => Some(WaitCause::Provider),
+            (None, true) => Some(WaitCause::Limit),
+            (None, false) => None,
         }
     }
 

@@ -169,7 +169,7 @@ fn sessions() -> Vec<Step> {
         ("read_archive", vec!["session", "archives", "SESSION", "1", "--limit", "1"]),
         ("read_archive", vec!["session", "archives", "SESSION", "7"]),
         ("report_costs", vec!["cost"]),
-        ("report_costs", vec!["cost", "--by", "campaign,day", "--since", "7d"]),
+        ("report_costs", vec!["cost", "--by", "campaign,day", "--since", "7d", "--top", "5"]),
         ("report_costs", vec!["cost", "--by", "user", "--campaign", "Harbour", "--csv"]),
         ("list_calls", vec!["cost", "--calls", "--agent", "copywriter", "--limit", "2"]),
         ("list_calls", vec!["cost", "--calls", "--costliest", "--since", "7d", "--user", ""]),

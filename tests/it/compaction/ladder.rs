@@ -11,7 +11,7 @@ use dalsegno::{
     },
     jobs::compact_session::{Cause, Error, PreparedCompaction},
     providers::{Class, sim::SummaryMode},
-    queue::{Decision, HoldUntil, JobError},
+    queue::{Decision, HoldUntil, JobError, WaitCause},
 };
 use serde_json::json;
 
@@ -111,7 +111,11 @@ async fn a_busy_summariser_postpones_the_job_without_using_up_an_attempt() {
     assert!(
         matches!(&error, Error::NotAsked(source) if matches!(source.class, Class::Snooze { .. }))
     );
-    let Decision::Snooze(HoldUntil::After(wait)) = JobError::from(error).decision else { panic!() };
+    let Decision::Snooze(HoldUntil::After(wait), Some(WaitCause::Provider)) =
+        JobError::from(error).decision
+    else {
+        panic!()
+    };
     assert!((2..=4).contains(&wait.as_secs()), "{wait:?}");
     assert_eq!(setup.session(id).await.compaction_breaker, Some(json!({ "attempts": [] })));
     assert_eq!((setup.ledger().await.0, setup.compactions(id).await.len()), (0, 0));

@@ -97,6 +97,61 @@ async fn a_task_that_waits_for_a_budget_says_so_in_lists() {
     assert_eq!(waits["waiting_for_budget"], 1, "{waits}");
 }
 
+/// The last run has the cause. One of a worker of an older version has none, even after a run that had one.
+#[tokio::test]
+async fn put_off_jobs_are_told_apart_by_their_cause() {
+    let scenery = Scenery::new().await;
+    let pool = &scenery.app.pool;
+    let enqueue = "select job_id from dalsegno.enqueue('sample', queue => 'turns')";
+    let put_off = "update dalsegno.jobs set state = 'scheduled', wait_reason = 'snooze', run_at = '2026-11-20 12:30+00' where id = $1";
+    let run = "insert into dalsegno.runs (job_id, lease, started_at, ended_at, attempt, outcome, queue, kind, error, wait_cause)
+         values ($1, $2, '2026-11-20 11:59+00', '2026-11-20 11:59+00', 1, 'snooze', 'turns', 'sample', 'put off', $3)";
+    let mut jobs: Vec<i64> = Vec::new();
+    for causes in [vec!["provider"], vec!["limit"], vec!["batch"], vec!["batch", ""]] {
+        let job: i64 = sqlx::query_scalar(enqueue).fetch_one(pool).await.unwrap();
+        sqlx::query(put_off).bind(job).execute(pool).await.unwrap();
+        for (lease, cause) in (9_000_000_000_i64..).zip(causes) {
+            let cause = Some(cause).filter(|cause| !cause.is_empty());
+            sqlx::query(run).bind(job).bind(lease).bind(cause).execute(pool).await.unwrap();
+        }
+        jobs.push(job);
+    }
+    let listed = async |reason: &str| {
+        let found = scenery.get_json(&format!("/v1/jobs?waits_for={reason}")).await;
+        let items = found["items"].as_array().unwrap().clone();
+        items.iter().map(|job| job["id"].as_i64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed("provider").await, [jobs[0]]);
+    assert_eq!(listed("condition").await, [jobs[1]]);
+    assert_eq!(listed("batch").await, [jobs[2]]);
+    // As before the causes were told apart, but for limits.
+    assert_eq!(listed("snooze").await, [jobs[0], jobs[2], jobs[3]]);
+    let waits = scenery.get_json("/v1/waits").await;
+    let waits = waits["items"].as_array().unwrap();
+    for reason in ["provider", "condition", "batch", "snooze"] {
+        let count = waits.iter().find(|wait| wait["reason"] == reason).unwrap();
+        assert_eq!((&count["jobs"], &count["queue"]), (&json!(1), &json!("turns")), "{reason}");
+    }
+    let page = scenery.page("/work/jobs?state=scheduled").await;
+    let words = [
+        "for a busy or unreachable provider, until",
+        "for space in a budget or a rate limit",
+        "for the answer to its batch, next look",
+    ];
+    for words in words {
+        assert_eq!(page.matches(words).count(), 1, "{words} in {page}");
+    }
+    let groups = scenery.page("/work").await;
+    for words in ["A busy or unreachable provider", "The answer to its batch"] {
+        assert!(groups.contains(words), "{words} in {groups}");
+    }
+    let job = scenery.get_json(&format!("/v1/jobs/{}", jobs[0])).await;
+    assert_eq!(job["wait_reason"], "provider", "{job}");
+    let explained = scenery.get_json(&format!("/v1/jobs/{}/explain", jobs[2])).await;
+    let because = explained["because"].as_str().unwrap();
+    assert!(because.contains("postponed for a batch of its provider: put off"), "{because}");
+}
+
 #[tokio::test]
 async fn previews_of_a_retry_mark_tasks_whose_limit_is_unchanged() {
     let scenery = Scenery::new().await;

@@ -26,6 +26,7 @@ mod pages;
 mod phone;
 mod pictures;
 mod reachable;
+mod redirects;
 mod scenery;
 mod schedules;
 mod search;

@@ -284,7 +284,7 @@ async fn providers_that_refuse_held_lanes_and_waits_for_budgets_are_listed() {
     let campaign = scenery.world.campaign.id;
     for part in [
         "/do/release_lane",
-        "/work/jobs?waits_for=snooze",
+        "/work/jobs?waits_for=provider",
         "Held, with its lane, or by the pause of an agent",
         &format!("href=\"/campaigns/{campaign}#limit\">Raise the limit"),
     ] {
@@ -323,7 +323,7 @@ async fn tasks_that_cannot_reach_their_server_are_listed_after_some_minutes() {
     assert_eq!(because, "1 task waits for it: cannot connect to http://127.0.0.1:11434");
     assert_eq!(found["command"], "dalsegno doctor");
     assert_eq!(found["then"], format!("dalsegno task explain {}", scenery.waiting));
-    assert!(scenery.page("/").await.contains("/work/jobs?waits_for=snooze"));
+    assert!(scenery.page("/").await.contains("/work/jobs?waits_for=provider"));
     // A refusal of its model is shared by all tasks: there is one row for both.
     let model = "insert into dalsegno.busy_models (provider, model, since, refused_at, until, refusals, why)
          select provider, model, $2::timestamptz - interval '13 minutes', $2, $2::timestamptz + interval '40 seconds', 5, '503 Service Unavailable'

@@ -1,6 +1,6 @@
 //! Phones: each page without sideways scrolling, tables as lists, actions within reach of a thumb.
 
-use super::{browser::Browser, scenery::Scenery};
+use super::{browser::Browser, scenery::Scenery, upkeep_scenery::UpkeepScenery};
 
 /// Lists what scrolls sideways or sticks out of the window.
 const SIDEWAYS: &str = "return [...document.querySelectorAll('html, body *')].filter((e) => {
@@ -74,4 +74,33 @@ async fn the_end_of_a_page_is_not_behind_the_navigation() {
         const last = [...document.querySelectorAll('.main *')].filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect().bottom);
         return Math.max(...last) <= document.querySelector('.bar').getBoundingClientRect().top";
     assert_eq!(browser.run(script).await, true);
+}
+
+/// Rows of tables are cards on a phone. The table has the state in its first column.
+#[tokio::test]
+async fn cards_begin_with_the_name_and_then_have_the_state() {
+    let Some(browser) = Browser::start().await else { return };
+    let furnished = UpkeepScenery::new().await;
+    browser.resize(390, 844).await;
+    for path in ["/schedules", "/webhooks", "/keys", "/catalogue", "/campaigns"] {
+        browser.open(&furnished.scenery.url(path)).await;
+        browser.wait_until("document.readyState === 'complete'").await;
+        let n_rows = "return document.querySelectorAll('tr:has(> td.name)').length > 0";
+        assert_eq!(browser.run(n_rows).await, true, "{path}");
+        let late = "return [...document.querySelectorAll('tr:has(> td.name)')].filter((row) => {
+            const [name, state] = ['td.name', '.state'].map((part) => row.querySelector(part).getBoundingClientRect());
+            return name.bottom > state.top + 1;
+          }).map((row) => row.innerText)";
+        assert_eq!(browser.run(late).await, serde_json::json!([]), "{path}");
+    }
+    browser.open(&furnished.scenery.url("/schedules")).await;
+    browser.wait_until("document.readyState === 'complete'").await;
+    let wrapped =
+        "return [...document.querySelectorAll('td.moment:not(:empty)')].filter((cell) => {
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        const tops = [...range.getClientRects()].map((it) => it.top);
+        return Math.max(...tops) - Math.min(...tops) > 8;
+      }).map((cell) => cell.innerText)";
+    assert_eq!(browser.run(wrapped).await, serde_json::json!([]));
 }

@@ -77,7 +77,7 @@ async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
         look("end 500", END_DONE, format!("{ids}, {leases}"), 4_000, 500),
         look("end 1", END_DONE, format!("'{{{id}}}', '{{{lease}}}'"), 15, 1),
         look("retry", END_RETRY, format!("{id}, {lease}, 'e', 1, 60, NULL"), 10, 1),
-        look("snooze", END_SNOOZE, format!("{id}, {lease}, NULL, 60, 'r'"), 10, 1),
+        look("snooze", END_SNOOZE, format!("{id}, {lease}, NULL, 60, 'r', 'provider'"), 10, 1),
         look("fail", END_FAIL, format!("{id}, {lease}, 'failed', 'e', false"), 10, 1),
         look("fail and hold", END_FAIL, format!("{id}, {lease}, 'failed', 'e', true"), 10, 1),
         look("end cancelled", END_CANCELLED, format!("{id}, {lease}, NULL"), 10, 1),

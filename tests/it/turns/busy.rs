@@ -92,6 +92,9 @@ async fn a_busy_provider_is_retried_about_ten_times_in_ten_minutes_with_one_even
     }
     let snoozes = fixture.snoozes().await;
     assert_eq!(i64::try_from(snoozes.len()).unwrap(), n_calls);
+    let otherwise = "select count(*) from dalsegno.runs
+                      where kind = 'run_turn' and outcome = 'snooze' and wait_cause is distinct from 'provider'";
+    assert_eq!(fixture.count(otherwise).await, 0);
     assert!(fixture.turns(&task).await.iter().all(|turn| turn.attempt == 1 && turn.is_put_off()));
     worker.stop().await;
 }

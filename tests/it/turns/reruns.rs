@@ -299,6 +299,9 @@ async fn a_reservation_of_another_rerun_is_waited_for() {
     let waits =
         "select count(*) from dalsegno.jobs where kind = 'rerun_turn' and wait_reason = 'snooze'";
     eventually("the rerun waits", async || (fixture.count(waits).await == 1).then_some(())).await;
+    let causes =
+        "select count(*) from dalsegno.runs where outcome = 'snooze' and wait_cause = 'limit'";
+    assert!(fixture.count(causes).await > 0);
     assert_eq!(fake.bodies().len(), 2);
     sqlx::query("update dalsegno.reruns set reserved_micros = null where number = 2")
         .execute(&fixture.pool)

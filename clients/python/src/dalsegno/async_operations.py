@@ -1407,6 +1407,8 @@ class AsyncOperations:
         by: enums.CostDimension | None = None,
         campaign_id: str | UUID | None = None,
         since: datetime | str | None = None,
+        top: int | None = None,
+        top_by: Literal["money", "tokens"] | None = None,
         until: datetime | str | None = None,
     ) -> models.CostReport:
         """Adds up the costs of all calls by one or two dimensions.
@@ -1417,9 +1419,11 @@ class AsyncOperations:
 
         - `by`: Without it, days.
         - `since`: Only calls at this moment or later.
+        - `top`: Only the highest values of the last dimension, at most this many, have lines of their own; `others`
+          adds up all others.
         - `until`: Only earlier calls.
         """
-        answer: models.CostReport = await self._call(Request("GET", "/v1/costs", query={"and": and_, "by": by, "campaign_id": campaign_id, "since": since, "until": until}), models.CostReport)
+        answer: models.CostReport = await self._call(Request("GET", "/v1/costs", query={"and": and_, "by": by, "campaign_id": campaign_id, "since": since, "top": top, "top_by": top_by, "until": until}), models.CostReport)
         return answer
 
     async def report_fidelity(self, campaign_id: str | UUID, /) -> models.FidelityReport:

@@ -1112,6 +1112,10 @@ class CostReport:
     currency: str
     """The label of the currency. Nothing is converted."""
     lines: list[CostLine]
+    n_others: int | None = None
+    """The number of values that `others` adds up."""
+    others: list[CostLine] = field(default_factory=list)
+    """The sums of all values that are not among the `top`, for each value of the first of two dimensions."""
     since: datetime | None = None
     time_zone: str
     total: Costs

@@ -48,8 +48,12 @@ pub enum WaitReason {
     Later,
     /// Its next attempt after an error.
     Retry,
-    /// A time that a run has chosen, for example the end of a rate limit.
+    /// A time that a run has chosen, for another cause than the next two. As a filter it includes them.
     Snooze,
+    /// A provider that is busy, refused a call, or cannot be reached.
+    Provider,
+    /// The answer of a provider to a batch.
+    Batch,
     /// A condition that a run has found unmet, for example space in a budget.
     Condition,
     /// Its next attempt after its worker was lost.
@@ -64,7 +68,7 @@ pub enum WaitReason {
 
 impl WaitReason {
     /// All reasons.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Slot,
         Self::Pause,
         Self::Lane,
@@ -72,6 +76,8 @@ impl WaitReason {
         Self::Later,
         Self::Retry,
         Self::Snooze,
+        Self::Provider,
+        Self::Batch,
         Self::Condition,
         Self::Crash,
         Self::Signal,
@@ -89,6 +95,8 @@ impl WaitReason {
             Self::Later => "later",
             Self::Retry => "retry",
             Self::Snooze => "snooze",
+            Self::Provider => "provider",
+            Self::Batch => "batch",
             Self::Condition => "condition",
             Self::Crash => "crash",
             Self::Signal => "signal",

@@ -5,6 +5,7 @@
 -- $3 timestamptz  until; NULL: use $4
 -- $4 double precision  seconds from now by the clock of the database (when $3 is NULL)
 -- $5 text         reason, for people
+-- $6 text         cause: provider, limit or batch; NULL: another one
 -- Result: id, run_at. No row: the lease is lost.
 WITH back AS (
     UPDATE dalsegno.jobs AS j
@@ -17,8 +18,8 @@ WITH back AS (
     RETURNING j.id, j.run_at, was.lease, j.lane_id, was.claimed_at, was.worker_id, was.attempt, j.queue, j.kind, j.group_key
 ),
 recorded AS (
-    INSERT INTO dalsegno.runs (job_id, lease, lane_id, started_at, worker_id, attempt, outcome, queue, kind, group_key, error)
-    SELECT b.id, b.lease, b.lane_id, b.claimed_at, b.worker_id, b.attempt, 'snooze', b.queue, b.kind, b.group_key, $5::text FROM back AS b
+    INSERT INTO dalsegno.runs (job_id, lease, lane_id, started_at, worker_id, attempt, outcome, queue, kind, group_key, error, wait_cause)
+    SELECT b.id, b.lease, b.lane_id, b.claimed_at, b.worker_id, b.attempt, 'snooze', b.queue, b.kind, b.group_key, $5::text, $6::text FROM back AS b
 ),
 counted AS (
     INSERT INTO dalsegno.transition_deltas (queue, kind, event, from_state, to_state, n)

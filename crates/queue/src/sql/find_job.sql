@@ -16,6 +16,10 @@ SELECT j.queue AS "queue!", j.kind AS "kind!", j.state AS "state!", l.key AS "la
             WHEN j.state = 'ready' THEN CASE WHEN EXISTS (SELECT FROM dalsegno.pauses AS p WHERE (p.scope, p.name) IN (('queue', j.queue), ('group', j.group_key)))
                                         THEN 'pause' ELSE 'slot' END
             WHEN j.wait_reason = 'snooze' AND j.run_at >= dalsegno.never() THEN 'condition'
+            -- Its last run has the cause, unless a worker of an older version wrote it. A limit is a condition, too.
+            WHEN j.wait_reason = 'snooze' THEN coalesce((
+                SELECT CASE r.wait_cause WHEN 'limit' THEN 'condition' ELSE r.wait_cause::text END
+                  FROM dalsegno.runs AS r WHERE r.job_id = j.id ORDER BY r.lease DESC LIMIT 1), 'snooze')
             ELSE j.wait_reason::text END AS reason) AS r
  WHERE j.id = $1
 UNION ALL

@@ -32,7 +32,7 @@ SELECT $1::bigint AS "id!",
            AND j.queue = ANY (x.queues) AND j.kind = ANY (x.kinds)) AS "able_workers!",
        extract(epoch FROM clock_timestamp() - c.requested_at)::double precision AS "cancel_requested_secs?",
        extract(epoch FROM clock_timestamp() - d.died_at)::double precision AS "died_secs?", d.reason AS "death_reason?", d.error AS "death_error?",
-       r.outcome AS "last_outcome?", r.error AS "last_error?", extract(epoch FROM clock_timestamp() - r.ended_at)::double precision AS "last_ended_secs?"
+       r.outcome AS "last_outcome?", r.error AS "last_error?", r.wait_cause AS "last_wait_cause?", extract(epoch FROM clock_timestamp() - r.ended_at)::double precision AS "last_ended_secs?"
   FROM (VALUES (1)) AS one
   LEFT JOIN dalsegno.jobs AS j ON j.id = $1::bigint
   LEFT JOIN dalsegno.dead_jobs AS d ON d.id = $1::bigint

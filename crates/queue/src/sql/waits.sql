@@ -6,6 +6,10 @@ SELECT j.queue AS "queue!",
                                         THEN 'pause' ELSE 'slot' END
             -- A snooze without an end waits for a condition, such as space in a budget.
             WHEN j.wait_reason = 'snooze' AND j.run_at >= dalsegno.never() THEN 'condition'
+            -- Its last run has the cause, unless a worker of an older version wrote it. A limit is a condition, too.
+            WHEN j.wait_reason = 'snooze' THEN coalesce((
+                SELECT CASE r.wait_cause WHEN 'limit' THEN 'condition' ELSE r.wait_cause::text END
+                  FROM dalsegno.runs AS r WHERE r.job_id = j.id ORDER BY r.lease DESC LIMIT 1), 'snooze')
             ELSE j.wait_reason::text END AS "reason!: WaitReason",
        count(*) AS "jobs!", min(j.enqueued_at) AS "oldest_at!",
        min(j.run_at) FILTER (WHERE j.state = 'scheduled' AND j.run_at < dalsegno.never()) AS "next_at?",

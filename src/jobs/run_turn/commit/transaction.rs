@@ -22,22 +22,25 @@ use crate::{
         text,
         turn_phases::{Record, TurnEnd},
     },
-    jobs::run_turn::{
-        commit::{
-            busy,
-            calibration::{self, Lesson},
-            contexts::Contexts,
-            entries, failover,
-            fate::Fate,
-            feed_event, ledger, output_files, provider_session,
-            turn::Turn,
+    jobs::{
+        busy::wait_cause,
+        run_turn::{
+            commit::{
+                busy,
+                calibration::{self, Lesson},
+                contexts::Contexts,
+                entries, failover,
+                fate::Fate,
+                feed_event, ledger, output_files, provider_session,
+                turn::Turn,
+            },
+            crash_points::CrashPoint,
+            error::Error,
+            gate::budget,
+            load::assignment::Assignment,
         },
-        crash_points::CrashPoint,
-        error::Error,
-        gate::budget,
-        load::assignment::Assignment,
     },
-    queue::{End, HoldUntil, Job as _},
+    queue::{End, HoldUntil, Job as _, WaitCause},
 };
 
 /// Attempts to write an answer, which was paid for. A repetition is safe: a commit that did succeed has ended the
@@ -123,13 +126,15 @@ impl Turn<'_> {
                 run.commit_retry(tx, RunTurn::policy().backoff, *after, why).await
             }
             Fate::PutOff { why, after } => {
-                run.commit_snooze(tx, HoldUntil::After(*after), why).await
+                let cause = self.called.result.as_ref().err().and_then(wait_cause);
+                run.commit_snooze(tx, HoldUntil::After(*after), cause, why).await
             }
             Fate::WaitsForBudget { refusal, .. } => {
-                run.commit_snooze(tx, until, &refusal.describe_wait()).await
+                let cause = Some(WaitCause::Limit);
+                run.commit_snooze(tx, until, cause, &refusal.describe_wait()).await
             }
             Fate::Correction { fault } => {
-                run.commit_snooze(tx, HoldUntil::After(Duration::ZERO), fault).await
+                run.commit_snooze(tx, HoldUntil::After(Duration::ZERO), None, fault).await
             }
             Fate::Failed { why, .. } | Fate::Mismatch { why } => run.commit_failure(tx, why).await,
             Fate::NoRoom { .. } | Fate::LeaseLost => {

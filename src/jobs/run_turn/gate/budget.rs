@@ -16,7 +16,7 @@ use crate::{
         text, turns,
     },
     jobs::{Services, run_turn::error::Error},
-    queue::{End, HoldUntil, Run},
+    queue::{End, HoldUntil, Run, WaitCause},
 };
 
 /// Puts off a task whose first call a budget has refused.
@@ -28,7 +28,10 @@ pub async fn wait_for_budget(
 ) -> Result<End, Error> {
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     match write(&mut tx, run.job_id(), services, task, refusal).await {
-        Ok(until) => Ok(run.commit_snooze(tx, until, &refusal.describe_wait()).await?),
+        Ok(until) => {
+            let (cause, why) = (Some(WaitCause::Limit), refusal.describe_wait());
+            Ok(run.commit_snooze(tx, until, cause, &why).await?)
+        }
         Err(error) => {
             tx.rollback().await.map_err(Error::undone)?;
             Err(error)

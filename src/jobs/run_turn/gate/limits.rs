@@ -17,7 +17,7 @@ use crate::{
         rate_limits::LimitRefusal,
         run_turn::{error::Error, gate::budget::never},
     },
-    queue::{End, HoldUntil, Run},
+    queue::{End, HoldUntil, Run, WaitCause},
 };
 
 /// Returns true if the turn may begin again: a lease has brought the missing share. Behind other waiting tasks it makes none.
@@ -42,7 +42,10 @@ pub async fn wait_for_limit(
 ) -> Result<End, Error> {
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     match write(&mut tx, run.job_id(), services, task, refusal).await {
-        Ok(()) => Ok(run.commit_snooze(tx, HoldUntil::At(never()), &refusal.describe()).await?),
+        Ok(()) => {
+            let (until, cause) = (HoldUntil::At(never()), Some(WaitCause::Limit));
+            Ok(run.commit_snooze(tx, until, cause, &refusal.describe()).await?)
+        }
         Err(error) => {
             tx.rollback().await.map_err(Error::undone)?;
             Err(error)

@@ -48,7 +48,8 @@ pub async fn refuse(
     };
     match written {
         Ok(RefusalState::PutOff { after, why }) => {
-            Ok(run.commit_snooze(tx, HoldUntil::After(after), &why).await?)
+            let until = HoldUntil::After(after);
+            Ok(run.commit_snooze(tx, until, refused.wait_cause(), &why).await?)
         }
         Ok(RefusalState::Failed { why }) => {
             let end = run.commit_failure(tx, &why).await?;

@@ -109,8 +109,8 @@ impl Machine {
             0 => (None, Some(LONG_SECS)),
             _ => (Some("2999-01-01T00:00:00Z"), None),
         };
-        let snooze =
-            sqlx::query(END_SNOOZE).bind(id).bind(lease).bind(until).bind(secs).bind("rate limit");
+        let snooze = sqlx::query(END_SNOOZE).bind(id).bind(lease).bind(until).bind(secs);
+        let snooze = snooze.bind("rate limit").bind("limit");
         let ended = snooze.fetch_optional(&mut self.conn).await.unwrap().is_some();
         prop_assert_eq!(ended, self.model.end_snooze(id, lease));
         Ok(())

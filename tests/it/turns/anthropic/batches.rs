@@ -14,6 +14,7 @@ use dalsegno::{
         turns,
     },
     providers::{BatchSearch, FoundBatch},
+    queue::admin::{self, WaitReason},
 };
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -172,6 +173,9 @@ async fn a_batch_holds_no_slot_keeps_the_order_and_costs_half() {
     let first = fixture.add_within("main", "Write part one.", DAY_SECS).await;
     let behind = fixture.add("Write part two.").await;
     fixture.waits_for_batch(&first).await;
+    let waiting = admin::JobFilter { waits_for: Some(WaitReason::Batch), ..Default::default() };
+    let waiting = admin::list_jobs(&fixture.pool, &waiting).await.unwrap();
+    assert_eq!(waiting.iter().map(|job| job.id).collect::<Vec<_>>(), [first.job_id]);
     let batch = sent(&server, 1).await.remove(0);
     // The only slot is free for another conversation.
     let other = fixture.done(&fixture.add_for("writer", "2", "Write part three.").await).await;

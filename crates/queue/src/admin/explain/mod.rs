@@ -142,6 +142,7 @@ struct JobFacts {
     death_error: Option<String>,
     last_outcome: Option<String>,
     last_error: Option<String>,
+    last_wait_cause: Option<String>,
     last_ended_secs: Option<f64>,
 }
 
@@ -262,6 +263,28 @@ mod tests {
         );
         let snooze = told("snooze");
         assert_eq!((snooze.next.as_str(), snooze.cause), ("It is due in 95 s.", Cause::Snooze));
+    }
+
+    #[test]
+    fn a_postponed_job_names_for_what_it_waits() {
+        let told = |cause: Option<&str>| {
+            let facts = JobFacts {
+                wait_reason: Some("snooze".into()),
+                last_error: Some("busy".into()),
+                last_wait_cause: cause.map(str::to_owned),
+                ..facts("scheduled")
+            };
+            facts.explain().because
+        };
+        for (cause, words) in [
+            (Some("provider"), "postponed for its provider: busy."),
+            (Some("limit"), "postponed for a budget or a rate limit: busy."),
+            (Some("batch"), "postponed for a batch of its provider: busy."),
+            // A worker of an older version has written none.
+            (None, "postponed: busy."),
+        ] {
+            assert!(told(cause).contains(words), "{cause:?}: {}", told(cause));
+        }
     }
 
     #[test]

@@ -80,10 +80,18 @@ impl JobFacts {
                 self.when_last(),
                 self.last_error_said()
             ),
-            Some("snooze") => format!(
-                "The last run was postponed{}. It used up no attempt.",
-                self.last_error_said()
-            ),
+            Some("snooze") => {
+                let for_what = match self.last_wait_cause.as_deref() {
+                    Some("provider") => " for its provider",
+                    Some("limit") => " for a budget or a rate limit",
+                    Some("batch") => " for a batch of its provider",
+                    _ => "",
+                };
+                format!(
+                    "The last run was postponed{for_what}{}. It used up no attempt.",
+                    self.last_error_said()
+                )
+            }
             Some("crash") => format!(
                 "The worker that ran it was lost{} ({} in a row). This used up no attempt.",
                 self.when_last(),

@@ -55,7 +55,7 @@ pub async fn look(run: &Run, services: &Services, task: &Task) -> Result<Look, E
     let Some(batch) = batches::of_task(run.pool(), task.id).await? else {
         let tx = run.pool().begin().await.map_err(Error::undone)?;
         let until = HoldUntil::After(Duration::ZERO);
-        return Ok(Look::Ends(run.commit_snooze(tx, until, GIVEN_UP).await?));
+        return Ok(Look::Ends(run.commit_snooze(tx, until, None, GIVEN_UP).await?));
     };
     let turn = turns::find(run.pool(), batch.session_id, batch.turn).await?;
     let is_running = turn.is_some_and(|turn| turn.state == turns::State::Running);
@@ -150,7 +150,7 @@ pub async fn give_up(
     }
     // Of a turn that a worker of an older version has ended.
     batches::give_up(&mut tx, batch.session_id, batch.turn).await?;
-    Ok(run.commit_snooze(tx, HoldUntil::After(Duration::ZERO), GIVEN_UP).await?)
+    Ok(run.commit_snooze(tx, HoldUntil::After(Duration::ZERO), None, GIVEN_UP).await?)
 }
 
 /// The state of the batch after a look.

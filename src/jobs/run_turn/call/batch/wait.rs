@@ -17,7 +17,7 @@ use crate::{
         Services,
         run_turn::{error::Error, gate::refuse},
     },
-    queue::{End, HoldUntil, Run, Stop},
+    queue::{End, HoldUntil, Run, Stop, WaitCause},
 };
 
 /// The result of a look after which the task still waits.
@@ -62,7 +62,8 @@ pub async fn put_off(
         let event = task.event(feed::Kind::TaskWaiting, json!({ "because": why }));
         feed::append(&mut *tx, &[event], now).await?;
     }
-    Ok(run.commit_snooze(tx, HoldUntil::After(after), &why).await?)
+    let cause = Some(WaitCause::Batch);
+    Ok(run.commit_snooze(tx, HoldUntil::After(after), cause, &why).await?)
 }
 
 /// Returns the time until the next look. It grows, and ends at the moment at which the task no longer waits.

@@ -1,0 +1,1 @@
+-- The aggregate has no rows.

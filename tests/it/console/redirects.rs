@@ -1,0 +1,64 @@
+//! Guessed addresses: each leads to a page, and the page for an unknown one to the search.
+
+use dalsegno::console::REDIRECTS;
+
+use super::{scenery::Scenery, sign_in::HTML};
+use crate::http::client;
+
+/// Returns true if a path is one of a route or a page, of which some parts are names.
+fn fits(route: &str, path: &str) -> bool {
+    let (route, path): (Vec<_>, Vec<_>) = (route.split('/').collect(), path.split('/').collect());
+    let equal = |(part, given): (&&str, &&str)| part.starts_with('{') || part == given;
+    route.len() == path.len() && route.iter().zip(&path).all(equal)
+}
+
+#[tokio::test]
+async fn each_guessed_address_leads_to_a_page() {
+    let scenery = Scenery::new().await;
+    let pages = scenery.pages();
+    let source = include_str!("../../../src/console/mod.rs");
+    let routes: Vec<&str> =
+        source.split(".route(\"").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    let path_of = |target: &str| target.split(['?', '#']).next().unwrap().to_owned();
+    for (guess, target) in REDIRECTS {
+        let known = pages.iter().map(|(_, path)| path_of(path));
+        let pattern = target.replace("{}", "{name}");
+        let mut known = known.filter(|path| {
+            let is_action = ["new", "start", "selected"].iter().any(|end| path.ends_with(end));
+            target.contains("/{}") && fits(&pattern, path) && !is_action
+        });
+        let name = known.next_back().map(|path| path.rsplit('/').next().unwrap().to_owned());
+        let (asked, name) = match (guess.split_once('{'), &name) {
+            (Some((start, _)), Some(name)) => (format!("{start}{name}"), name.as_str()),
+            (Some((start, _)), None) => (format!("{start}sample"), "sample"),
+            (None, _) => ((*guess).to_owned(), ""),
+        };
+        let reply = client::send(scenery.app.address, "GET", &asked, &[HTML], "").await;
+        let location = reply.head.lines().find_map(|line| line.strip_prefix("location: "));
+        let location = location.unwrap_or_else(|| panic!("{asked}: {reply:?}")).to_owned();
+        assert_eq!((reply.status, &location), (303, &target.replace("{}", name)), "{asked}");
+        let path = path_of(&location);
+        assert!(routes.iter().any(|route| fits(route, &path)), "{guess}: no page at {path}");
+        // Of a thing that the scenery does not have, its page says so.
+        if name != "sample" || !target.contains("/{}") {
+            scenery.page(&path).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_page_for_an_unknown_address_leads_to_the_search_with_its_words() {
+    let scenery = Scenery::new().await;
+    let unknown = async |path: &str| {
+        let reply = client::send(scenery.app.address, "GET", path, &[HTML], "").await;
+        assert_eq!(reply.status, 404, "{path}: {reply:?}");
+        reply.body
+    };
+    let page = unknown("/provider-limits/caf%C3%A9?x=1").await;
+    let search = "href=\"/find?q=provider%20limits%20caf%C3%A9\"";
+    assert!(page.contains(search) && page.contains("<bdi>provider limits café</bdi>"), "{page}");
+    scenery.page("/find?q=provider%20limits%20caf%C3%A9").await;
+    // An unknown task has a problem of its own, and its id is no word.
+    let page = unknown(&format!("/tasks/{}", uuid::Uuid::nil())).await;
+    assert!(!page.contains("/find?q="), "{page}");
+}
