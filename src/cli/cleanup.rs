@@ -218,10 +218,7 @@ fn format_runs(runs: &[CleanupRun]) -> String {
 
 /// Names the caller of a run, without kind and host. Folders are removed by each host itself.
 fn format_caller(run: &CleanupRun) -> String {
-    let Some(caller) = &run.requested_by else {
-        return if run.job_id.is_some() { "schedule" } else { "-" }.to_owned();
-    };
-    name_of_label(caller).to_owned()
+    run.requested_by.as_deref().map_or("-", name_of_label).to_owned()
 }
 
 /// Lists what a run removed and kept, without zeros.
@@ -276,7 +273,7 @@ mod tests {
             }))
             .unwrap()
         };
-        let nightly = run(None, 0);
+        let nightly = run(Some("schedule"), 0);
         let cells = (format_caller(&nightly), format_removed(&nightly));
         assert_eq!(cells, ("schedule".to_owned(), "nothing".to_owned()));
         let asked = run(Some("cli:ann@vm"), 1);
@@ -285,6 +282,7 @@ mod tests {
         assert_eq!(format_removed(&asked), removed);
         let text = format_runs(&[nightly, asked]);
         assert!(text.contains("BY        REMOVED AND KEPT\n"), "{text}");
-        assert_eq!(format_caller(&run(Some("anonymous"), 0)), "anonymous");
+        let others = [Some("anonymous"), None].map(|caller| format_caller(&run(caller, 0)));
+        assert_eq!(others, ["anonymous", "-"]);
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     domain::{
         audit::describe_label,
         cleanups::{CleanupRun, KeepReason, Preview, UNCOUNTED},
-        schedules::NIGHTLY_CLEANUP,
+        schedules::{BY_SCHEDULE, NIGHTLY_CLEANUP},
         sessions::DueReason,
     },
     operations::{ListCleanupRuns, ListSchedules, PreviewCleanup, RunCleanup},
@@ -139,7 +139,7 @@ fn history(page: &Page, runs: &[CleanupRun]) -> Markup {
                 td { (tone.state(word, None)) }
                 td { (page.view.calendar(run.started_at)) }
                 td { (run.kind) @if run.kind == "folders" { " on " bdi { (run.host) } } }
-                td { @match &run.requested_by { Some(label) => bdi title=(label) { (describe_label(label)) }, None => @if run.job_id.is_some() { "its schedule" } } }
+                td { @match run.requested_by.as_deref() { Some(BY_SCHEDULE) => "its schedule", Some(label) => bdi title=(label) { (describe_label(label)) }, None => {} } }
                 td.num { (run.sessions) }
                 td.num { (bytes(run.bytes)) }
                 td.num.narrow-off { (run.summaries_kept) }

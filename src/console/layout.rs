@@ -91,7 +91,7 @@ impl Page {
             ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_CAMPAIGNS) };
         let campaigns = self.caller.run_if_allowed(list).await?;
         let mut campaigns = campaigns.map(|listing| listing.items).unwrap_or_default();
-        campaigns.retain(|campaign| !campaign.is_erased());
+        campaigns.retain(|campaign| !campaign.is_erased);
         let body = html! {
             a.skip href="#main" { "Skip to the content" }
             header.bar {

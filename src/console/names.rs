@@ -10,13 +10,19 @@ use crate::{
         page::Page,
         parts::{TITLE_MAX_CHARS, agent_name, linked_words},
     },
-    domain::text::ERASED,
+    domain::campaigns::Campaign,
     operations::{ListCampaigns, MAX_LIMIT, Refusal},
 };
 
 /// Names of the newest campaigns.
 #[derive(Debug, Default)]
-pub(in crate::console) struct Names(BTreeMap<Uuid, String>);
+pub(in crate::console) struct Names(BTreeMap<Uuid, CampaignName>);
+
+#[derive(Debug)]
+struct CampaignName {
+    name: String,
+    is_erased: bool,
+}
 
 impl Names {
     pub(in crate::console) async fn load(page: &Page) -> Result<Self, Refusal> {
@@ -24,13 +30,16 @@ impl Names {
             ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
         let campaigns = page.caller.run_if_allowed(list).await?;
         let campaigns = campaigns.map(|listing| listing.items).unwrap_or_default();
-        Ok(Self(campaigns.into_iter().map(|campaign| (campaign.id, campaign.name)).collect()))
+        let named = campaigns
+            .into_iter()
+            .map(|Campaign { id, name, is_erased, .. }| (id, CampaignName { name, is_erased }));
+        Ok(Self(named.collect()))
     }
 
     /// Names a lane: `copywriter · Harbour series`, or as it is.
     pub(in crate::console) fn lane(&self, lane: &str) -> String {
         match conversation(lane) {
-            Some((campaign, agent, instance)) => match self.0.get(&campaign) {
+            Some((campaign, agent, instance)) => match self.name(campaign) {
                 Some(name) => format!("{} · {name}", agent_name(agent, instance)),
                 None => agent_name(agent, instance),
             },
@@ -42,7 +51,7 @@ impl Names {
     pub(in crate::console) fn group(&self, group: &str) -> Markup {
         let id: Option<Uuid> = group.parse().ok();
         html! {
-            @match id.and_then(|id| self.0.get(&id).map(|name| (id, name))) {
+            @match id.and_then(|id| self.name(id).map(|name| (id, name))) {
                 Some((id, name)) => a href={ "/campaigns/" (id) } { bdi { (name) } },
                 None => bdi { (group) },
             }
@@ -51,7 +60,7 @@ impl Names {
 
     /// Links to a campaign by its name, or by its id if it is older than those that are known.
     pub(in crate::console) fn campaign(&self, id: Uuid) -> Markup {
-        html! { a href={ "/campaigns/" (id) } { @match self.0.get(&id) { Some(name) => bdi { (name) }, None => (super::parts::id("", id)) } } }
+        html! { a href={ "/campaigns/" (id) } { @match self.name(id) { Some(name) => bdi { (name) }, None => (super::parts::id("", id)) } } }
     }
 
     /// Renders the first line of a reason, shortened: campaigns are links by their names, and the id of a pause, which people do not use, is
@@ -83,12 +92,13 @@ impl Names {
 
     /// Returns the name of a campaign.
     pub(in crate::console) fn name(&self, id: Uuid) -> Option<&str> {
-        self.0.get(&id).map(String::as_str)
+        self.0.get(&id).map(|campaign| campaign.name.as_str())
     }
 
     /// Returns all names, the newest campaign first, without those of erased campaigns.
     pub(in crate::console) fn newest(&self) -> impl Iterator<Item = &str> {
-        self.0.values().rev().map(String::as_str).filter(|name| *name != ERASED)
+        let offered = self.0.values().rev().filter(|campaign| !campaign.is_erased);
+        offered.map(|campaign| campaign.name.as_str())
     }
 
     /// Renders a choice of a campaign.
@@ -117,8 +127,9 @@ impl Names {
     /// Renders the campaigns as options of a choice, the newest first. Erased ones are left out, unless one is chosen.
     pub(in crate::console) fn options(&self, chosen: &str) -> Markup {
         let chosen: Option<Uuid> = chosen.parse().ok();
-        let offered = |(id, name): &(&Uuid, &String)| *name != ERASED || chosen == Some(**id);
-        html! { @for (id, name) in self.0.iter().rev().filter(offered) { option value=(id) selected[chosen == Some(*id)] { (name) } } }
+        let offered =
+            |(id, campaign): &(&Uuid, &CampaignName)| !campaign.is_erased || chosen == Some(**id);
+        html! { @for (id, campaign) in self.0.iter().rev().filter(offered) { option value=(id) selected[chosen == Some(*id)] { (campaign.name) } } }
     }
 }
 
@@ -161,10 +172,14 @@ fn next_campaign(text: &str) -> Option<(&str, Uuid, &str)> {
 mod tests {
     use super::*;
 
+    fn named(name: &str) -> CampaignName {
+        CampaignName { name: name.to_owned(), is_erased: false }
+    }
+
     #[test]
     fn a_lane_of_a_conversation_has_the_name_of_its_campaign() {
         let id = Uuid::from_u128(7);
-        let names = Names([(id, "Harbour series".to_owned())].into());
+        let names = Names([(id, named("Harbour series"))].into());
         assert_eq!(names.lane(&format!("{id}/copywriter/main")), "copywriter · Harbour series");
         assert_eq!(names.lane(&format!("{id}/curator/2")), "curator/2 · Harbour series");
         let unknown = Uuid::from_u128(8);
@@ -174,20 +189,26 @@ mod tests {
 
     #[test]
     fn an_erased_campaign_is_offered_only_where_it_is_chosen() {
-        let [open, erased] = [7, 8].map(Uuid::from_u128);
-        let name = |name: &str| name.to_owned();
-        let names = Names([(open, name("Harbour series")), (erased, name("(erased)"))].into());
+        let [open, like_erased, erased] = [7, 8, 9].map(Uuid::from_u128);
+        let gone = CampaignName { is_erased: true, ..named("(erased)") };
+        let names = Names(
+            [(open, named("Harbour series")), (like_erased, named("(erased)")), (erased, gone)]
+                .into(),
+        );
         let shown = names.select("campaign_id", "").0;
-        assert!(shown.contains("Harbour series") && !shown.contains("(erased)"), "{shown}");
+        assert!(shown.contains("Harbour series"), "{shown}");
+        // A person has named one of them like this.
+        assert!(shown.contains(&format!("value=\"{like_erased}\">(erased)")), "{shown}");
+        assert!(!shown.contains(&erased.to_string()), "{shown}");
         let shown = names.select("campaign_id", &erased.to_string()).0;
         assert!(shown.contains(&format!("value=\"{erased}\" selected>(erased)")), "{shown}");
-        assert_eq!(names.newest().collect::<Vec<_>>(), ["Harbour series"]);
+        assert_eq!(names.newest().collect::<Vec<_>>(), ["(erased)", "Harbour series"]);
     }
 
     #[test]
     fn a_reason_names_campaigns_and_has_no_id_of_a_pause() {
         let (id, pause) = (Uuid::from_u128(7), Uuid::from_u128(9));
-        let names = Names([(id, "Harbour series".to_owned())].into());
+        let names = Names([(id, named("Harbour series"))].into());
         let text = format!("agent `scout` is paused in campaign {id} ({pause}): too dear");
         let shown = format!(
             "agent <code>scout</code> is paused in campaign <a href=\"/campaigns/{id}\"><bdi>Harbour series</bdi></a>: too dear"
@@ -202,7 +223,7 @@ mod tests {
     #[test]
     fn a_reason_keeps_its_commands_and_other_ids_and_is_shortened_as_a_whole() {
         let (id, other) = (Uuid::from_u128(7), Uuid::from_u128(9));
-        let names = Names([(id, "Harbour series".to_owned())].into());
+        let names = Names([(id, named("Harbour series"))].into());
         let command = format!("run `dalsegno task ls --campaign {id}`");
         let shown = names.in_words(&command).0;
         assert_eq!(shown, format!("run <code>dalsegno task ls --campaign {id}</code>"));

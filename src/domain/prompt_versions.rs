@@ -27,14 +27,14 @@ pub struct PromptVersion {
     pub last_session_id: Uuid,
     /// Number of the last turn of that session.
     pub last_session_turns: i32,
-    /// The session with the newest stored context of a call. Null: no call has one, or an older version has answered.
+    /// The session that was used last of those with a stored context. Null: no call has one, or an older version has answered.
     pub stored_session_id: Option<Uuid>,
-    /// Number of the turn of that call.
+    /// Number of its newest turn with a stored context.
     pub stored_turn: Option<i32>,
 }
 
 impl PromptVersion {
-    /// Returns session and turn of the newest stored context.
+    /// Returns session and turn of a stored context.
     pub fn stored_context(&self) -> Option<(Uuid, i32)> {
         self.stored_session_id.zip(self.stored_turn)
     }

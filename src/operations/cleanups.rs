@@ -1,20 +1,17 @@
 //! Cleanups: runs, previews and requests.
 
-use std::collections::HashMap;
-
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::PgConnection;
 
 use super::{
-    Call, Change, ChangeOutput, ChangeResult, Listing, MAX_LIMIT, Operation, Refusal, Spec,
-    Success, page_limit,
+    Call, Change, ChangeOutput, ChangeResult, Listing, Operation, Refusal, Spec, Success,
+    page_limit,
 };
 use crate::domain::{
-    audit::{self, Action},
+    audit::Action,
     cleanups::{self, BoardRules, CleanupRun, Preview, Walk},
-    schedules::NIGHTLY_CLEANUP,
     timestamp,
 };
 
@@ -56,35 +53,9 @@ impl Operation for ListCleanupRuns {
 
     async fn run(self, call: &Call) -> Result<Listing<CleanupRun>, Refusal> {
         let limit = page_limit(self.limit)?;
-        let mut runs = cleanups::list(&call.pool, self.cursor, limit + 1).await?;
-        name_callers(call, &mut runs).await?;
+        let runs = cleanups::list(&call.pool, self.cursor, limit + 1).await?;
         Ok(Listing::of(runs, limit, |run| run.id))
     }
-}
-
-/// Names the callers who asked for runs: for a cleanup, or for a run of the schedule. Only the audit log knows them.
-async fn name_callers(call: &Call, runs: &mut [CleanupRun]) -> Result<(), Refusal> {
-    let jobs: Vec<String> =
-        runs.iter().filter_map(|run| run.job_id).map(|id| id.to_string()).collect();
-    let nightly = [NIGHTLY_CLEANUP.to_owned()];
-    let mut callers = HashMap::new();
-    for (action, subjects) in [(Action::ScheduleRun, &nightly[..]), (Action::CleanupRun, &jobs[..])]
-    {
-        let filter = audit::Filter {
-            action: Some(action.as_str()),
-            subjects: Some(subjects),
-            limit: MAX_LIMIT,
-            ..audit::Filter::default()
-        };
-        for entry in audit::list(&call.pool, filter).await? {
-            let job = entry.data["job_id"].as_i64().or_else(|| entry.subject.parse().ok());
-            callers.insert(job, entry.author());
-        }
-    }
-    for run in runs.iter_mut().filter(|run| run.job_id.is_some()) {
-        run.requested_by = callers.get(&run.job_id).cloned();
-    }
-    Ok(())
 }
 
 impl Operation for PreviewCleanup {
@@ -109,8 +80,8 @@ impl Change for RunCleanup {
     const ACTION: Action = Action::CleanupRun;
     type Output = CleanupJob;
 
-    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<CleanupJob> {
-        let job = cleanups::request(conn).await?;
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<CleanupJob> {
+        let job = cleanups::request(conn, &call.actor.label()).await?;
         let output = CleanupJob { job_id: job.job_id, state: job.state };
         Ok(ChangeOutput::of(job.job_id, output, json!({})))
     }

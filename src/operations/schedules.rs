@@ -220,8 +220,8 @@ impl Change for RunSchedule {
     const ACTION: Action = Action::ScheduleRun;
     type Output = ScheduleRun;
 
-    async fn change(self, conn: &mut PgConnection, _: &Call) -> ChangeResult<ScheduleRun> {
-        let job = schedules::run(conn, &self.name).await?;
+    async fn change(self, conn: &mut PgConnection, call: &Call) -> ChangeResult<ScheduleRun> {
+        let job = schedules::run(conn, &self.name, &call.actor.label()).await?;
         let data = json!({ "job_id": job.job_id });
         let output =
             ScheduleRun { schedule: self.name.clone(), job_id: job.job_id, state: job.state };

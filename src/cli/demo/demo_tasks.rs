@@ -103,6 +103,8 @@ impl DemoTasks {
                 let tokens = (&data["input_tokens"], &data["output_tokens"]);
                 Some(format!("{agent}  {label} is done ({} tokens in, {} out)", tokens.0, tokens.1))
             }
+            // The failure of the turn is printed already.
+            "budget.refused" if scene.failed.is_some() => None,
             "turn.failed" | "task.failed" | "budget.refused" | "task.cancelled" => {
                 let why = data["error"].as_str().unwrap_or("it was cancelled");
                 if data["again"] != true {

@@ -34,7 +34,6 @@ use crate::{
     domain::{
         campaign_overview::Overview,
         campaigns::{Campaign, Status},
-        class::Kind,
         statuses::{AgentOverview, State},
     },
     operations::{
@@ -87,7 +86,7 @@ pub(super) async fn show(
     page: Page,
 ) -> PageResult {
     let overview = page.caller.run(ShowCampaign { id: given, summary: true }).await?;
-    if overview.campaign.is_erased() || has_erasure(&page, &overview.campaign).await? {
+    if overview.campaign.is_erased {
         return erased(&page, &overview.campaign).await;
     }
     let agents = page.caller.run_if_allowed(ListAgentStatuses { id: given }).await?;
@@ -134,7 +133,7 @@ async fn erased(page: &Page, campaign: &Campaign) -> PageResult {
     let body = html! {
         div.head {
             div { h1 { bdi { (campaign.name) } } div.meta { (id("campaign", campaign.id)) } }
-            div.actions { a.btn href={ "/erasures/" (campaign.id) } { "Receipt of its erasure" } }
+            @if page.caller.may(&ShowErasure::SPEC) { div.actions { a.btn href={ "/erasures/" (campaign.id) } { "Receipt of its erasure" } } }
         }
         p { "The erasure of this campaign was requested: the receipt says how far it is. Costs remain, and tasks without their texts." }
     };
@@ -147,19 +146,6 @@ fn tab(campaign: Uuid, part: &str) -> String {
     match part {
         "" => format!("/campaigns/{campaign}"),
         part => format!("/campaigns/{campaign}?part={part}"),
-    }
-}
-
-/// Returns true if the erasure of a campaign has been requested, and the caller may see its receipt.
-async fn has_erasure(page: &Page, campaign: &Campaign) -> Result<bool, Refusal> {
-    // A request closes the campaign.
-    if campaign.status != Status::Closed {
-        return Ok(false);
-    }
-    match page.caller.run_if_allowed(ShowErasure { id: campaign.id }).await {
-        Ok(receipt) => Ok(receipt.is_some()),
-        Err(refusal) if refusal.kind == Kind::NotFound => Ok(false),
-        Err(refusal) => Err(refusal),
     }
 }
 

@@ -9,15 +9,15 @@ use super::state;
 use crate::{
     console::{
         layout::Content,
+        names::Names,
         page::{Page, PageResult},
         parts::{campaign_id, counted, empty, icon, id, next_page, optional, section, wide},
     },
     domain::{
         audit::describe_label,
         flows::{Flow, State},
-        text::ERASED,
     },
-    operations::{ListCampaigns, ListFlows, MAX_LIMIT, Refusal},
+    operations::ListFlows,
 };
 
 const STATES: [(State, &str); 5] = [
@@ -48,7 +48,7 @@ pub(in crate::console) async fn list(Query(query): Query<ListQuery>, page: Page)
         limit: None,
     };
     let listing = page.caller.run(list).await?;
-    let names = campaign_names(&page).await?;
+    let names = Names::load(&page).await?;
     let fields = [("state", query.state.as_str()), ("campaign_id", &query.campaign_id)];
     let is_filtered = fields.iter().any(|(_, value)| !value.is_empty());
     let body = html! {
@@ -66,34 +66,20 @@ pub(in crate::console) async fn list(Query(query): Query<ListQuery>, page: Page)
     Ok(page.respond(Content { title: "Flows", path, body, watch: "all".to_owned() }).await?)
 }
 
-/// Names of campaigns for the filter and the table, the newest first.
-async fn campaign_names(page: &Page) -> Result<Vec<(Uuid, String)>, Refusal> {
-    let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
-    let listing = page.caller.run_if_allowed(list).await?;
-    let items = listing.map(|listing| listing.items).unwrap_or_default();
-    Ok(items.into_iter().map(|campaign| (campaign.id, campaign.name)).collect())
-}
-
-fn filters(query: &ListQuery, campaigns: &[(Uuid, String)]) -> Markup {
+fn filters(query: &ListQuery, names: &Names) -> Markup {
     html! {
         form.filters action="/flows" role="search" {
             label { "State" select name="state" {
                 option value="" { "any" }
                 @for (_, word) in STATES { option value=(word) selected[word == query.state] { (word) } }
             } }
-            label { "Campaign" select name="campaign_id" {
-                option value="" { "all" }
-                @for (id, name) in campaigns.iter().filter(|(id, name)| name != ERASED || id.to_string() == query.campaign_id) { option value=(id) selected[id.to_string() == query.campaign_id] { (name) } }
-            } }
+            label { "Campaign" (names.select("campaign_id", &query.campaign_id)) }
             button.btn { "Filter" }
         }
     }
 }
 
-fn table(page: &Page, flows: &[Flow], campaigns: &[(Uuid, String)]) -> Markup {
-    let name_of = |flow: &Flow| {
-        campaigns.iter().find(|(id, _)| *id == flow.campaign_id).map(|(_, name)| name)
-    };
+fn table(page: &Page, flows: &[Flow], names: &Names) -> Markup {
     html! {
         table.folds {
             thead { tr { th { "State" } th { "Flow" } th { "Campaign" } th { "Started" } th { "By" } th { "Id" } } }
@@ -102,7 +88,7 @@ fn table(page: &Page, flows: &[Flow], campaigns: &[(Uuid, String)]) -> Markup {
                     tr {
                         td { (state(flow)) }
                         td.text.name { a href={ "/flows/" (flow.id) } { bdi { (flow.template) } } }
-                        td.narrow-off { @match name_of(flow) { Some(name) => a href={ "/campaigns/" (flow.campaign_id) } { bdi { (name) } }, None => (id("", flow.campaign_id)) } }
+                        td.narrow-off { (names.campaign(flow.campaign_id)) }
                         td { (page.view.time(flow.created_at)) }
                         td.narrow-off { @if let Some(by) = &flow.added_by { bdi title=(by) { (describe_label(by)) } } }
                         td.narrow-off { (id("", flow.id)) }

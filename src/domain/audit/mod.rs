@@ -51,16 +51,6 @@ pub struct Entry {
     pub data: Value,
 }
 
-impl Entry {
-    /// Returns the actor as `kind:name`, without the handle of a key.
-    pub fn author(&self) -> String {
-        match self.actor.as_str() {
-            "" => self.actor_kind.clone(),
-            name => format!("{}:{name}", self.actor_kind),
-        }
-    }
-}
-
 /// A filter of lines. Unset fields match everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter<'a> {

@@ -69,6 +69,9 @@ pub struct Campaign {
     pub tags: Vec<String>,
     #[schema(value_type = Object)]
     pub metadata: Json<Map<String, Value>>,
+    /// Its texts are erased, or an erasure was requested.
+    #[serde(default)]
+    pub is_erased: bool,
 }
 
 #[derive(
@@ -90,13 +93,6 @@ pub struct New<'a> {
     pub brief: &'a str,
     pub client_context: Option<&'a str>,
     pub limit: Limit,
-}
-
-impl Campaign {
-    /// Returns true if its texts were erased, and its name with them.
-    pub fn is_erased(&self) -> bool {
-        self.status == Status::Closed && self.name == text::ERASED
-    }
 }
 
 impl Status {
@@ -123,7 +119,8 @@ pub async fn create(
            values ($1, $2, $3, $4, $5)
            returning id, name, status as "status: Status", version, brief, client_context,
                   parameters as "parameters: Json<Parameters>", created_at, closed_at, tags,
-                  metadata as "metadata: Json<Map<String, Value>>""#,
+                  metadata as "metadata: Json<Map<String, Value>>",
+                  status = 'closed' and dalsegno.is_erased(id) as "is_erased!""#,
         ids::new_at(now),
         new.name,
         new.brief,
@@ -142,7 +139,8 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Campaign, Er
         Campaign,
         r#"select id, name, status as "status: Status", version, brief, client_context,
                   parameters as "parameters: Json<Parameters>", created_at, closed_at, tags,
-                  metadata as "metadata: Json<Map<String, Value>>"
+                  metadata as "metadata: Json<Map<String, Value>>",
+                  status = 'closed' and dalsegno.is_erased(id) as "is_erased!"
              from dalsegno.campaigns where id = $1"#,
         id,
     )
@@ -250,7 +248,8 @@ pub async fn list(
         Campaign,
         r#"select id, name, status as "status: Status", version, brief, client_context,
                   parameters as "parameters: Json<Parameters>", created_at, closed_at, tags,
-                  metadata as "metadata: Json<Map<String, Value>>"
+                  metadata as "metadata: Json<Map<String, Value>>",
+                  status = 'closed' and dalsegno.is_erased(id) as "is_erased!"
              from dalsegno.campaigns
             where id < coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) and ($3::uuid[] is null or id = any($3))
               and tags @> $4 and ($5::jsonb is null or metadata @> $5)
@@ -319,7 +318,8 @@ pub(super) async fn set_status(
         r#"update dalsegno.campaigns set status = $2, closed_at = $3 where id = $1 and status <> 'closed'
            returning id, name, status as "status: Status", version, brief, client_context,
                   parameters as "parameters: Json<Parameters>", created_at, closed_at, tags,
-                  metadata as "metadata: Json<Map<String, Value>>""#,
+                  metadata as "metadata: Json<Map<String, Value>>",
+                  status = 'closed' and dalsegno.is_erased(id) as "is_erased!""#,
         id,
         status as Status,
         closed_at,

@@ -18,7 +18,8 @@ pub struct CleanupRun {
     /// `sessions`, or `folders` of one host.
     pub kind: String,
     pub job_id: Option<i64>,
-    /// The caller who asked for it, as `kind:name`. Null: its schedule ran it, or the audit log no longer has the request.
+    /// The caller who asked for it: `cli:ann@vm`, `key:ci:3f0c2a9be1d4`, or `schedule` if its schedule ran it. Null: unknown, as in some runs
+    /// of older versions, or a removal of folders.
     #[serde(default)]
     pub requested_by: Option<String>,
     pub host: String,
@@ -104,6 +105,7 @@ pub async fn begin(
     conn: &mut PgConnection,
     job_id: i64,
     lease: i64,
+    requested_by: Option<&str>,
     now: DateTime<Utc>,
 ) -> Result<Option<RunRow>, StatementError> {
     sqlx::query!(
@@ -116,7 +118,7 @@ pub async fn begin(
     .await
     .map_err(StatementError::to("close the records of lost cleanups"))?;
     let row = sqlx::query!(
-        r#"insert into dalsegno.cleanup_runs as r (job_id, lease, started_at, kind) values ($1, $2, $3, 'sessions')
+        r#"insert into dalsegno.cleanup_runs as r (job_id, lease, started_at, kind, requested_by) values ($1, $2, $3, 'sessions', $4)
            on conflict (job_id) where job_id is not null do update
               set lease = excluded.lease, ended_at = null, outcome = null where r.lease <= excluded.lease
            returning id, sessions, messages, bytes, events, memory_items, summaries_kept, summaries_removed,
@@ -124,6 +126,7 @@ pub async fn begin(
         job_id,
         lease,
         now,
+        requested_by,
     )
     .fetch_optional(conn)
     .await
@@ -225,7 +228,7 @@ pub async fn list(
 ) -> Result<Vec<CleanupRun>, StatementError> {
     sqlx::query_as!(
         CleanupRun,
-        r#"select id, kind, job_id, null::text as requested_by, host, started_at, ended_at,
+        r#"select id, kind, job_id, requested_by, host, started_at, ended_at,
                   extract(epoch from ended_at - started_at)::float8 as duration_secs, outcome, sessions, messages, bytes, folders,
                   events, memory_items, summaries_kept, summaries_removed, posts_archived, removed, kept
              from dalsegno.cleanup_runs where id < coalesce($1, 9223372036854775807) order by id desc limit $2"#,

@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 
-use crate::queue::{self, EnqueueResult, Job, Options, Policy};
+use crate::{
+    domain::schedules,
+    queue::{self, EnqueueResult, Job, Options, Policy},
+};
 
 /// The lane of cleanups: one run at a time in the whole service. A second one waits, and then finds nothing to do.
 pub const LANE: &str = "cleanup";
@@ -19,8 +22,15 @@ impl Job for Cleanup {
     }
 }
 
-/// Enqueues a cleanup that runs now.
-pub async fn request(executor: impl PgExecutor<'_>) -> Result<EnqueueResult, queue::Error> {
-    let options = Options { lane: Some(LANE.to_owned()), ..Options::default() };
+/// Enqueues a cleanup that runs now. `requester`: the label of the caller.
+pub async fn request(
+    executor: impl PgExecutor<'_>,
+    requester: &str,
+) -> Result<EnqueueResult, queue::Error> {
+    let options = Options {
+        lane: Some(LANE.to_owned()),
+        headers: Some(schedules::headers_with_requester(requester)),
+        ..Options::default()
+    };
     queue::enqueue(executor, &Cleanup {}, &options).await
 }

@@ -431,6 +431,7 @@ mod tests {
                 parameters: Json::default(),
                 tags: Vec::new(),
                 metadata: Json::default(),
+                is_erased: false,
                 created_at: at(),
                 closed_at: None,
             },

@@ -6,7 +6,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor, PgPool};
 
-use super::{Error, Timetable, enqueue};
+use super::{BY_SCHEDULE, Error, Timetable, enqueue};
 use crate::domain::{
     StatementError,
     transaction::{begin, commit},
@@ -105,7 +105,7 @@ impl ActiveSchedule {
             if !self.claim_slot(&mut tx, slot, now).await? {
                 continue;
             }
-            let job_id = enqueue(&mut tx, &self.name, &job).await?.job_id;
+            let job_id = enqueue(&mut tx, &self.name, &job, BY_SCHEDULE).await?.job_id;
             self.note_job(&mut tx, slot, job_id).await?;
             fired.push(FiredSlot { schedule: self.name.clone(), slot, job_id });
         }

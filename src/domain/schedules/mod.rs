@@ -14,6 +14,7 @@ mod error;
 mod fire;
 mod list;
 mod recurring;
+mod requester;
 mod timetable;
 
 use chrono::{DateTime, Utc};
@@ -27,6 +28,7 @@ pub use self::{
     fire::{FiredSlot, fire_due, next_moments},
     list::{Schedule, get, list},
     recurring::{RecurringTime, names_of_campaign, put_task, remove, remove_of_campaign},
+    requester::{BY_SCHEDULE, headers_with_requester, requester},
     timetable::{Invalid, Timetable},
 };
 use super::StatementError;
@@ -140,16 +142,21 @@ pub async fn resume(
     get(conn, name, now).await
 }
 
-/// Enqueues its job now, independently of the timetable and of a pause. Its slots stay as they are.
-pub async fn run(conn: &mut PgConnection, name: &str) -> Result<EnqueueResult, Error> {
+/// Enqueues its job now, independently of the timetable and of a pause. Its slots stay as they are. `requester`: the label of the caller.
+pub async fn run(
+    conn: &mut PgConnection,
+    name: &str,
+    requester: &str,
+) -> Result<EnqueueResult, Error> {
     let job = fire::job(&mut *conn, name).await?.ok_or_else(|| Error::Unknown(name.to_owned()))?;
-    enqueue(conn, name, &job).await
+    enqueue(conn, name, &job, requester).await
 }
 
 async fn enqueue(
     conn: &mut PgConnection,
     name: &str,
     job: &fire::ScheduledJob,
+    requester: &str,
 ) -> Result<EnqueueResult, Error> {
     let named = JobData {
         kind: &job.kind,
@@ -157,7 +164,11 @@ async fn enqueue(
         queue: &job.queue,
         max_attempts: MAX_ATTEMPTS,
     };
-    let options = Options { lane: job.lane.clone(), ..Options::default() };
+    let options = Options {
+        lane: job.lane.clone(),
+        headers: Some(headers_with_requester(requester)),
+        ..Options::default()
+    };
     let failed = |source| Error::Enqueue { name: name.to_owned(), source };
     queue::enqueue_named(conn, named, &options).await.map_err(failed)
 }

@@ -3,8 +3,20 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::CancelOutcome;
 use crate::queue::admin;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = TaskCancelled)]
+pub enum CancelOutcome {
+    AtOnce,
+    /// The task runs. Its worker was asked to stop, and will write the end.
+    Requested,
+    /// The task runs. Its worker ends it at the next safe point; an answer that comes first counts.
+    AtSafePoint,
+    /// The task had ended before. Only descendants were cancelled.
+    HadEnded,
+}
 
 /// Result of the cancellation of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

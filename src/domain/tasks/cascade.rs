@@ -7,8 +7,9 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{
-    CancelOutcome, Error, InterruptMode, get, interrupt,
-    state::{self, StopResult},
+    CancelOutcome, Error, InterruptMode,
+    cancel::{StopResult, cancel_one},
+    get, interrupt,
 };
 use crate::domain::StatementError;
 
@@ -67,7 +68,7 @@ async fn stop_one(
     now: DateTime<Utc>,
 ) -> Result<StopResult, Error> {
     match how {
-        InterruptMode::Hard => state::cancel_one(conn, id, reason, now).await,
+        InterruptMode::Hard => cancel_one(conn, id, reason, now).await,
         InterruptMode::Soft => interrupt::stop_softly(conn, id, reason, now).await,
     }
 }

@@ -120,8 +120,8 @@ macro_rules! select_tasks {
 }
 pub(super) use select_tasks;
 
-/// Counts the matching tasks in one of these states that were added until `until`. Ended tasks that were erased do not match: nothing can
-/// be done with them.
+/// Counts the matching tasks in one of these states that were added until `until`. Ended tasks of erased campaigns do not match: nothing
+/// can be done with them.
 pub async fn count_matching(
     executor: impl PgExecutor<'_>,
     filter: &TaskFilter,
@@ -134,12 +134,11 @@ pub async fn count_matching(
         fetch_one(executor),
         r#"count(*) as "count!""#,
         "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($13) and t.created_at <= $14
-         and ($15::timestamptz is null or t.ended_at >= $15) and (not $16 or t.ended_at is null) and ($16 or t.prompt <> $17)",
+         and ($15::timestamptz is null or t.ended_at >= $15) and (not $16 or t.ended_at is null) and ($16 or not dalsegno.is_erased(t.campaign_id))",
         &names(states) as &[&str],
         until,
         filter.ended_after,
         are_open(states),
-        text::ERASED,
     )
     .map_err(StatementError::to("count tasks"))
 }
@@ -159,14 +158,13 @@ pub async fn list_matching(
         fetch_all(executor),
         "t.id",
         "and ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) and t.state = any ($13) and t.created_at <= $14
-         and t.id > coalesce($15, '00000000-0000-0000-0000-000000000000'::uuid) and ($17::timestamptz is null or t.ended_at >= $17) and (not $18 or t.ended_at is null) and ($18 or t.prompt <> $19) order by t.id limit $16",
+         and t.id > coalesce($15, '00000000-0000-0000-0000-000000000000'::uuid) and ($17::timestamptz is null or t.ended_at >= $17) and (not $18 or t.ended_at is null) and ($18 or not dalsegno.is_erased(t.campaign_id)) order by t.id limit $16",
         &names(states) as &[&str],
         until,
         after,
         limit,
         filter.ended_after,
         are_open(states),
-        text::ERASED,
     )
     .map_err(StatementError::to("list tasks"))
 }

@@ -7,8 +7,11 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{
-    CancelOutcome, End, Error, cascade, ended_error, get,
-    state::{self, StopResult, UnansweredTask},
+    CancelOutcome, End, Error,
+    cancel::{StopResult, cancel_one, keep_reason},
+    cascade,
+    end::{UnansweredTask, answer_posts},
+    ended_error, get,
 };
 use crate::{
     domain::{
@@ -47,7 +50,7 @@ pub async fn interrupt(
     now: DateTime<Utc>,
 ) -> Result<InterruptResult, Error> {
     let (interrupted, unanswered) = stop_turn(&mut *conn, session_id, how, reason, now).await?;
-    state::answer_posts(conn, unanswered, End::Cancelled, now).await?;
+    answer_posts(conn, unanswered, End::Cancelled, now).await?;
     Ok(interrupted)
 }
 
@@ -96,7 +99,7 @@ pub async fn interrupt_agent(
             Err(error) => return Err(error),
         }
     }
-    state::answer_posts(conn, unanswered, End::Cancelled, now).await?;
+    answer_posts(conn, unanswered, End::Cancelled, now).await?;
     Ok(interrupted)
 }
 
@@ -129,7 +132,7 @@ pub(super) async fn stop_softly(
         Err(error) => return Err(error.into()),
     };
     if !runs {
-        return state::cancel_one(conn, id, reason, now).await;
+        return cancel_one(conn, id, reason, now).await;
     }
     let asked = sqlx::query!(
         "update dalsegno.tasks set stop_asked_at = coalesce(stop_asked_at, $2) where id = $1 and ended_at is null",
@@ -142,6 +145,6 @@ pub(super) async fn stop_softly(
     if asked.rows_affected() == 0 {
         return Err(ended_error(conn, id).await);
     }
-    state::keep_reason(conn, id, reason).await?;
+    keep_reason(conn, id, reason).await?;
     Ok(StopResult::without_answer(CancelOutcome::AtSafePoint))
 }

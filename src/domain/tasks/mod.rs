@@ -8,12 +8,14 @@ mod attachments;
 mod budget;
 mod budget_retry;
 mod bulk;
+mod cancel;
 mod cancel_many;
 mod cancellation;
 mod cascade;
 mod dead_letter;
 mod detail;
 mod digest;
+mod end;
 mod end_message;
 mod erase;
 mod error;
@@ -41,6 +43,7 @@ mod recent;
 mod recurring;
 mod requests;
 mod results;
+mod retry;
 mod search;
 mod state;
 mod step_fields;
@@ -50,7 +53,7 @@ mod task;
 mod texts;
 mod waits;
 
-use self::state::end_without_turn;
+use self::end::end_without_turn;
 pub use self::{
     add::{AddResult, Config, New, check_new, check_within, lane, lanes_of, within_secs},
     budget::{BudgetChange, change_budget, charge, check_budget, hold_budget},
@@ -59,10 +62,12 @@ pub use self::{
         retry_outlook,
     },
     bulk::{BAD_ITEMS, BulkError, BulkTask, MAX_TASKS, add_many},
+    cancel::{cancel, cancel_job, cancel_silently},
     cancel_many::{CANCEL_MANY_MAX, CancelScope, cancel_many},
-    cancellation::{Cancellation, CancelledJob, CancelledTask, DescendantCounts},
+    cancellation::{CancelOutcome, Cancellation, CancelledJob, CancelledTask, DescendantCounts},
     dead_letter::{RetriedJob, TaskRetry, find_retry, forget_dead_letters, retry_job},
     detail::{Detail, detail},
+    end::{End, end},
     end_message::end_message,
     erase::{ErasedTasks, count_open, erase_some, open_of},
     error::Error,
@@ -87,16 +92,17 @@ pub use self::{
     open_tasks::{filter_awaited, list_awaiting_posts, open_of_conversation, queued_jobs},
     posted::{Tree, count_of_tree, set_post},
     priority::{TaskPriority, change_priority},
-    provider_waits::{ProviderWait, provider_waits},
+    provider_waits::{
+        ProviderWait, busy_since, end_provider_wait, longest_busy_since, provider_waits,
+        wait_for_provider,
+    },
     recent::{TaskLine, WaitMinute, failed_since, of_jobs, waits_by_minute},
     recurring::AddTask,
     requests::{Request, added_by_agents, asked_by_people},
     results::{Outcome, outcomes, wait_for_all},
+    retry::retry,
     search::{ListedTask, MAX_READ, TaskPage, list, listed, search},
-    state::{
-        CancelOutcome, End, busy_since, cancel, cancel_job, cancel_silently, count_wait, end,
-        end_provider_wait, go_on, longest_busy_since, retry, wait_for_provider,
-    },
+    state::{count_wait, go_on},
     step_fields::{StepField, StepResult, fill_fields, step_results},
     store::{add, add_together},
     task::{State, Task},
@@ -108,5 +114,5 @@ pub use self::{
 };
 pub(super) use self::{
     detail::{ExplainedColumns, explained_columns},
-    state::ended_error,
+    end::ended_error,
 };

@@ -1,9 +1,10 @@
 //! Tasks that wait for their provider.
 
 use chrono::{DateTime, Utc};
-use sqlx::PgExecutor;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
+use super::{Error, end::ended_error};
 use crate::domain::StatementError;
 
 /// Waits that are read at most.
@@ -37,4 +38,69 @@ pub async fn provider_waits(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("list the waits for providers"))
+}
+
+/// Records that a task waits for its provider until then, and returns the start of the wait. A wait that ended an hour ago is over, and a
+/// new one begins. Returns an error if the task has ended.
+pub async fn wait_for_provider(
+    conn: &mut PgConnection,
+    id: Uuid,
+    until: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<DateTime<Utc>, Error> {
+    let since = sqlx::query_scalar!(
+        "insert into dalsegno.busy_tasks as b (task_id, since, until)
+         select t.id, $3, $2 from dalsegno.tasks as t where t.id = $1 and t.state in ('queued', 'running')
+         on conflict (task_id) do update
+            set since = case when b.until > $3::timestamptz - interval '1 hour' then b.since else $3 end, until = $2
+         returning b.since",
+        id,
+        until,
+        now,
+    )
+    .fetch_optional(&mut *conn)
+    .await
+    .map_err(StatementError::to("let a task wait for its provider"))?;
+    match since {
+        Some(since) => Ok(since),
+        None => Err(ended_error(conn, id).await),
+    }
+}
+
+/// Ends a task's wait for its provider; a later wait begins anew.
+pub async fn end_provider_wait(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+) -> Result<(), StatementError> {
+    sqlx::query!("delete from dalsegno.busy_tasks where task_id = $1", id)
+        .execute(executor)
+        .await
+        .map(drop)
+        .map_err(StatementError::to("record that a task no longer waits for its provider"))
+}
+
+/// Returns the start of a task's current wait for its provider.
+pub async fn busy_since(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+) -> Result<Option<DateTime<Utc>>, StatementError> {
+    sqlx::query_scalar!("select since from dalsegno.busy_tasks where task_id = $1", id)
+        .fetch_optional(executor)
+        .await
+        .map_err(StatementError::to("find the wait of a task for its provider"))
+}
+
+/// Returns the start of the longest current wait for a provider.
+pub async fn longest_busy_since(
+    executor: impl PgExecutor<'_>,
+    now: DateTime<Utc>,
+) -> Result<Option<DateTime<Utc>>, StatementError> {
+    sqlx::query_scalar!(
+        "select min(b.since) from dalsegno.busy_tasks as b join dalsegno.tasks as t on t.id = b.task_id
+          where t.ended_at is null and b.until > $1::timestamptz - interval '1 hour'",
+        now,
+    )
+    .fetch_one(executor)
+    .await
+    .map_err(StatementError::to("find the longest wait for a provider"))
 }

@@ -6,7 +6,7 @@ use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
 use super::subject::subject;
-use crate::domain::{StatementError, amount::Refusal, text::ERASED};
+use crate::domain::{StatementError, amount::Refusal};
 
 /// Tasks that are read at most for the waits of the last hours.
 const MAX_READ: i64 = 5_000;
@@ -55,7 +55,7 @@ pub struct WaitMinute {
     pub longest_secs: f64,
 }
 
-/// Lists failed tasks, the newest first, without erased ones, which cannot be retried.
+/// Lists failed tasks, the newest first, without those of erased campaigns, which cannot be retried.
 pub async fn failed_since(
     executor: impl PgExecutor<'_>,
     since: DateTime<Utc>,
@@ -65,11 +65,11 @@ pub async fn failed_since(
         TaskLine,
         r#"select id, job_id, campaign_id, agent, instance, left(prompt, $3) as "prompt!", left(error, $3) as error,
                   budget_refusal as "budget_refusal: Json<Refusal>", session_id, turn, started_at, ended_at
-             from dalsegno.tasks where state = 'failed' and ended_at >= $1 and prompt <> $4 order by ended_at desc limit $2"#,
+             from dalsegno.tasks where state = 'failed' and ended_at >= $1 and not dalsegno.is_erased(campaign_id)
+            order by ended_at desc limit $2"#,
         since,
         limit,
         READ_CHARS,
-        ERASED,
     )
     .fetch_all(executor)
     .await

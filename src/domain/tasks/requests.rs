@@ -16,8 +16,8 @@ pub struct Request {
     pub said_at: DateTime<Utc>,
 }
 
-/// Lists those of these tasks that people have requested since then. Leaves out children, continuations, steps of flows, and erased
-/// tasks.
+/// Lists those of these tasks that people have requested since then. Leaves out children, continuations, steps of flows, and tasks
+/// of erased campaigns.
 pub async fn asked_by_people(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
@@ -27,10 +27,9 @@ pub async fn asked_by_people(
         Request,
         r#"select id as task_id, prompt, created_at as said_at from dalsegno.tasks
             where id = any($1) and created_at >= $2 and parent_id is null and continues_id is null and flow_id is null
-              and prompt <> $3"#,
+              and not dalsegno.is_erased(campaign_id)"#,
         ids,
         since,
-        crate::domain::text::ERASED,
     )
     .fetch_all(executor)
     .await

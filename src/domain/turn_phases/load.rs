@@ -146,6 +146,7 @@ pub async fn load_task_of_job(
         // No turn reads them.
         tags: Vec::new(),
         metadata: Json::default(),
+        is_erased: false,
     };
     let task = Task {
         id: row.id,

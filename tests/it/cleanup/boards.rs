@@ -134,7 +134,7 @@ async fn the_cleanup_archives_posts_and_records_their_number() {
     for _ in 0..5 {
         post(&world, &["all"], noon()).await;
     }
-    cleanups::request(&world.pool).await.unwrap();
+    cleanups::request(&world.pool, "cli:ann@vm").await.unwrap();
     let worker = job::Worker::with(&world.pool, 0, &[("board.keep_posts", "2")]);
     let run = eventually("the cleanup has ended", async || {
         let runs = cleanups::list(&world.pool, None, 50).await.unwrap();

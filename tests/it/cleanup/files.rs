@@ -24,7 +24,7 @@ async fn contents_without_a_file_are_removed() {
         }
     }
     sqlx::query(attached).bind(task.id).execute(&world.pool).await.unwrap();
-    cleanups::request(&world.pool).await.unwrap();
+    cleanups::request(&world.pool, "cli:ann@vm").await.unwrap();
     let worker = Worker::start(&world.pool, 0);
     wait_for_runs(&world.pool, 1).await;
     worker.stop().await;

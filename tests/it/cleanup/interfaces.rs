@@ -11,7 +11,10 @@ use serde_json::json;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
-use super::{after_expiry, fill};
+use super::{
+    after_expiry, fill,
+    job::{Worker, wait_for_runs},
+};
 use crate::{
     app::{TestApp, TestDatabase, noon},
     conversations::world::World,
@@ -28,7 +31,7 @@ async fn examine(database: &TestDatabase, clock: &ManualClock) -> Finding {
 
 async fn record_success(pool: &PgPool, job_id: i64, now: chrono::DateTime<chrono::Utc>) {
     let mut conn = pool.acquire().await.unwrap();
-    let run = cleanups::begin(&mut conn, job_id, job_id, now).await.unwrap().unwrap();
+    let run = cleanups::begin(&mut conn, job_id, job_id, None, now).await.unwrap().unwrap();
     assert!(cleanups::finish(&mut *conn, &run, now).await.unwrap());
 }
 
@@ -143,14 +146,20 @@ async fn a_cleanup_names_the_caller_who_asked_for_it() {
     put_nightly(&app.pool, noon()).await;
     let json = [("Content-Type", "application/json")];
     for path in ["/v1/cleanup/run", "/v1/schedules/cleanup/run"] {
-        let job = send(app.address, "POST", path, &json, "").await.expect(202);
-        record_success(&app.pool, job["job_id"].as_i64().unwrap(), after_expiry()).await;
+        send(app.address, "POST", path, &json, "").await.expect(202);
     }
-    record_success(&app.pool, 9_000, after_expiry()).await;
+    let fired = schedules::fire_due(&app.pool, noon() + TimeDelta::hours(15)).await.unwrap();
+    assert_eq!(fired.len(), 1);
+    let worker = Worker::start(&app.pool, 0);
+    wait_for_runs(&app.pool, 3).await;
+    worker.stop().await;
+    // As an older version records it.
+    record_success(&app.pool, 9_000_000, after_expiry()).await;
     let runs = send(app.address, "GET", "/v1/cleanup/runs", &[], "").await.expect(200);
     let runs = runs["items"].as_array().unwrap();
     let callers: Vec<_> = runs.iter().map(|run| run["requested_by"].clone()).collect();
-    assert_eq!(callers, [json!(null), json!("anonymous"), json!("anonymous")], "newest first");
+    let expected = [json!(null), json!("schedule"), json!("anonymous"), json!("anonymous")];
+    assert_eq!(callers, expected, "newest first");
     let page = app.get("/cleanup").await.body;
     assert!(page.contains("a caller without a key") && page.contains("its schedule"), "{page}");
     app.stop().await;

@@ -94,7 +94,7 @@ async fn a_run_is_recorded_and_a_concurrent_second_one_finds_nothing() {
     let world = World::new().await;
     fill(&world.pool, world.campaign.id, "old", "sim", 23, 4, noon()).await;
     for _ in 0..2 {
-        cleanups::request(&world.pool).await.unwrap();
+        cleanups::request(&world.pool, "cli:ann@vm").await.unwrap();
     }
     let worker = Worker::start(&world.pool, 0);
     let runs = wait_for_runs(&world.pool, 2).await;
@@ -112,7 +112,7 @@ async fn a_run_is_recorded_and_a_concurrent_second_one_finds_nothing() {
 async fn a_stopping_worker_gives_the_run_back_and_the_next_continues_it() {
     let world = World::new().await;
     fill(&world.pool, world.campaign.id, "old", "sim", 60, 4, noon()).await;
-    let job = cleanups::request(&world.pool).await.unwrap();
+    let job = cleanups::request(&world.pool, "cli:ann@vm").await.unwrap();
     let worker = Worker::start(&world.pool, 60_000);
     let halfway = running_cleanup(&world.pool).await;
     worker.stop().await;
@@ -131,7 +131,7 @@ async fn a_stopping_worker_gives_the_run_back_and_the_next_continues_it() {
 async fn a_cancelled_run_stops_between_two_batches() {
     let world = World::new().await;
     fill(&world.pool, world.campaign.id, "old", "sim", 60, 4, noon()).await;
-    let job = cleanups::request(&world.pool).await.unwrap();
+    let job = cleanups::request(&world.pool, "cli:ann@vm").await.unwrap();
     let worker = Worker::start(&world.pool, 60_000);
     running_cleanup(&world.pool).await;
     let cancel = "select dalsegno.cancel($1, 'not now')";
@@ -147,16 +147,16 @@ async fn a_cancelled_run_stops_between_two_batches() {
 async fn a_run_without_its_lease_cannot_continue() {
     let world = World::new().await;
     let mut conn = world.pool.acquire().await.unwrap();
-    let old = cleanups::begin(&mut conn, 7, 1, noon()).await.unwrap().unwrap();
-    let new = cleanups::begin(&mut conn, 7, 2, noon()).await.unwrap().unwrap();
+    let old = cleanups::begin(&mut conn, 7, 1, None, noon()).await.unwrap().unwrap();
+    let new = cleanups::begin(&mut conn, 7, 2, None, noon()).await.unwrap().unwrap();
     assert!(!cleanups::advance(&mut *conn, &old).await.unwrap());
-    assert!(cleanups::begin(&mut conn, 7, 1, noon()).await.unwrap().is_none());
+    assert!(cleanups::begin(&mut conn, 7, 1, None, noon()).await.unwrap().is_none());
     assert!(cleanups::advance(&mut *conn, &new).await.unwrap());
     assert!(!cleanups::finish(&mut *conn, &old, noon()).await.unwrap());
     assert!(cleanups::finish(&mut *conn, &new, noon()).await.unwrap());
     // The next run closes one whose job has died.
-    cleanups::begin(&mut conn, 8, 3, noon()).await.unwrap().unwrap();
-    cleanups::begin(&mut conn, 9, 4, noon()).await.unwrap().unwrap();
+    cleanups::begin(&mut conn, 8, 3, None, noon()).await.unwrap().unwrap();
+    cleanups::begin(&mut conn, 9, 4, None, noon()).await.unwrap().unwrap();
     let outcomes: Vec<_> = runs(&world.pool).await.into_iter().map(|run| run.outcome).collect();
     let outcomes: Vec<_> = outcomes.iter().map(Option::as_deref).collect();
     assert_eq!(outcomes, [None, Some("failed"), Some("done")]);
@@ -171,7 +171,7 @@ async fn the_cleanup_stores_the_sizes_of_tables_by_day_and_removes_old_ones() {
         let day = today - chrono::Days::new(days);
         installation::record_sizes(&mut conn, day).await.unwrap();
     }
-    cleanups::request(&world.pool).await.unwrap();
+    cleanups::request(&world.pool, "cli:ann@vm").await.unwrap();
     let worker = Worker::start(&world.pool, 0);
     wait_for_runs(&world.pool, 1).await;
     worker.stop().await;
@@ -198,7 +198,7 @@ async fn the_cleanup_removes_old_audit_lines() {
             .unwrap();
     }
     let worker = Worker::start(&world.pool, 0);
-    cleanups::request(&world.pool).await.unwrap();
+    cleanups::request(&world.pool, "cli:ann@vm").await.unwrap();
     wait_for_runs(&world.pool, 1).await;
     worker.stop().await;
     let filter = audit::Filter { limit: 10, ..Default::default() };
@@ -219,7 +219,7 @@ async fn the_cleanup_removes_versions_of_campaigns_that_were_replaced_long_ago()
         commit(tx).await.unwrap();
     }
     let worker = Worker::start(&world.pool, 0);
-    cleanups::request(&world.pool).await.unwrap();
+    cleanups::request(&world.pool, "cli:ann@vm").await.unwrap();
     wait_for_runs(&world.pool, 1).await;
     worker.stop().await;
     let kept = campaigns::list_versions(&world.pool, id, None, 10).await.unwrap();
@@ -244,7 +244,7 @@ async fn a_run_pauses_between_batches_of_idempotency_keys_and_audit_lines() {
         let left =
             async || sqlx::query_scalar::<_, i64>(count).fetch_one(&world.pool).await.unwrap();
         let worker = Worker::start(&world.pool, 3_600_000);
-        cleanups::request(&world.pool).await.unwrap();
+        cleanups::request(&world.pool, "cli:ann@vm").await.unwrap();
         eventually("a batch is removed", async || (left().await < 2001).then_some(())).await;
         worker.stop().await;
         assert_eq!((left().await, runs(&world.pool).await[0].ended_at), (1, None), "{count}");

@@ -102,7 +102,7 @@ async fn a_dry_run_lists_rows_and_reasons_and_removes_nothing() {
     let asked = fixture.json(&["cleanup"]).await;
     assert_eq!(asked["state"], "ready");
     let mut conn = pool.acquire().await.unwrap();
-    let run = cleanups::begin(&mut conn, 1, 1, noon()).await.unwrap().unwrap();
+    let run = cleanups::begin(&mut conn, 1, 1, None, noon()).await.unwrap().unwrap();
     cleanups::finish(&mut *conn, &run, noon()).await.unwrap();
     let runs = fixture.run(&["cleanup", "runs"]).await;
     assert!(runs.stdout.contains("done") && runs.stdout.contains("nothing"), "{runs:?}");

@@ -1,6 +1,8 @@
 //! The pages of agents, skills, nodes and flow templates.
 
 use chrono::TimeDelta;
+use serde_json::{Value, json};
+use sqlx::Row as _;
 use tempfile::TempDir;
 
 use super::{
@@ -208,6 +210,63 @@ async fn the_text_of_a_version_is_found_in_an_earlier_session() {
     assert_eq!(version["stored_session_id"], scenery.session_id.to_string(), "{listed}");
     let page = scenery.page(&comparison).await;
     assert!(!page.contains(cannot), "{page}");
+}
+
+#[tokio::test]
+async fn the_versions_of_a_prompt_do_not_look_into_each_session() {
+    let scenery = Scenery::new().await;
+    let mut conn = scenery.app.pool.acquire().await.unwrap();
+    let fill = [
+        "insert into dalsegno.sessions (id, campaign_id, agent_type, instance, provider, model, prompt_hash, fence_seed, expires_at, turn_count, used_at)
+         select gen_random_uuid(), campaign_id, agent_type, 'copy_' || n, provider, model, prompt_hash, fence_seed, expires_at, 1, used_at - n * interval '1 minute'
+           from dalsegno.sessions, generate_series(1, 300) as n where id = $1",
+        // One goes on with the numbers of another session, which is gone.
+        "update dalsegno.sessions set predecessor_id = $1, turn_count = 12 where instance = 'copy_1'",
+        "insert into dalsegno.turns (session_id, task_id, number, attempt, job_id, lease, started_at, ended_at, state)
+         select s.id, t.task_id, n, t.attempt, t.job_id, t.lease, t.started_at, t.ended_at, t.state
+           from dalsegno.sessions as s, dalsegno.turns as t, generate_series(11, 12) as n
+          where s.instance = 'copy_1' and t.session_id = $1 and t.number = 1",
+        // The last used session has no context, the next one has two.
+        "insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, sha256, manifest)
+         select s.id, n, 0, s.used_at, 9, decode(repeat('00', 32), 'hex'), '{\"parts\": []}'
+           from dalsegno.sessions as s, generate_series(11, 12) as n where s.instance = 'copy_1' and s.predecessor_id = $1",
+    ];
+    for sql in fill {
+        sqlx::query(sql).bind(scenery.session_id).execute(&mut *conn).await.unwrap();
+    }
+    let own = "select turn_count from dalsegno.sessions where id = $1";
+    let own = sqlx::query_scalar::<_, i32>(own).bind(scenery.session_id);
+    let own = own.fetch_one(&mut *conn).await.unwrap();
+    let listed = scenery.get_json("/v1/agents/copywriter/versions").await;
+    let [version] = listed["items"].as_array().unwrap().as_slice() else { panic!("{listed}") };
+    assert_eq!((&version["sessions"], &version["turns"]), (&json!(301), &json!(299 + 2 + own)));
+    assert_eq!(version["last_session_id"], scenery.session_id.to_string(), "{version}");
+    let stored = "select id from dalsegno.sessions where instance = 'copy_1'";
+    let stored: uuid::Uuid = sqlx::query_scalar(stored).fetch_one(&mut *conn).await.unwrap();
+    assert_eq!(version["stored_session_id"], stored.to_string(), "{version}");
+    assert_eq!(version["stored_turn"], 12, "{version}");
+    sqlx::raw_sql("analyze dalsegno.sessions; analyze dalsegno.turns; analyze dalsegno.manifests")
+        .execute(&mut *conn)
+        .await
+        .unwrap();
+    let prepare =
+        concat!("prepare versions as ", include_str!("../../../src/domain/prompt_versions.sql"));
+    sqlx::raw_sql(prepare).execute(&mut *conn).await.unwrap();
+    let explain = "explain (analyze, format json) execute versions ('copywriter', '{}', 100)";
+    let plan = sqlx::raw_sql(explain).fetch_one(&mut *conn).await.unwrap();
+    let plan: Value = plan.get(0);
+    let plan = &plan[0]["Plan"];
+    assert_eq!((loops_of(plan, "manifests"), loops_of(plan, "turns")), (2, 1), "{plan}");
+}
+
+/// Returns how often a plan has looked into a table.
+fn loops_of(node: &Value, table: &str) -> i64 {
+    let own = match node["Relation Name"] == table {
+        true => node["Actual Loops"].as_i64().unwrap(),
+        false => 0,
+    };
+    let inputs = node["Plans"].as_array().into_iter().flatten();
+    own + inputs.map(|input| loops_of(input, table)).sum::<i64>()
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The pages of the installation in Chromium and over HTTP: widths, themes, hostile texts, secrets, scopes.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     browser::Browser,
@@ -252,4 +252,24 @@ async fn an_erased_campaign_has_a_link_to_its_receipt_and_no_actions() {
     let campaign = furnished.scenery.world.campaign.id;
     let page = furnished.scenery.page(&format!("/campaigns/{campaign}")).await;
     assert!(page.contains("confirm-erase") && !page.contains("Receipt of its erasure"), "{page}");
+}
+
+#[tokio::test]
+async fn a_campaign_that_a_person_named_like_an_erased_one_is_not_erased() {
+    let furnished = UpkeepScenery::new().await;
+    let UpkeepScenery { scenery, erased, .. } = &furnished;
+    let named = scenery.make("/v1/campaigns", &json!({ "name": "(erased)" })).await;
+    let named = named["id"].as_str().unwrap();
+    scenery.send("POST", &format!("/v1/campaigns/{named}/close"), &Value::Null).await;
+    let page = scenery.page(&format!("/campaigns/{named}")).await;
+    assert!(page.contains("class=\"tabs\"") && !page.contains("Receipt of its"), "{page}");
+    let flows = scenery.page("/flows").await;
+    let offered = |id: &str| flows.contains(&format!("<option value=\"{id}\""));
+    assert_eq!((offered(named), offered(&erased.to_string())), (true, false), "{flows}");
+    let campaigns = scenery.get_json("/v1/campaigns").await;
+    let marked = |id: &str| {
+        let campaign = campaigns["items"].as_array().unwrap().iter().find(|it| it["id"] == id);
+        campaign.unwrap()["is_erased"].clone()
+    };
+    assert_eq!((marked(named), marked(&erased.to_string())), (json!(false), json!(true)));
 }

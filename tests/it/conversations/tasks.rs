@@ -1,5 +1,6 @@
 //! Tasks and their jobs, which are written together.
 
+use chrono::TimeDelta;
 use dalsegno::{
     domain::{
         Amount, Page, StatementError,
@@ -287,6 +288,41 @@ async fn a_tasks_session_is_found_among_many_and_its_budget_estimated_from_its_s
     assert!(told.because.contains(&rebuilt), "{}", told.because);
     assert!(told.because.contains("too small for another turn"), "{}", told.because);
     assert!(told.because.contains("40 tokens of 70 tokens are spent"), "{}", told.because);
+}
+
+/// The row of a task that failed while it waited stays.
+#[tokio::test]
+async fn waits_for_providers_are_found_among_many_that_are_over() {
+    let world = World::new().await;
+    let fill = "with ended as (
+                  insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt, state, error, started_at, ended_at)
+                  select gen_random_uuid(), $1, -n, 'copywriter', 'Part ' || n, 'failed', 'the model was busy', $2, $2
+                    from generate_series(1, 3000) as n returning id)
+                insert into dalsegno.busy_tasks (task_id, since, until)
+                select id, $2::timestamptz - interval '2 days', $2::timestamptz - interval '1 day' from ended";
+    sqlx::query(fill).bind(world.campaign.id).bind(noon()).execute(&world.pool).await.unwrap();
+    let open = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
+                select gen_random_uuid(), $1, -3000 - n, 'copywriter', 'Part ' || n from generate_series(1, 3000) as n";
+    sqlx::query(open).bind(world.campaign.id).execute(&world.pool).await.unwrap();
+    let task = world.add("Part one.").await;
+    let mut tx = world.pool.begin().await.unwrap();
+    let until = noon() + TimeDelta::minutes(1);
+    tasks::wait_for_provider(&mut tx, task.id, until, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    for analyze in ["analyze dalsegno.busy_tasks", "analyze dalsegno.tasks"] {
+        sqlx::query(analyze).execute(&world.pool).await.unwrap();
+    }
+    // The counts of a transaction are its own.
+    let mut tx = world.pool.begin().await.unwrap();
+    let longest = tasks::longest_busy_since(&mut *tx, noon()).await.unwrap();
+    assert_eq!(longest, Some(noon()));
+    // Without a session, nothing is known about the server.
+    assert_eq!(tasks::provider_waits(&mut *tx, noon()).await.unwrap(), []);
+    let read =
+        "select (seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint from pg_stat_xact_user_tables
+                 where schemaname = 'dalsegno' and relname = 'busy_tasks'";
+    let n_read: i64 = sqlx::query_scalar(read).fetch_one(&mut *tx).await.unwrap();
+    assert!((2..100).contains(&n_read), "{n_read} rows read");
 }
 
 #[tokio::test]

@@ -280,7 +280,7 @@ async fn the_cleanup_removes_idempotency_keys_past_their_retention() {
     for (sql, at) in [(old, noon() - TimeDelta::days(23)), (late, noon() - TimeDelta::days(21))] {
         sqlx::query(sql).bind(at).execute(&fixture.app.pool).await.unwrap();
     }
-    cleanups::request(&fixture.app.pool).await.unwrap();
+    cleanups::request(&fixture.app.pool, "cli:ann@vm").await.unwrap();
     let worker = Worker::start(&fixture.app.pool, 0);
     eventually("old rows are removed", async || (count(&fixture, keys).await == 1).then_some(()))
         .await;

@@ -443,6 +443,37 @@ async fn a_turn_that_would_exceed_a_budget_waits_between_two_calls_and_continues
 }
 
 #[tokio::test]
+async fn each_failure_at_a_budget_is_an_event_during_a_turn_and_before_it() {
+    let limit = Limit { tokens: Some(9000), micros: None };
+    let fixture = Fixture::with_limit(&[], limit).await;
+    fixture.fail_at_limit().await;
+    fixture.write_agent("writer", &writer("reserve_tokens: 300\n"));
+    let worker = fixture.start_worker().await;
+    let page = "[[sim: call trial_long]] [[sim: call trial_long {\"cursor\": \"1000\"}]]";
+    let task = fixture.ended(&fixture.add(&format!("Write. {page}")).await).await;
+    assert_eq!(task.state, State::Failed, "{task:?}");
+    assert!(task.spent_tokens > 0, "the turn had begun: {task:?}");
+    let in_turn = ["session.opened", "turn.started", "turn.failed", "budget.refused"];
+    assert_eq!(fixture.kinds(&task).await, in_turn);
+    let event = fixture.feed().await.pop().unwrap();
+    assert_eq!((event.kind.as_str(), event.session_id), ("budget.refused", task.session_id));
+    assert_eq!(event.data, json!({ "error": task.error }));
+    // Nothing is left, so the retry is refused before its turn begins.
+    let spent = LimitChange { tokens: Some(Some(task.spent_tokens)), ..Default::default() };
+    fixture.change_limit(spent).await;
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    tasks::retry(&mut conn, task.id, fixture.clock_now()).await.unwrap();
+    let task = fixture.ended(&task).await;
+    fixture.settled().await;
+    worker.stop().await;
+    assert_eq!(task.state, State::Failed, "{task:?}");
+    let kinds = fixture.kinds(&task).await;
+    assert_eq!(kinds[in_turn.len()..], ["task.queued", "budget.refused"], "{kinds:?}");
+    let event = fixture.feed().await.pop().unwrap();
+    assert_eq!((event.session_id, &event.data["error"]), (None, &json!(task.error)));
+}
+
+#[tokio::test]
 async fn two_concurrent_turns_never_exceed_their_shared_budget() {
     let limit = Limit { tokens: Some(14_000), micros: None };
     let fixture = Fixture::with_limit(&[], limit).await;

@@ -22,7 +22,7 @@ async fn the_cleanup_removes_old_deliveries_and_keeps_pending_ones() {
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    cleanups::request(&setup.fixture.pool).await.unwrap();
+    cleanups::request(&setup.fixture.pool, "cli:ann@vm").await.unwrap();
     let upkeep = setup.fixture.upkeep().await;
     let left = eventually("old rows are removed", async || {
         let left = deliveries(&setup.fixture, None).await;

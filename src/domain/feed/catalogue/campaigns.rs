@@ -13,7 +13,7 @@ pub(super) const BLACKBOARD_CHANGED: EventKind = EventKind {
 };
 
 pub(super) const BUDGET_REFUSED: EventKind = EventKind {
-    when: "A task has failed before its call, because a budget has no space for it.",
+    when: "A task has failed, because a budget has no space for its next call. If a turn was running, `turn.failed` comes before, and `session_id` is that of the turn.",
     ids: TASK,
     fields: &[Field::text("error", "Error of the task: the budget, its limit and what is left.")],
 };

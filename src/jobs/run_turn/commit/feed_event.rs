@@ -1,4 +1,4 @@
-//! The feed event for the end of a turn.
+//! The feed events for the end of a turn.
 
 use serde_json::{Value, json};
 
@@ -8,11 +8,30 @@ use crate::domain::{feed, task_files::NewFiles, text};
 pub const INTERRUPTED_BY_DRAIN: &str = "the worker was stopped while the turn ran";
 pub const INTERRUPTED_BY_CANCEL: &str = "the task was cancelled while the turn ran";
 
-pub fn event(turn: &Turn<'_>, fate: &Fate, files: &NewFiles<'_>) -> feed::New {
+/// Returns the event for the end of the turn. If its task has failed at a budget, that of the refusal follows.
+pub fn events(turn: &Turn<'_>, fate: &Fate, files: &NewFiles<'_>) -> Vec<feed::New> {
     let begun = &turn.opened.begun;
-    let n = begun.turn;
+    let of = |(kind, data)| feed::New {
+        campaign_id: Some(begun.campaign_id),
+        task_id: Some(begun.task_id),
+        session_id: Some(begun.session_id),
+        kind,
+        data,
+    };
+    let refused = match fate {
+        Fate::Failed { why, refusal: Some(_), .. } => {
+            let error = text::make_storable(why.clone());
+            Some((feed::Kind::BudgetRefused, json!({ "error": error })))
+        }
+        _ => None,
+    };
+    [Some(end_of_turn(turn, fate, files)), refused].into_iter().flatten().map(of).collect()
+}
+
+fn end_of_turn(turn: &Turn<'_>, fate: &Fate, files: &NewFiles<'_>) -> (feed::Kind, Value) {
+    let n = turn.opened.begun.turn;
     let because = |why: &str| text::make_storable(why.to_owned());
-    let (kind, data) = match fate {
+    match fate {
         Fate::Done => (feed::Kind::TurnDone, done_data(turn, files)),
         Fate::Cancelled => (
             feed::Kind::TurnInterrupted,
@@ -52,13 +71,6 @@ pub fn event(turn: &Turn<'_>, fate: &Fate, files: &NewFiles<'_>) -> feed::New {
             feed::Kind::TurnFailed,
             json!({ "turn": n, "error": because(why), "again": false, "rejected": rejected }),
         ),
-    };
-    feed::New {
-        campaign_id: Some(begun.campaign_id),
-        task_id: Some(begun.task_id),
-        session_id: Some(begun.session_id),
-        kind,
-        data,
     }
 }
 

@@ -17,3 +17,4 @@ pub mod spans;
 pub mod structured_result;
 pub mod transaction;
 pub mod turn;
+mod turn_end;

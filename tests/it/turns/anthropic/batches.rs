@@ -499,7 +499,7 @@ async fn the_cleanup_gives_up_a_batch_whose_turn_an_older_worker_has_ended() {
     let ended = "update dalsegno.turns set state = 'interrupted', ended_at = now(), error = 'lost', reserved_micros = 0, reserved_tokens = 0";
     sqlx::query(ended).execute(&fixture.pool).await.unwrap();
     let upkeep = fixture.upkeep().await;
-    cleanups::request(&fixture.pool).await.unwrap();
+    cleanups::request(&fixture.pool, "cli:ann@vm").await.unwrap();
     eventually("the batch is given up", async || (fixture.n_batches().await == 0).then_some(()))
         .await;
     upkeep.stop_only().await;
