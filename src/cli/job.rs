@@ -168,7 +168,7 @@ fn format_listed(jobs: &[ListedJob]) -> String {
     format_jobs(jobs.iter().map(|listed| (&listed.job, awaited(listed))))
 }
 
-/// Names the limit, or what of its provider, a job waits for. A condition without an end is a budget or a rate limit, and the budget is known.
+/// Names the limit, provider or batch that a job waits for. A condition without an end is a budget or a rate limit, and the budget is known.
 fn awaited(ListedJob { job, budget, .. }: &ListedJob) -> String {
     match (job.wait_reason.as_deref(), budget) {
         (_, Some(budget)) => format!("budget {budget}"),

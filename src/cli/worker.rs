@@ -124,8 +124,8 @@ async fn list(limit: i64, context: &Context) -> Result<Exit, Failure> {
     .await
 }
 
-async fn show_activity(asked: &Activity, context: &Context) -> Result<Exit, Failure> {
-    let Activity { minutes, until, worker } = asked;
+async fn show_activity(flags: &Activity, context: &Context) -> Result<Exit, Failure> {
+    let Activity { minutes, until, worker } = flags;
     with_server(context, async |server| {
         let worker_id = match worker {
             Some(given) => Some(find_worker(given, server).await?),
@@ -138,8 +138,14 @@ async fn show_activity(asked: &Activity, context: &Context) -> Result<Exit, Fail
             Some(_) => format_runs(&activity, &context.catalogue()),
             None => format_activity(&activity),
         });
-        if worker_id.is_some() && activity.runs.is_empty() {
-            context.output.print_note("no runs: `--minutes` and `--until` show another time");
+        match worker_id {
+            Some(id) if activity.workers.is_empty() => context.output.print_note(&format!(
+                "worker {id} did not live at that time: `dalsegno worker ls` lists all"
+            )),
+            Some(_) if activity.runs.is_empty() => {
+                context.output.print_note("no runs: `--minutes` and `--until` show another time");
+            }
+            _ => {}
         }
         Ok(Exit::Ok)
     })
@@ -161,7 +167,9 @@ async fn find_worker(given: &PartialId, server: &Server) -> Result<Uuid, Failure
     match found.as_slice() {
         [worker] => Ok(worker.id),
         [] => {
-            let error = anyhow!("there is no worker `{text}`: `dalsegno worker ls` lists them");
+            let error = anyhow!(
+                "none of the newest {MAX_SEARCHED} workers matches `{text}`: `dalsegno worker ls` lists them"
+            );
             Err(Failure::new(Exit::NotFound, error))
         }
         _ => {

@@ -71,6 +71,11 @@ pub struct Service {
     pub data_dir: PathBuf,
 }
 
+/// Reads all layers without a look at their values, for the origins of keys.
+pub fn layers(environment: &Environment, flags: &Flags, problems: &mut Problems) -> Layers {
+    Layers::read(TEMPLATE, environment, flags, problems)
+}
+
 impl Config {
     /// Lists provider and name of each credential.
     pub fn credentials(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -90,7 +95,7 @@ impl Config {
     /// Reads all layers, and reports all problems of all of them together.
     pub fn load(environment: &Environment, flags: &Flags) -> Result<Self, Problems> {
         let mut problems = Problems::default();
-        let layers = Layers::read(TEMPLATE, environment, flags, &mut problems);
+        let layers = layers(environment, flags, &mut problems);
         let config = Self::from_layers(layers, environment, &mut problems);
         match config {
             Some(config) if problems.is_empty() => Ok(config),

@@ -1,7 +1,9 @@
-//! Addresses that people guess, with the pages that have the thing. All redirects are here.
+//! Redirects of addresses that people guess.
 
 use axum::{Router, http::Uri, routing::get};
+use percent_encoding::percent_decode_str;
 
+use super::parts::url_text;
 use crate::http::{RouterState, pages::see_other};
 
 /// Guessed addresses and real ones. `{}` is the last part of the guessed address.
@@ -84,7 +86,9 @@ pub(super) fn add(router: Router<RouterState>) -> Router<RouterState> {
 /// Returns the real address of a request, with its query.
 fn resolve(target: &str, uri: &Uri) -> String {
     let last = uri.path().rsplit('/').next().unwrap_or_default();
-    let target = target.replace("{}", last);
+    // A plus or an ampersand of a path has another meaning in a query.
+    let last = url_text(&percent_decode_str(last).decode_utf8_lossy());
+    let target = target.replace("{}", &last);
     let Some(query) = uri.query() else { return target };
     let (page, place) = target.split_at(target.find('#').unwrap_or(target.len()));
     let mark = if page.contains('?') { '&' } else { '?' };
@@ -101,6 +105,7 @@ mod tests {
         assert_eq!(resolved("/catalogue/agent/{}", "/agents/a%20b"), "/catalogue/agent/a%20b");
         assert_eq!(resolved("/work/jobs", "/jobs?state=held"), "/work/jobs?state=held");
         assert_eq!(resolved("/work/lanes?name={}", "/lanes/x?b=1"), "/work/lanes?name=x&b=1");
+        assert_eq!(resolved("/work/lanes?name={}", "/lanes/a+b%26c"), "/work/lanes?name=a%2Bb%26c");
         assert_eq!(resolved("/work#rate-limits", "/rate-limits?a=1"), "/work?a=1#rate-limits");
     }
 }

@@ -33,9 +33,8 @@ pub struct ReportCosts {
     /// Only the highest values of the last dimension, at most this many, have lines of their own; `others` adds up all others.
     #[schema(minimum = 1, maximum = 1000)]
     pub top: Option<u32>,
-    /// The figure by which `top` ranks the values.
-    #[serde(default)]
-    pub top_by: Measure,
+    /// The figure by which `top` ranks the values: money, unless this says otherwise.
+    pub top_by: Option<Measure>,
     /// Only calls at this moment or later.
     #[serde(default, deserialize_with = "timestamp::optional")]
     pub since: Option<DateTime<Utc>>,
@@ -102,7 +101,7 @@ impl ReportCosts {
     fn top(&self) -> Result<Option<Top>, Refusal> {
         let Some(n) = self.top else { return Ok(None) };
         if (1..=MAX_TOP).contains(&n) {
-            return Ok(Some(Top { n, by: self.top_by }));
+            return Ok(Some(Top { n, by: self.top_by.unwrap_or_default() }));
         }
         let detail = format!("top is {n}, but must be from 1 to {MAX_TOP}");
         Err(Refusal::new(Kind::Malformed, "bad_query", detail))

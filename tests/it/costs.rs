@@ -291,15 +291,17 @@ async fn a_period_and_campaigns_limit_a_report() {
 /// The pairs with users contain calls of no user.
 #[tokio::test]
 async fn a_report_of_the_highest_values_adds_up_all_others() {
-    const PAIRS: [(Dimension, Option<Dimension>); 4] = [
+    const PAIRS: [(Dimension, Option<Dimension>); 6] = [
         (Dimension::Agent, None),
         (Dimension::Day, Some(Dimension::Campaign)),
         (Dimension::Day, Some(Dimension::User)),
         (Dimension::User, Some(Dimension::Day)),
+        (Dimension::Campaign, Some(Dimension::Agent)),
+        (Dimension::Campaign, Some(Dimension::Day)),
     ];
     let ledger = Ledger::new(N_CALLS).await;
     ledger.add_up_first(N_CALLS / 2).await;
-    for ((by, and), measure) in PAIRS.into_iter().zip([Measure::Money, Measure::Tokens].repeat(2)) {
+    for ((by, and), measure) in PAIRS.into_iter().zip([Measure::Money, Measure::Tokens].repeat(3)) {
         let mut ranked: Vec<_> = ledger.sums(and.unwrap_or(by), None).into_iter().collect();
         ranked.sort_by_key(|(_, costs)| Reverse(measure.of(costs)));
         let top = Some(Top { n: 2, by: measure });
@@ -323,6 +325,9 @@ async fn a_report_of_the_highest_values_adds_up_all_others() {
         assert!(report.n_others > 0, "{by:?} {and:?}");
         let all = ledger.report(question(by, and)).await.unwrap();
         assert_eq!((report.total, all.n_others), (all.total, 0));
+        if by == Dimension::Campaign {
+            assert_eq!(report.campaign_names, all.campaign_names, "{and:?}");
+        }
     }
 }
 

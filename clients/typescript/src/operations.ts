@@ -634,7 +634,7 @@ export abstract class Operations {
 
   /** Lists calls of the ledger with their costs: those behind a line of a cost report. */
   listCalls(
-    query: { agent?: string | undefined; campaign_id?: string | undefined; cursor?: number | string | undefined; limit?: number | undefined; model?: string | undefined; order?: 'newest' | 'costliest' | undefined; provider?: string | undefined; purpose?: 'turn' | 'summary' | 'facts' | 'rerun' | undefined; since?: string | undefined; until?: string | undefined; user?: string | undefined; without_reruns?: boolean | undefined } = {},
+    query: { agent?: string | undefined; campaign_id?: string | undefined; cursor?: number | string | undefined; limit?: number | undefined; model?: string | undefined; order?: CostCallOrder | undefined; provider?: string | undefined; purpose?: 'turn' | 'summary' | 'facts' | 'rerun' | undefined; since?: string | undefined; until?: string | undefined; user?: string | undefined; without_reruns?: boolean | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<CostCall>> {
     return this.call({ method: 'GET', path: '/v1/costs/calls', query, options });
@@ -748,7 +748,7 @@ export abstract class Operations {
 
   /** Lists jobs by id. Jobs of tasks name their task. */
   listJobs(
-    query: { campaign_id?: string | undefined; cursor?: number | string | undefined; kind?: string | undefined; lane?: string | undefined; limit?: number | undefined; queue?: string | undefined; state?: 'scheduled' | 'ready' | 'blocked' | 'held' | 'running' | 'dead' | undefined; waits_for?: 'slot' | 'pause' | 'lane' | 'lane_hold' | 'later' | 'retry' | 'snooze' | 'condition' | 'crash' | 'signal' | 'person' | 'failure' | undefined } = {},
+    query: { campaign_id?: string | undefined; cursor?: number | string | undefined; kind?: string | undefined; lane?: string | undefined; limit?: number | undefined; queue?: string | undefined; state?: 'scheduled' | 'ready' | 'blocked' | 'held' | 'running' | 'dead' | undefined; waits_for?: 'slot' | 'pause' | 'lane' | 'lane_hold' | 'later' | 'retry' | 'snooze' | 'provider' | 'batch' | 'condition' | 'crash' | 'signal' | 'person' | 'failure' | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<ListedJob>> {
     return this.call({ method: 'GET', path: '/v1/jobs', query, options });
@@ -1105,7 +1105,7 @@ export abstract class Operations {
    * midnight of `scheduler.time_zone`.
    */
   reportCosts(
-    query: { and?: CostDimension | undefined; by?: CostDimension | undefined; campaign_id?: string | undefined; since?: string | undefined; top?: number | undefined; top_by?: 'money' | 'tokens' | undefined; until?: string | undefined } = {},
+    query: { and?: CostDimension | undefined; by?: CostDimension | undefined; campaign_id?: string | undefined; since?: string | undefined; top?: number | undefined; top_by?: CostMeasure | undefined; until?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<CostReport> {
     return this.call({ method: 'GET', path: '/v1/costs', query, options });
@@ -1525,7 +1525,7 @@ export abstract class Operations {
 
   /** Shows what workers run now, and what they ran in the last minutes. */
   showWorkerActivity(
-    query: { minutes?: number | undefined } = {},
+    query: { minutes?: number | undefined; until?: string | undefined; worker_id?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<WorkerActivity> {
     return this.call({ method: 'GET', path: '/v1/workers/activity', query, options });

@@ -702,7 +702,10 @@ export interface BudgetChange {
 /** Kind of owner of a budget that is not that of a task. */
 export type BudgetOwner = 'agent' | 'campaign' | 'day' | 'user';
 
-/** Data of `budget.refused`. A task has failed before its call, because a budget has no space for it. */
+/**
+ * Data of `budget.refused`. A task has failed, because a budget has no space for its next call. If a turn was
+ * running, `turn.failed` comes before, and `session_id` is that of the turn.
+ */
 export interface BudgetRefusedData {
   /** Error of the task: the budget, its limit and what is left. */
   error: string;
@@ -840,6 +843,8 @@ export interface Campaign {
   closed_at?: string | null;
   created_at: string;
   id: string;
+  /** Its texts are erased, or an erasure was requested. */
+  is_erased?: boolean;
   metadata: Record<string, unknown>;
   name: string;
   /** Named values that each call contains. */
@@ -1106,8 +1111,8 @@ export interface CleanupRun {
   /** Removed sessions by provider and reason. */
   removed: unknown;
   /**
-   * The caller who asked for it, as `kind:name`. Null: its schedule ran it, or the audit log no longer has the
-   * request.
+   * The caller who asked for it: `cli:ann@vm`, `key:ci:3f0c2a9be1d4`, or `schedule` if its schedule ran it.
+   * Null: unknown, as in some runs of older versions, or a removal of folders.
    */
   requested_by?: string | null;
   sessions: number;
@@ -1434,6 +1439,8 @@ export interface DaySize {
 export interface Delivery {
   /** Number of attempts since it was last put on the queue. */
   attempts: number;
+  /** The campaign whose call reached a soft limit. Null for other kinds. */
+  campaign_id?: string | null;
   /** Time at which the task ended. */
   created_at: string;
   ended_at?: string | null;
@@ -1445,7 +1452,7 @@ export interface Delivery {
   last_status?: number | null;
   next_at?: string | null;
   state: DeliveryState;
-  /** The task that ended. Null for a test. */
+  /** The task that ended, or whose call reached a soft limit. Null for a test, and for a call without a task. */
   task_id?: string | null;
   webhook_id: string;
 }
@@ -2869,11 +2876,11 @@ export interface PromptVersion {
   prompt_hash: string;
   sessions: number;
   /**
-   * The session with the newest stored context of a call. Null: no call has one, or an older version has
-   * answered.
+   * The session that was used last of those with a stored context. Null: no call has one, or an older version
+   * has answered.
    */
   stored_session_id?: string | null;
-  /** Number of the turn of that call. */
+  /** Number of its newest turn with a stored context. */
   stored_turn?: number | null;
   turns: number;
 }
@@ -4203,6 +4210,8 @@ export type WaitReason =
   | 'later'
   | 'retry'
   | 'snooze'
+  | 'provider'
+  | 'batch'
   | 'condition'
   | 'crash'
   | 'signal'
@@ -4315,6 +4324,8 @@ export interface WorkerActivity {
   /** Running ones first; at most 500, and at most 500 that have ended. */
   runs: WorkerRun[];
   since: string;
+  /** The tasks of the runs of one worker, without those that were retried as another job since. */
+  tasks?: TaskLine[];
   /** Live workers first, those that started last first; at most 50. */
   workers: WorkerLoad[];
 }

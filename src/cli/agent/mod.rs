@@ -150,7 +150,10 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
 }
 
 fn note_unknown_pauses(failure: &Failure, output: Output) {
-    output.print_note(&format!("pauses of agents are unknown: {}", failure.error));
+    output.print_note(&format!(
+        "cannot read the pauses of agents, so the list has none: {}; `dalsegno doctor` checks the database",
+        failure.error
+    ));
 }
 
 fn read_agents(context: &Context) -> Result<Agents, Failure> {

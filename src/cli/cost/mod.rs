@@ -140,7 +140,7 @@ fn format_report(report: &CostReport) -> String {
         sorted.sort_by_key(|line| Reverse((line.costs.cost_micros, line.costs.tokens())));
     }
     // Amounts without any price say so themselves.
-    let is_partial = lines.iter().any(|line| line.costs.is_partly_unpriced());
+    let is_partial = lines.iter().chain(&report.others).any(|line| line.costs.is_partly_unpriced());
     let hidden = if is_partial || total.is_partly_unpriced() { "" } else { NO_PRICE };
     let others: Vec<CostLine> = report.named_others().collect();
     let rows = sorted.into_iter().chain(&others).map(|line| row(names(report, line), &line.costs));

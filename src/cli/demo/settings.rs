@@ -10,7 +10,7 @@ use crate::{
     config::{self, Config},
     db::embedded,
     domain::text::quote_for_shell,
-    settings::{Environment, Flags},
+    settings::{Environment, Flags, Problems},
 };
 
 /// Settings that differ from the defaults:
@@ -47,7 +47,7 @@ const SERVED: [&str; 4] =
 
 /// The configuration file of a kept demo, in its folder.
 const CONFIG_FILE: &str = "dalsegno.toml";
-const CONFIG_HEAD: &str = "# The database of a demo, and the simulation that answers in it. Each `dalsegno demo --keep` and `--open` writes this file anew.\n";
+const CONFIG_HEAD: &str = "# The database of a demo, and the simulation that answers in it. Each `dalsegno demo --keep` and `--open` writes this file again.\n";
 
 /// Settings of a demo that a person reads along.
 const READABLE: [(&str, &str); 2] = [("sim.chunk_delay_ms", "150"), ("sim.latency_ms", "2000")];
@@ -179,11 +179,11 @@ pub(super) fn kept_command(folder: &Path, environment: &Environment) -> String {
     let file = folder.join(CONFIG_FILE);
     let shown = file.display().to_string();
     let flags = Flags { file: Some(file), set: Vec::new() };
-    let found = config::print(environment, &flags).unwrap_or_default();
-    let is_replaced =
-        |key: &str| found.iter().any(|setting| setting.key == key && setting.origin != shown);
+    // Values that are not valid matter as little as those that are: a flag replaces them.
+    let layers = config::layers(environment, &flags, &mut Problems::default());
+    let is_of_file = |key: &str| layers.origin(key) == shown;
     let mut command = format!("dalsegno --config {}", quote_for_shell(&shown));
-    for (key, value) in kept_settings(folder).iter().filter(|(key, _)| is_replaced(key)) {
+    for (key, value) in kept_settings(folder).iter().filter(|(key, _)| !is_of_file(key)) {
         let value = if value.is_empty() { String::new() } else { quote_for_shell(value) };
         command.push_str(&format!(" --set {key}={value}"));
     }

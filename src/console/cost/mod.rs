@@ -27,13 +27,14 @@ use super::{
 use crate::{
     domain::{
         campaigns::Campaign,
-        costs::{Costs, Dimension, Measure},
+        costs::{Costs, Dimension, MAX_LINES, Measure},
+        text::count,
     },
     operations::{ListCampaigns, MAX_LIMIT, Refusal, ReportCosts},
 };
 
 /// Rows of the table by a dimension. The files have all of them.
-const MAX_ROWS: u32 = 30;
+const MAX_ROWS: usize = 30;
 
 const TABS: [(&str, &str); 4] = [
     ("/cost", "Spending"),
@@ -47,21 +48,21 @@ pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResu
     let view = &page.view;
     let dimension = query.dimension();
     let and = Some(dimension).filter(|dimension| *dimension != Dimension::Day);
-    let asked = match query.measure.as_str() {
+    let measure = match query.measure.as_str() {
         "tokens" => Measure::Tokens,
         _ => Measure::Money,
     };
+    let period = query.period(view.day_of(view.now));
     let report = ReportCosts {
-        top: and.map(|_| MAX_ROWS),
-        top_by: asked,
+        top: and.map(|_| max_rows(period)),
+        top_by: Some(measure),
         ..query.report(view, Dimension::Day, and)
     };
     let report = page.caller.run(report).await?;
     let measure = match query.measure.as_str() {
         "" if report.total.cost_micros == 0 && report.total.calls > 0 => Measure::Tokens,
-        _ => asked,
+        _ => measure,
     };
-    let period = query.period(view.day_of(view.now));
     let stack = Stack::of(&report, measure);
     let chart =
         Chart { view, query: &query, period, dimension, measure, stack: &stack, report: &report };
@@ -87,6 +88,13 @@ pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResu
     };
     let path = html! { span { "Cost" } };
     Ok(page.respond(Content { title: "Cost", path, body, watch: String::new() }).await?)
+}
+
+/// Returns the values with rows of their own. Each has a line on every day of a report, and so have all others together.
+fn max_rows(period: Period) -> u32 {
+    let n_days = usize::try_from(period.n_days()).unwrap_or(1).max(1);
+    let n = MAX_ROWS.min((MAX_LINES / n_days).saturating_sub(1));
+    u32::try_from(n).unwrap_or(1)
 }
 
 /// Serves the report of the page as comma-separated values.
@@ -231,7 +239,7 @@ fn legend(chart: &Chart<'_>) -> Markup {
                 @for (place, Value { name: value, costs, .. }) in stack.values.iter().take(N_OWN).enumerate() {
                     li { (swatch(stack.class(place))) a href=(chart.query.calls_link(chart.dimension, value.as_deref(), None)) { bdi { (name(chart.report, value)) } } b { @if chart.measure == Measure::Money && costs.is_unpriced() { "no price" } @else { (chart.shown(chart.measure.of(costs))) } } }
                 }
-                @if n_rest > 0 { li { (swatch(stack.class(N_OWN))) (n_rest) " others" b { (chart.shown(of_rest)) } } }
+                @if n_rest > 0 { li { (swatch(stack.class(N_OWN))) (count(n_rest, "other", "others")) b { (chart.shown(of_rest)) } } }
             }
         }
     }
@@ -259,7 +267,7 @@ fn table(page: &Page, chart: &Chart<'_>) -> Markup {
                         td.num { (cost(costs, &link, &money)) }
                     }
                 }
-                @if *n_others > 0 { (sum(of_others, &format!("{n_others} others, in the CSV files"), 2, &money)) }
+                @if *n_others > 0 { (sum(of_others, &format!("{}, in the CSV files", count(*n_others, "other", "others")), 2, &money)) }
             }
             tfoot { (sum(&chart.report.total, "Total", 2, &money)) }
         }
@@ -332,7 +340,20 @@ fn days(page: &Page, chart: &Chart<'_>) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use chrono::Days;
+
     use super::*;
+
+    #[test]
+    fn a_page_of_the_longest_period_is_within_the_limit_of_a_report() {
+        let days = |n: u64| {
+            let last: NaiveDate = "2026-11-20".parse().unwrap();
+            Period { first: last - Days::new(n - 1), last }
+        };
+        assert_eq!(max_rows(days(30)), 30);
+        assert!(366 * (max_rows(days(366)) as usize + 1) <= MAX_LINES);
+        assert!(max_rows(days(366)) > 20);
+    }
 
     #[test]
     fn a_share_of_nothing_is_a_dash() {

@@ -114,7 +114,7 @@ async fn known(page: &Page) -> Result<Markup, Refusal> {
     };
     let end = html! {
         "of campaigns with calls in the last " (KNOWN_DAYS) " days"
-        @if n_others > 0 { "; " (n_others) " with lower costs are left out" }
+        @if n_others > 0 { "; those with lower costs are left out" }
     };
     Ok(section("Known users", &end, &wide("Known users", &table)))
 }

@@ -21,6 +21,7 @@ use super::{
     StatementError, campaigns,
     class::{Class, Classify, Kind},
     prices::{Price, UnpricedModel},
+    text::count,
 };
 
 /// Maximum number of lines of a report.
@@ -196,7 +197,8 @@ impl CostReport {
 
     /// Lists the lines of `others`, with their number in place of a value.
     pub fn named_others(&self) -> impl Iterator<Item = CostLine> {
-        let name = || Some(format!("({} others)", self.n_others));
+        let n_others = usize::try_from(self.n_others).unwrap_or(0);
+        let name = move || Some(format!("({})", count(n_others, "other", "others")));
         self.others.iter().cloned().map(move |line| match self.and {
             Some(_) => CostLine { second: name(), ..line },
             None => CostLine { value: name(), ..line },
@@ -279,7 +281,9 @@ pub async fn report(
     let mut total = Costs::default();
     lines.iter().chain(&others).for_each(|line| total.add(&line.costs));
     let campaigns = match (by, and) {
-        (Dimension::Campaign, _) => campaign_ids(lines.iter().map(|line| &line.value)),
+        (Dimension::Campaign, _) => {
+            campaign_ids(lines.iter().chain(&others).map(|line| &line.value))
+        }
         (_, Some(Dimension::Campaign)) => campaign_ids(lines.iter().map(|line| &line.second)),
         _ => Vec::new(),
     };

@@ -41,6 +41,8 @@ pub(crate) struct BeginRefusal {
     pub(super) why: String,
     /// Wait before the next look. `None`: waiting would not help.
     pub(super) again_after: Option<Duration>,
+    /// Cause of the wait. A broken agent file, for example, has none.
+    pub(super) cause: Option<WaitCause>,
     /// Set if a budget does not allow the first call.
     pub(super) budget: Option<Box<Refusal>>,
     /// Set if the provider refuses calls until then.
@@ -68,6 +70,7 @@ impl BeginRefusal {
         Self {
             why: why.into(),
             again_after: None,
+            cause: None,
             budget: None,
             busy: None,
             limit: None,
@@ -88,18 +91,10 @@ impl BeginRefusal {
         }
     }
 
-    /// Returns the cause of the wait. A broken agent file, for example, has none.
-    pub(super) fn wait_cause(&self) -> Option<WaitCause> {
-        match (self.busy, self.budget.is_some() || self.limit.is_some()) {
-            (Some(_), _) => Some(WaitCause::Provider),
-            (None, true) => Some(WaitCause::Limit),
-            (None, false) => None,
-        }
-    }
-
     /// Waits for the provider, for a limited time.
     pub(super) fn busy(why: impl Into<String>, after: Duration, refusals: i32) -> Self {
-        Self { busy: Some(Busy { refusals }), ..Self::later(why, after) }
+        let cause = Some(WaitCause::Provider);
+        Self { busy: Some(Busy { refusals }), cause, ..Self::later(why, after) }
     }
 }
 
@@ -115,7 +110,8 @@ impl From<LookupError> for BeginRefusal {
 impl From<LimitRefusal> for BeginRefusal {
     fn from(refusal: LimitRefusal) -> Self {
         let why = refusal.describe();
-        Self { limit: Some(Box::new(refusal)), ..Self::later(why, Duration::ZERO) }
+        let cause = Some(WaitCause::Limit);
+        Self { limit: Some(Box::new(refusal)), cause, ..Self::later(why, Duration::ZERO) }
     }
 }
 
@@ -123,7 +119,8 @@ impl From<Refusal> for BeginRefusal {
     fn from(refusal: Refusal) -> Self {
         let again_after = refusal.may_pass_later().then_some(BUDGET_PAUSE);
         let why = refusal.to_string();
-        Self { again_after, budget: Some(Box::new(refusal)), ..Self::for_good(why) }
+        let cause = Some(WaitCause::Limit);
+        Self { again_after, cause, budget: Some(Box::new(refusal)), ..Self::for_good(why) }
     }
 }
 

@@ -46,6 +46,10 @@ fn workers_and_lanes() -> Vec<String> {
         format!(
             "INSERT INTO dalsegno.lanes (key, next_seq) SELECT 'lane-' || i, {N_JOBS} FROM generate_series(1, {N_LANES}) AS i"
         ),
+        // The oldest jobs: lists of waits look for the causes of these.
+        "INSERT INTO dalsegno.jobs (run_at, state, queue, kind, wait_reason)
+         SELECT now() + interval '1 day', 'scheduled', 'default', 'k', 'snooze' FROM generate_series(1, 2000) AS i"
+            .to_owned(),
     ]
 }
 
@@ -96,6 +100,8 @@ fn around_jobs() -> Vec<String> {
         "INSERT INTO dalsegno.job_payloads (job_id, payload) SELECT id, '{}' FROM dalsegno.jobs WHERE state <> 'blocked'",
         "INSERT INTO dalsegno.runs (job_id, lease, attempt, outcome, queue, kind)
          SELECT -i, -i, 1, CASE WHEN i > 500 THEN 'done' ELSE 'lost' END, 'default', 'k' FROM generate_series(1, 50000) AS i",
+        "INSERT INTO dalsegno.runs (job_id, lease, attempt, outcome, queue, kind, wait_cause)
+         SELECT id, n, 1, 'snooze', queue, kind, 'provider' FROM dalsegno.jobs, generate_series(1, 5) AS n WHERE wait_reason = 'snooze'",
         "INSERT INTO dalsegno.lane_sweeps (lane_id) SELECT i FROM generate_series(1, 1000) AS i",
         "ANALYZE",
     ]

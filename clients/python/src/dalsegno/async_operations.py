@@ -696,7 +696,7 @@ class AsyncOperations:
         cursor: int | str | None = None,
         limit: int | None = None,
         model: str | None = None,
-        order: Literal["newest", "costliest"] | None = None,
+        order: enums.CostCallOrder | None = None,
         provider: str | None = None,
         purpose: Literal["turn", "summary", "facts", "rerun"] | None = None,
         since: datetime | str | None = None,
@@ -707,6 +707,7 @@ class AsyncOperations:
         """Lists calls of the ledger with their costs: those behind a line of a cost report.
 
         - `cursor`: The last call of the previous page, if the newest come first.
+        - `order`: Without it, the newest first.
         - `since`: Only calls at this moment or later.
         - `until`: Only earlier calls.
         - `user`: The user for whom the campaign works now; an empty text for campaigns without one.
@@ -884,7 +885,7 @@ class AsyncOperations:
         limit: int | None = None,
         queue: str | None = None,
         state: Literal["scheduled", "ready", "blocked", "held", "running", "dead"] | None = None,
-        waits_for: Literal["slot", "pause", "lane", "lane_hold", "later", "retry", "snooze", "condition", "crash", "signal", "person", "failure"] | None = None,
+        waits_for: Literal["slot", "pause", "lane", "lane_hold", "later", "retry", "snooze", "provider", "batch", "condition", "crash", "signal", "person", "failure"] | None = None,
     ) -> Page[models.ListedJob]:
         """Lists jobs by id. Jobs of tasks name their task.
 
@@ -1408,7 +1409,7 @@ class AsyncOperations:
         campaign_id: str | UUID | None = None,
         since: datetime | str | None = None,
         top: int | None = None,
-        top_by: Literal["money", "tokens"] | None = None,
+        top_by: enums.CostMeasure | None = None,
         until: datetime | str | None = None,
     ) -> models.CostReport:
         """Adds up the costs of all calls by one or two dimensions.
@@ -1997,12 +1998,20 @@ class AsyncOperations:
         answer: models.WebhookMessage = await self._call(Request("GET", f"/v1/tasks/{segment(task_id)}/webhook-message"), models.WebhookMessage)
         return answer
 
-    async def show_worker_activity(self, *, minutes: int | None = None) -> models.WorkerActivity:
+    async def show_worker_activity(
+        self,
+        *,
+        minutes: int | None = None,
+        until: datetime | str | None = None,
+        worker_id: str | UUID | None = None,
+    ) -> models.WorkerActivity:
         """Shows what workers run now, and what they ran in the last minutes.
 
         - `minutes`: 20, if they are left out.
+        - `until`: Looks back from this moment. Without it, from now.
+        - `worker_id`: Only this worker. The output then has the tasks of its runs.
         """
-        answer: models.WorkerActivity = await self._call(Request("GET", "/v1/workers/activity", query={"minutes": minutes}), models.WorkerActivity)
+        answer: models.WorkerActivity = await self._call(Request("GET", "/v1/workers/activity", query={"minutes": minutes, "until": until, "worker_id": worker_id}), models.WorkerActivity)
         return answer
 
     async def start_flow(

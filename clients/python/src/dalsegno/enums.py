@@ -473,6 +473,8 @@ WaitReason = Literal[
     "later",
     "retry",
     "snooze",
+    "provider",
+    "batch",
     "condition",
     "crash",
     "signal",

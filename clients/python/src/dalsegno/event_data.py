@@ -40,7 +40,9 @@ class BlackboardChangedData(TypedDict):
 
 
 class BudgetRefusedData(TypedDict):
-    """Data of `budget.refused`. A task has failed before its call, because a budget has no space for it."""
+    """Data of `budget.refused`. A task has failed, because a budget has no space for its next call. If a turn
+    was running, `turn.failed` comes before, and `session_id` is that of the turn.
+    """
 
     error: str
     """Error of the task: the budget, its limit and what is left."""

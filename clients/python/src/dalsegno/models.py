@@ -591,6 +591,8 @@ class Campaign:
     closed_at: datetime | None = None
     created_at: datetime
     id: str
+    is_erased: bool | None = None
+    """Its texts are erased, or an erasure was requested."""
     metadata: dict[str, Any]
     name: str
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -872,8 +874,8 @@ class CleanupRun:
     removed: Any = None
     """Removed sessions by provider and reason."""
     requested_by: str | None = None
-    """The caller who asked for it, as `kind:name`. Null: its schedule ran it, or the audit log no longer has the
-    request.
+    """The caller who asked for it: `cli:ann@vm`, `key:ci:3f0c2a9be1d4`, or `schedule` if its schedule ran it.
+    Null: unknown, as in some runs of older versions, or a removal of folders.
     """
     sessions: int
     started_at: datetime
@@ -1170,6 +1172,8 @@ class Delivery:
 
     attempts: int
     """Number of attempts since it was last put on the queue."""
+    campaign_id: str | None = None
+    """The campaign whose call reached a soft limit. Null for other kinds."""
     created_at: datetime
     """Time at which the task ended."""
     ended_at: datetime | None = None
@@ -1182,7 +1186,7 @@ class Delivery:
     next_at: datetime | None = None
     state: enums.DeliveryState
     task_id: str | None = None
-    """The task that ended. Null for a test."""
+    """The task that ended, or whose call reached a soft limit. Null for a test, and for a call without a task."""
     webhook_id: str
 
 
@@ -2170,11 +2174,11 @@ class PromptVersion:
     """SHA-256 of the prompt; for the lead's main instance of prompt and roster."""
     sessions: int
     stored_session_id: str | None = None
-    """The session with the newest stored context of a call. Null: no call has one, or an older version has
-    answered.
+    """The session that was used last of those with a stored context. Null: no call has one, or an older version
+    has answered.
     """
     stored_turn: int | None = None
-    """Number of the turn of that call."""
+    """Number of its newest turn with a stored context."""
     turns: int
 
 
@@ -3238,6 +3242,8 @@ class WorkerActivity:
     runs: list[WorkerRun]
     """Running ones first; at most 500, and at most 500 that have ended."""
     since: datetime
+    tasks: list[TaskLine] = field(default_factory=list)
+    """The tasks of the runs of one worker, without those that were retried as another job since."""
     workers: list[WorkerLoad]
     """Live workers first, those that started last first; at most 50."""
 

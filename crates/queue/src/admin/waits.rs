@@ -48,7 +48,7 @@ pub enum WaitReason {
     Later,
     /// Its next attempt after an error.
     Retry,
-    /// A time that a run has chosen, for another cause than the next two. As a filter it includes them.
+    /// A time that a run has chosen, for another cause than `provider` and `batch`. As a filter it includes them.
     Snooze,
     /// A provider that is busy, refused a call, or cannot be reached.
     Provider,

@@ -36,7 +36,7 @@ SELECT $1::bigint AS "id!",
   FROM (VALUES (1)) AS one
   LEFT JOIN dalsegno.jobs AS j ON j.id = $1::bigint
   LEFT JOIN dalsegno.dead_jobs AS d ON d.id = $1::bigint
-  LEFT JOIN LATERAL (SELECT r.* FROM dalsegno.runs AS r WHERE r.job_id = $1::bigint ORDER BY r.ended_at DESC LIMIT 1) AS r ON true
+  LEFT JOIN LATERAL (SELECT r.* FROM dalsegno.runs AS r WHERE r.job_id = $1::bigint ORDER BY r.lease DESC LIMIT 1) AS r ON true
   LEFT JOIN dalsegno.lanes AS l ON l.id = j.lane_id
   LEFT JOIN dalsegno.jobs AS h ON h.lane_id = j.lane_id AND h.lane_seq IS NOT NULL AND h.state <> 'blocked' AND h.id <> j.id
   LEFT JOIN dalsegno.workers AS w ON w.id = j.worker_id

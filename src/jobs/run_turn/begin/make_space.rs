@@ -10,7 +10,7 @@ use crate::{
     },
     domain::{compactions::Cause, sessions},
     jobs::{
-        Services,
+        Services, busy,
         compact_session::setup::{self, FixedWeight},
         compact_session::{self, Error as NotFolded, Folder},
         run_turn::{
@@ -103,7 +103,9 @@ fn into_turn_error(error: NotFolded) -> Error {
     match &error {
         NotFolded::NotAsked(source) => match source.class {
             Class::Snooze { after, .. } => {
-                Error::Refused(BeginRefusal::busy(error.to_string(), after, 0))
+                let cause = busy::wait_cause(source);
+                let refusal = BeginRefusal::busy(error.to_string(), after, 0);
+                Error::Refused(BeginRefusal { cause, ..refusal })
             }
             _ => Error::undone(error),
         },

@@ -49,7 +49,7 @@ pub async fn refuse(
     match written {
         Ok(RefusalState::PutOff { after, why }) => {
             let until = HoldUntil::After(after);
-            Ok(run.commit_snooze(tx, until, refused.wait_cause(), &why).await?)
+            Ok(run.commit_snooze(tx, until, refused.cause, &why).await?)
         }
         Ok(RefusalState::Failed { why }) => {
             let end = run.commit_failure(tx, &why).await?;
