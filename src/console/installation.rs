@@ -124,7 +124,7 @@ async fn prices(page: &Page, all: &[Setting], query: &PageQuery) -> Result<Marku
     let report = ReportCosts {
         by: Dimension::Provider,
         and: Some(Dimension::Model),
-        since: Some(page.view.now - UNPRICED_WITHIN),
+        since: Some((page.view.now - UNPRICED_WITHIN).into()),
         ..ReportCosts::default()
     };
     let report = page.caller.run_if_allowed(report).await?;

@@ -17,13 +17,16 @@ use super::{
     output::{Table, format_fields},
     server::{Server, with_server},
     turn::list::format_count,
-    words::{Moment, parse_moment, time},
+    words::time,
 };
 use crate::{
+    clock::{Clock as _, SystemClock},
     domain::{
         amount::format_money,
         costs::{CostLine, CostReport, Costs, Dimension},
+        period_edge::{self, PeriodEdge},
         text::count,
+        timestamp::parse_period,
     },
     operations::ReportCosts,
 };
@@ -40,12 +43,13 @@ pub(super) struct CostFlags {
     /// One or two of day, campaign, agent, model, provider, purpose and user: `--by day,agent`.
     #[arg(long, value_name = "DIMENSION", default_value = "day", value_delimiter = ',', value_parser = parse_dimension)]
     by: Vec<Dimension>,
-    /// Only calls since this time: `7d` for seven days ago, or `2026-11-01T00:00:00Z`.
-    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
-    since: Option<Moment>,
-    /// Only calls before this time.
-    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
-    until: Option<Moment>,
+    /// Only calls since this time: `yesterday`, `2026-11-01` for the begin of that day, `7d` for seven times 24 hours ago, or
+    /// `2026-11-01T08:00:00Z`.
+    #[arg(long, value_name = "TIME", value_parser = parse_edge)]
+    since: Option<PeriodEdge>,
+    /// Only calls before this time: `today` ends with yesterday.
+    #[arg(long, value_name = "TIME", value_parser = parse_edge)]
+    until: Option<PeriodEdge>,
     #[command(flatten)]
     campaign: InCampaign,
     /// Only the values of the last dimension with the highest costs, at most this many, and the sum of all others.
@@ -77,7 +81,7 @@ async fn report(flags: &CostFlags, context: &Context, server: &Server) -> Result
         }
     };
     let campaign_id = flags.campaign.id_if_given(context, server).await?;
-    let (since, until) = (flags.since.map(|it| it.at), flags.until.map(|it| it.at));
+    let (since, until) = (flags.since, flags.until);
     let report = ReportCosts {
         by,
         and,
@@ -93,6 +97,15 @@ async fn report(flags: &CostFlags, context: &Context, server: &Server) -> Result
         false => context.output.print_data(&report, || format_report(&report)),
     }
     Ok(Exit::Ok)
+}
+
+fn parse_edge(text: &str) -> Result<PeriodEdge, String> {
+    match parse_period(text) {
+        Ok(period) => Ok(PeriodEdge::At(SystemClock.now() - period)),
+        Err(_) => text.parse().map_err(|error: period_edge::Error| {
+            format!("{error}; or `7d` for seven times 24 hours ago")
+        }),
+    }
 }
 
 fn parse_dimension(text: &str) -> Result<Dimension, String> {
