@@ -10,8 +10,8 @@ use crate::{
         layout::Content,
         page::{Page, PageResult},
         parts::{
-            Action, Confirmation, Share, View, counted, empty, next_page, section, share_bar,
-            shell_word, tokens, url_text,
+            Action, Confirmation, Share, View, capital, coded, counted, empty, next_page, section,
+            share_bar, shell_word, tokens, url_text,
         },
     },
     domain::{
@@ -92,7 +92,7 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
             }))
         }
         (next_page(HERE, &[], next.as_deref()))
-        p."small soft after" { "A budget is reserved before each call and charged after it. Reruns and evals are paid from the budgets for reruns of their campaigns, which are not in this list. At the hard limit tasks wait or fail; at the soft limit a warning is written. Limits are changed here, or with " code { "dalsegno budget set" } "." }
+        p."small soft after" { "A budget is reserved before each call and charged after it. Reruns are paid from the budgets for reruns of their campaigns, which are not in this list; an eval with a limit has the budget of its campaign, which is in it. Only the budget of the day begins again: all others count all calls of all time, and there is no daily limit of one user. At the hard limit tasks wait or fail; at the soft limit a warning is written. Limits are changed here, or with " code { "dalsegno budget set" } "." }
     };
     let path = html! { a href="/cost" { "Cost" } span { "/" } span { "Budgets" } };
     Ok(page.respond(Content { title: "Budgets", path, body, watch: String::new() }).await?)
@@ -180,10 +180,7 @@ fn urgency(budget: &OwnedBudget, n_failed: usize) -> f64 {
 
 /// Returns true if nothing is left of one of its limits.
 fn is_reached(budget: &OwnedBudget) -> bool {
-    let OwnedBudget { limit, spent, reserved, .. } = budget;
-    let is_used = |limit: Option<i64>, used: i64| limit.is_some_and(|limit| used >= limit);
-    is_used(limit.micros, spent.micros + reserved.micros)
-        || is_used(limit.tokens, spent.tokens + reserved.tokens)
+    budget.balance().is_used_up()
 }
 
 fn owner_word(owner: OwnerKind) -> &'static str {
@@ -213,16 +210,26 @@ fn row(
                 @if n_failed > 0 { a."state failed" href=(failed_tasks(budget)) { (crate::console::parts::icon("failed")) span.word { (refusals.words(n_failed)) } } }
                 @if let Some(line) = changed { p."small soft" { "Last changed by " a href={ "/audit?subject=" (url_text(&line.subject)) } { bdi { @if line.actor.is_empty() { (line.actor_kind.replace('_', " ")) } @else { (line.actor) } } } ", " (view.time(line.at)) } }
                 @if let Some(at) = budget.warned_at { p."small soft" { "Warned " (view.time(at)) } }
-                @if let Some(at) = budget.ends_at { p."small soft" { "Begins again " (view.time(at)) } }
+                @match budget.ends_at {
+                    Some(at) => { p."small soft" { "Begins again " (view.time(at)) } }
+                    None => { p."small soft" { "Counts all calls of all time" } }
+                }
             }
             div.amounts {
                 (money(view, budget))
                 (in_tokens(budget))
                 p."small soft after" { (limit_words(view, "Soft limit", budget.soft)) @match budget.on_limit { OnLimit::Wait => "At the limit tasks wait.", OnLimit::Fail => "At the limit tasks fail." } }
+                @for note in notes(view, budget) { p."small after" { (crate::console::parts::icon("waiting")) " " (coded(&note)) "." } }
             }
             div.actions { (forms(page, place, budget)) }
         }
     }
+}
+
+/// Says what is unexpected about the limits, also right after they were set.
+fn notes(view: &View, budget: &OwnedBudget) -> Vec<String> {
+    let notes = budget.notes(&|micros| view.money(micros));
+    notes.iter().map(|note| capital(note)).collect()
 }
 
 fn limit_words(view: &View, words: &str, limit: Limit) -> Markup {
@@ -394,7 +401,7 @@ fn new(page: &Page) -> Markup {
         action: Action::of::<SetBudget>("New budget", "plus", &[], HERE),
         id: "new-budget",
         heading: "Limit an agent, a user or the day",
-        consequences: html! { p { "It begins with what the ledger has: of the agent, of the user's campaigns, or of today. Campaigns have their budget on their page." } },
+        consequences: html! { p { "It begins with what the ledger has: of the agent, of the user's campaigns, or of today. Only the budget of the day begins again, at midnight. That of an agent or a user counts all calls of all time: tasks at its limit wait until you raise it. There is no daily limit of one user. Campaigns have their budget on their page." } },
         fields: html! {
             div.field { label for="budget-owner" { "Limit for" } select #budget-owner name="owner" data-flag="" { option value="day" { "each day" } option value="agent" { "an agent" } option value="user" { "a user" } } }
             div.field { label for="budget-key" { "Name of the agent or the user; empty for a day" } input #budget-key name="key" data-flag="" autocomplete="off" maxlength="64"; }
@@ -459,6 +466,7 @@ mod tests {
             on_limit: OnLimit::Wait,
             warned_at: None,
             waiting_tasks: 0,
+            has_campaign: None,
         }
     }
 
