@@ -14,7 +14,7 @@ use super::{
 use crate::{
     domain::{
         amount::format_money,
-        audit::{Entry, limit_steps},
+        audit::{Entry, LIMIT, LimitStep, limit_steps},
         ids::GivenCampaign,
     },
     operations::ListAudit,
@@ -132,7 +132,12 @@ fn subject(entry: &Entry, campaigns: &CampaignNames) -> String {
 fn describe_change(entry: &Entry) -> String {
     match limit_steps(entry, &format_money) {
         Some(steps) => {
-            let words = steps.iter().map(|it| format!("{} {} → {}", it.name, it.before, it.after));
+            // The action says already that the limit was changed.
+            let name = |it: &LimitStep| match it.name {
+                LIMIT => String::new(),
+                name => format!("{name} "),
+            };
+            let words = steps.iter().map(|it| format!("{}{} → {}", name(it), it.before, it.after));
             words.collect::<Vec<_>>().join(", ")
         }
         None => describe_fields(&entry.data),
@@ -192,7 +197,7 @@ mod tests {
             data,
         };
         let limit = serde_json::json!({ "limit": { "micros": 100_000 }, "before": {} });
-        assert_eq!(describe_change(&entry("campaign.limit", limit)), "limit none → 0.10");
+        assert_eq!(describe_change(&entry("campaign.limit", limit)), "none → 0.10");
         let other = serde_json::json!({
             "budget": { "micros": 5_250_000, "tokens": null }, "soft_micros": 500_000, "tags": ["a", "b"], "is_retry": true, "reason": "", "none": {}
         });

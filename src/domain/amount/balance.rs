@@ -36,7 +36,7 @@ impl Balance {
     /// Describes limits of which little is left, and soft limits that are not below the hard one. `money` formats an amount.
     pub fn notes(&self, money: &dyn Fn(i64) -> String) -> Vec<String> {
         let tokens = |n: i64| format!("{n} tokens");
-        let Self { limit, soft, spent, reserved, .. } = self;
+        let Self { limit, soft, spent, reserved } = self;
         let left = self.left();
         let money_notes =
             notes(limit.micros, left.micros, soft.micros, (spent.micros, reserved.micros), money);

@@ -5,12 +5,14 @@ use serde_json::Value;
 use super::{Action, Entry};
 use crate::domain::amount::OnLimit;
 
+/// The name of a hard limit.
+pub const LIMIT: &str = "limit";
 /// The places of limits in a line, with their names. The line of a task has them without a group.
 const LIMITS: [(&str, &str); 7] = [
-    ("/limit/micros", "limit"),
-    ("/limit/tokens", "limit"),
-    ("/micros", "limit"),
-    ("/tokens", "limit"),
+    ("/limit/micros", LIMIT),
+    ("/limit/tokens", LIMIT),
+    ("/micros", LIMIT),
+    ("/tokens", LIMIT),
     ("/soft/micros", "soft limit"),
     ("/soft/tokens", "soft limit"),
     ("/experiments_micros", "for reruns"),
@@ -39,12 +41,12 @@ pub fn limit_steps(entry: &Entry, money: &dyn Fn(i64) -> String) -> Option<Vec<L
         Some(n) => format!("{n} tokens"),
     };
     let effect = |data: &Value| data.get("on_limit").and_then(Value::as_str).map(str::to_owned);
-    let step = |(place, name): &(&str, &'static str)| LimitStep {
+    let step = |(place, name): (&str, &'static str)| LimitStep {
         name,
         before: amount(before, place),
         after: amount(&entry.data, place),
     };
-    let mut steps: Vec<_> = LIMITS.iter().map(step).collect();
+    let mut steps: Vec<_> = LIMITS.into_iter().map(step).collect();
     if let Some(new) = effect(&entry.data) {
         let old = effect(before).unwrap_or_else(|| OnLimit::Wait.as_str().to_owned());
         steps.push(LimitStep {

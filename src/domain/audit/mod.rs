@@ -26,7 +26,7 @@ pub use self::{
     action::Action,
     actor::{Actor, ActorKind, describe_label, name_of_label},
     config::Config,
-    limits::{LimitStep, limit_steps},
+    limits::{LIMIT, LimitStep, limit_steps},
     pauses::{PauseSubject, pause_author, pause_data},
     rights::{Rights, rights},
 };

@@ -224,7 +224,7 @@ async fn changes_of_limits_are_in_words_and_found_by_the_campaign() {
     assert!(of_campaign.has("soft limit none → 8000 tokens"), "{of_campaign:?}");
     assert!(of_campaign.has("Harbour") && !of_campaign.has("9.00"), "{of_campaign:?}");
     let of_budgets = fixture.run(&["audit", "ls", "--action", "budget"]).await;
-    assert!(of_budgets.has("limit none → 9.00") && !of_budgets.has("{"), "{of_budgets:?}");
+    assert!(of_budgets.has("  none → 9.00") && !of_budgets.has("{"), "{of_budgets:?}");
     let json = fixture.json(&["audit", "ls", "--campaign", "Harbour"]).await;
     assert_eq!(json[0]["data"]["soft"]["tokens"], 8000, "{json}");
     let both = fixture.run(&["audit", "ls", "--campaign", "Harbour", "--subject", "x"]).await;
