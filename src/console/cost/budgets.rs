@@ -25,6 +25,8 @@ use crate::{
 };
 
 const HERE: &str = "/cost/budgets";
+/// The list after a form, which names the budget that it has set.
+const AFTER_SET: &str = "/cost/budgets?set={owner}/{key}";
 /// Budgets of a page. Each has two forms, so more would make the first load larger than 150 KB.
 const PER_PAGE: usize = 15;
 const FAILED: &str = "/tasks?state=failed";
@@ -40,6 +42,9 @@ pub(in crate::console) struct BudgetQuery {
     /// Only the budget with this owner and key, such as `agent/writer` or `day`: the subject of its lines in the audit log.
     #[serde(default)]
     of: String,
+    /// The budget that a form has just set, named like `of`.
+    #[serde(default)]
+    set: String,
 }
 
 pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Page) -> PageResult {
@@ -66,6 +71,7 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
     };
     let body = html! {
         div.head { div { h1 { "Cost" } } div.actions { (new(&page)) } }
+        @if page.done.is_some() { (set_notes(&page.view, &listing.items, &query.set)) }
         (tabs(HERE))
         @if !query.of.is_empty() { p."small soft" { "Only the budget of " bdi { (query.of) } ". " a href=(HERE) { "Show all" } } }
         @if listing.items.is_empty() && !query.of.is_empty() {
@@ -226,7 +232,16 @@ fn row(
     }
 }
 
-/// Says what is unexpected about the limits, also right after they were set.
+/// Says what is unexpected about the budget that a form has just set, which may be on another page of the list.
+fn set_notes(view: &View, budgets: &[OwnedBudget], set: &str) -> Markup {
+    let subject = |budget: &OwnedBudget| budget_subject(budget.owner.as_str(), &budget.key);
+    let set = set.trim_end_matches('/');
+    let budget = budgets.iter().find(|budget| subject(budget) == set);
+    let notes = budget.map(|budget| notes(view, budget)).unwrap_or_default();
+    html! { @for note in notes { p.notice role="status" { (crate::console::parts::icon("waiting")) span { (coded(&note)) "." } } } }
+}
+
+/// Says what is unexpected about the limits.
 fn notes(view: &View, budget: &OwnedBudget) -> Vec<String> {
     let notes = budget.notes(&|micros| view.money(micros));
     notes.iter().map(|note| capital(note)).collect()
@@ -348,9 +363,10 @@ fn forms(page: &Page, place: usize, budget: &OwnedBudget) -> Markup {
         OwnerKind::Day => &[("owner", owner)],
         OwnerKind::Agent | OwnerKind::User => &[("owner", owner), ("key", key)],
     };
+    let then = format!("{HERE}?set={owner}/{}", url_text(key));
     let action = |words| match budget.owner {
-        OwnerKind::Campaign => Action::of::<ChangeBudget>(words, "", fields, HERE),
-        _ => Action::of::<SetBudget>(words, "", fields, HERE),
+        OwnerKind::Campaign => Action::of::<ChangeBudget>(words, "", fields, &then),
+        _ => Action::of::<SetBudget>(words, "", fields, &then),
     };
     let (hard_id, soft_id) = (format!("limit-{place}"), format!("warning-{place}"));
     let (hard_words, soft_words) =
@@ -398,7 +414,7 @@ fn command(named: &str, [money, tokens]: [&str; 2], limit: Limit) -> String {
 /// The form for a budget that does not exist yet.
 fn new(page: &Page) -> Markup {
     let new = Confirmation {
-        action: Action::of::<SetBudget>("New budget", "plus", &[], HERE),
+        action: Action::of::<SetBudget>("New budget", "plus", &[], AFTER_SET),
         id: "new-budget",
         heading: "Limit an agent, a user or the day",
         consequences: html! { p { "It begins with what the ledger has: of the agent, of the user's campaigns, or of today. Only the budget of the day begins again, at midnight. That of an agent or a user counts all calls of all time: tasks at its limit wait until you raise it. There is no daily limit of one user. Campaigns have their budget on their page." } },
@@ -500,6 +516,16 @@ mod tests {
             command(&named, ["--money", "--tokens"], limit),
             "dalsegno budget set user 'Kim B.' --money 2.50 --tokens 900"
         );
+    }
+
+    #[test]
+    fn notes_about_the_budget_that_was_set_stand_above_the_list() {
+        let view = View::at(chrono::DateTime::UNIX_EPOCH);
+        let all =
+            [budget(OwnerKind::Day, "", Some(10), 0), budget(OwnerKind::User, "kim", Some(10), 12)];
+        let notes = |set| set_notes(&view, &all, set).0;
+        assert!(notes("user/kim").contains("is used up"), "{}", notes("user/kim"));
+        assert_eq!([notes("day/"), notes("user/ann"), notes("")], ["", "", ""]);
     }
 
     #[test]
