@@ -1,7 +1,6 @@
 //! `dalsegno audit`: who changed what.
 
 use clap::{Args, Subcommand};
-
 use serde_json::Value;
 
 use super::{
