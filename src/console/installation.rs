@@ -141,7 +141,7 @@ async fn prices(page: &Page, all: &[Setting], query: &PageQuery) -> Result<Marku
             }
         }
         @if !unpriced.is_empty() {
-            p."small soft" { "Copy this section into the configuration file (" code { "dalsegno.toml" } "), correct the numbers, and start the service again. Later calls then have a price." }
+            p."small soft" { "Copy this section into the configuration file (" code { "dalsegno.toml" } "), correct the numbers, and start the service and all workers again: they read the file when they start. Later calls then have a price." }
             pre."code wrap after" tabindex="0" { (text) }
         }
     };
