@@ -71,7 +71,7 @@ pub(super) async fn confirm(Query(query): Query<Vec<(String, String)>>, page: Pa
         } @else if fit.is_empty() {
             (empty(act.no_effect(), "dalsegno task ls"))
         } @else {
-            @if !refused.is_empty() { p.small { (describe_refused(refused.len(), None)) "." } }
+            @if !refused.is_empty() { p.small { (describe_refused(&refused, None)) "." } }
             (form(&page, act, &fit, back))
         }
         div.stack {

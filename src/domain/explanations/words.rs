@@ -7,7 +7,7 @@ use crate::domain::{
     audit::describe_label,
     busy_models::format_moment,
     campaigns::Status,
-    tasks::{OnFailure, RetryOutlook, WaitedFor},
+    tasks::{self, OnFailure, RetryOutlook, WaitedFor},
     text::count,
     turns,
 };
@@ -75,7 +75,6 @@ impl TaskFacts {
     }
 
     fn failed(&self) -> Reason {
-        let id = self.task.id;
         let error = self.task.error.as_deref().unwrap_or("no reason was stored");
         let (cause, outlook) = match &self.budget_refusal {
             Some((refusal, outlook)) => (refusal.amounts(), Some(outlook)),
@@ -92,17 +91,24 @@ impl TaskFacts {
             ),
             Some(RetryOutlook::Unknown) | None => ("Fix the cause, then run".to_owned(), ""),
         };
+        let retry = self.retry_command();
         let next = match &self.flow {
-            Some((flow, step)) => format!(
-                "{fix} `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it.{end}"
-            ),
-            None => format!("{fix} `dalsegno task retry {id}`."),
+            Some(_) => {
+                format!("{fix} `{retry}`: it runs the step again, and all that depend on it.{end}")
+            }
+            None => format!("{fix} `{retry}`."),
         };
         (format!("It failed: {}", sentence(&cause)), next)
     }
 
+    /// Returns the command that runs the task again, as the overview and lists name it.
+    fn retry_command(&self) -> String {
+        let step = self.flow.as_ref().map(|(flow, step)| (*flow, step.as_str()));
+        tasks::retry_command(self.task.id, step)
+    }
+
     fn cancelled(&self) -> Reason {
-        let id = self.task.id;
+        let retry = self.retry_command();
         let when = match &self.last_turn {
             // One commit has ended both.
             Some(turn) if turn.ended_at == self.task.ended_at => {
@@ -120,12 +126,10 @@ impl TaskFacts {
                 None => format!("It was cancelled{when}."),
             },
             match &self.flow {
-                Some((flow, step)) => format!(
-                    "There is nothing to do. To run the step and all that depend on it after all: `dalsegno flow retry {flow} --from {step}`."
+                Some(_) => format!(
+                    "There is nothing to do. To run the step and all that depend on it after all: `{retry}`."
                 ),
-                None => format!(
-                    "There is nothing to do. To run it after all: `dalsegno task retry {id}`."
-                ),
+                None => format!("There is nothing to do. To run it after all: `{retry}`."),
             },
         )
     }
