@@ -235,7 +235,14 @@ impl TaskFacts {
             (_, Some(other)) => format!("{} That job runs task {other}.", self.job.because),
             _ => self.job.because.clone(),
         };
-        (because, self.job.next.clone())
+        let next = match self.job.cause {
+            Cause::Snooze => format!(
+                "{} Once its cause is removed, such as an error in its agent's file, `dalsegno job retry {}` lets it look at once.",
+                self.job.next, self.job.job_id
+            ),
+            _ => self.job.next.clone(),
+        };
+        (because, next)
     }
 
     fn waits_for_budget(&self) -> Reason {
@@ -694,6 +701,22 @@ mod tests {
         let next = "The call is tried again by itself: after an overload or a rate limit there is nothing to do. If the reason names a setting or a server, correct it there;";
         assert!(told.next.starts_with(next), "{told:?}");
         assert_eq!(told.because.matches(refused).count(), 1, "{told:?}");
+    }
+
+    #[test]
+    fn a_task_that_looks_again_names_the_reason_and_the_command_for_now() {
+        let mut facts = facts(State::Queued, "scheduled");
+        facts.job.cause = Cause::Snooze;
+        facts.job.because =
+            "The last run was postponed: agent `writer` is refused until its file is fixed."
+                .to_owned();
+        facts.job.next = "It is due in 20 s.".to_owned();
+        let told = facts.explain();
+        assert_eq!(told.because, facts.job.because);
+        assert!(told.next.starts_with("It is due in 20 s. Once its cause"), "{told:?}");
+        assert!(told.next.contains("`dalsegno job retry 7`"), "{told:?}");
+        facts.job.cause = Cause::Explained;
+        assert_eq!(facts.explain().next, facts.job.next);
     }
 
     #[test]
