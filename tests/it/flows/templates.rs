@@ -325,6 +325,10 @@ async fn a_broken_flow_template_disables_only_itself() {
     assert_eq!(names, ["bad", "series"]);
     let words = templates.problems().to_string();
     assert!(words.contains("the file of the agent `reviewer` has problems"), "{words}");
+    let steps = templates.broken().flat_map(|broken| &broken.steps);
+    let reviewed: Vec<_> = steps.filter(|step| step.agent == "reviewer").collect();
+    assert_eq!(reviewed.len(), 1, "{reviewed:?}");
+    assert_eq!((reviewed[0].name.as_str(), &reviewed[0].node), ("review", &None));
 
     let missing = Config { folder: fixture.folder().join("nowhere") };
     let shipped = Templates::load(&missing, &catalogue).unwrap();
