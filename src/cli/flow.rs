@@ -238,10 +238,13 @@ fn check(folder: Option<&Path>, context: &Context) -> Result<Exit, Failure> {
         }
         Err(problems) => (problems, 0),
     };
-    context.output.print_data(&problems.0, || match problems.is_empty() {
-        true if n_templates == 1 => "1 flow template is in order".to_owned(),
-        true => format!("{n_templates} flow templates are in order"),
-        false => problems.to_string(),
+    context.output.print_data(&problems.0, || {
+        let result = match problems.is_empty() {
+            true if n_templates == 1 => "1 flow template is in order".to_owned(),
+            true => format!("{n_templates} flow templates are in order"),
+            false => problems.to_string().trim_end().to_owned(),
+        };
+        format!("{result}{}", context.note_local_files())
     });
     match problems.is_empty() {
         true => Ok(Exit::Ok),
