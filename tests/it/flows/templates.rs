@@ -356,7 +356,7 @@ async fn all_invalid_inputs_are_reported_together() {
     wrong.insert("colour".to_owned(), dalsegno::domain::flows::InputValue::Text("red".to_owned()));
     let words = start(&fixture, "series", &wrong).await.unwrap_err().to_string();
     for expected in [
-        "`topic` is missing (What it is about)",
+        "`topic` is missing (What it is about): give `--input topic=TEXT`",
         "`parts` is an empty list",
         "`colour` is not an input",
     ] {
