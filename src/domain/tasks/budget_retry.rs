@@ -127,7 +127,10 @@ pub fn describe_refused(refused: &[RefusedRetry], first: Option<usize>) -> Strin
     };
     let (is, are) = ("is a step of a flow and is", "are steps of flows and are");
     let words = [
-        (refused.len() - n_steps, "would fail again at once, because a limit is unchanged".into()),
+        (
+            refused.len() - n_steps,
+            "would fail again at once, because a limit is unchanged".to_owned(),
+        ),
         (n_steps, format!("{} retried with the flow", if n_steps == 1 { is } else { are })),
     ];
     let words =
