@@ -120,7 +120,7 @@ fn broken_flows(problems: &flows::Problems) -> Finding {
 }
 
 fn indented(problems: &str) -> String {
-    problems.redescribe_place('\n', "\n      ")
+    problems.replace('\n', "\n      ")
 }
 
 #[cfg(test)]

@@ -339,15 +339,15 @@ mod tests {
         fs::create_dir(&config.folder).unwrap();
         let path = config.folder.join("writer.md");
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        let prompt = |catalogue: Arc<Catalogue>| {
-            catalogue.agent("writer").map(|agent| agent.prompt.trim().to_owned()).ok()
+        let has = |catalogue: Arc<Catalogue>, words: &str| {
+            catalogue.agent("writer").is_ok_and(|agent| agent.prompt.contains(words))
         };
         write(&path, "You write one.", at);
         let library = Library::open(&config).unwrap();
         for words in ["You write two.", "You write six.", "You write ten."] {
             write(&path, words, at);
-            assert_eq!(prompt(library.latest()).as_deref(), Some(words));
-            assert_eq!(prompt(library.current()).as_deref(), Some(words), "of the last check");
+            assert!(has(library.latest(), words), "{words}");
+            assert!(has(library.current(), words), "of the last check: {words}");
         }
         fs::write(&path, "no front matter").unwrap();
         assert!(library.latest().agent("writer").is_err());
