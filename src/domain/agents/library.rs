@@ -55,14 +55,14 @@ struct Files {
 #[derive(Debug)]
 struct Stamp {
     path: PathBuf,
-    version: Version,
+    version: FileVersion,
     /// Until [`SETTLING`] is over.
     recent: Option<RecentChange>,
 }
 
 /// The metadata of a file by which its versions differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Version {
+struct FileVersion {
     len: u64,
     modified_at: Option<SystemTime>,
     /// Changes also if a program sets the time of the modification: seconds and nanoseconds.
@@ -251,7 +251,7 @@ fn are_changed(before: &[Stamp], now: &[Stamp]) -> bool {
 
 impl Stamp {
     fn of(path: PathBuf, metadata: &fs::Metadata, before: &[Self]) -> Self {
-        let version = Version::of(metadata);
+        let version = FileVersion::of(metadata);
         let known = before.binary_search_by(|stamp| stamp.path.cmp(&path));
         let known = known.ok().and_then(|place| before.get(place));
         let seen_at = match known {
@@ -277,7 +277,7 @@ impl Stamp {
     }
 }
 
-impl Version {
+impl FileVersion {
     fn of(metadata: &fs::Metadata) -> Self {
         Self {
             len: metadata.len(),
@@ -365,7 +365,7 @@ mod tests {
         let mut before = stamps(&config, &[], &[]);
         assert!(!are_changed(&before, &stamps(&config, &[], &before)));
         write(&path, "You write two.", at);
-        before[0].version = Version::of(&fs::metadata(&path).unwrap());
+        before[0].version = FileVersion::of(&fs::metadata(&path).unwrap());
         let now = stamps(&config, &[], &before);
         assert!(are_changed(&before, &now));
         assert!(!are_changed(&now, &stamps(&config, &[], &now)));

@@ -118,7 +118,8 @@ fn refused_of(outlooks: &[(Uuid, Refusal, RetryOutlook)]) -> Vec<RefusedRetry> {
     outlooks.iter().filter_map(refused).collect()
 }
 
-/// Counts the retries that would fail again, and the steps that are retried with their flows, of all tasks or of the first ones that were checked.
+/// Counts the retries that would fail again, and the steps that are retried with their flows: of all tasks, or of the first ones that were
+/// checked.
 pub fn describe_refused(refused: &[RefusedRetry], first: Option<usize>) -> String {
     let n_steps = refused.iter().filter(|retry| retry.flow_id.is_some()).count();
     let tasks = |n: usize| match first {
