@@ -11,6 +11,7 @@ use crate::{
     console::{
         estimates,
         layout::Content,
+        names::campaign_options,
         page::{Page, PageResult},
         parts::{Action, campaign_id, counted, empty, section, url_text},
     },
@@ -147,7 +148,7 @@ fn form(
     let body = html! {
         div.field {
             label for="flow-campaign" { "Campaign" }
-            select #flow-campaign name="id" required { @for it in campaigns { option value=(it.id) selected[it.id.to_string() == campaign] { (it.name) } } }
+            select #flow-campaign name="id" required { (campaign_options(campaigns.iter().copied(), campaign)) }
         }
         @for input in &template.inputs { (field(input, given)) }
         div."actions after" {

@@ -55,6 +55,9 @@ async fn problems_of_files_stand_at_their_lines() {
     let note = broken[line..next].find("class=\"problem\"");
     assert!(note.is_some() && broken[line..next].contains("mentions"), "{broken}");
     assert!(broken.contains("tasks of this agent wait"), "{broken}");
+    let template = "href=\"/catalogue/flow/reviewed-text\"";
+    assert!(broken.contains(template) && broken.contains("cannot be started"), "{broken}");
+    assert!(!broken.contains("No flow template names it"), "{broken}");
     let usable = page(app, "/catalogue/agent/copywriter").await;
     assert!(usable.contains("<strong>short</strong>"), "{usable}");
     let hostile = page(app, "/catalogue/agent/planner").await;

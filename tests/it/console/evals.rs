@@ -98,3 +98,21 @@ async fn evals_fit_into_each_width() {
     let complaints = browser.complaints().await;
     assert!(complaints.is_empty(), "{complaints:?}");
 }
+
+#[tokio::test]
+async fn a_campaign_of_an_eval_is_not_offered_before_others() {
+    let scenery = Scenery::new().await;
+    let new = json!({ "name": "eval captions", "brief": "", "tags": ["eval"] });
+    let eval = scenery.send("POST", "/v1/campaigns", &new).await;
+    let eval = eval["id"].as_str().unwrap();
+    let usual = scenery.world.campaign.id;
+    let overview = scenery.page("/").await;
+    let rail = overview.split("id=\"rail\"").nth(1).unwrap().split("</nav>").next().unwrap();
+    assert!(rail.contains(&format!("/campaigns/{usual}\"")) && !rail.contains(eval), "{rail}");
+    for path in ["/flows/start?template=reviewed-text", "/tasks/new", "/schedules"] {
+        let page = scenery.page(path).await;
+        let at = |id: &str| page.find(&format!("<option value=\"{id}\"")).unwrap_or(usize::MAX);
+        let (usual, eval) = (at(&usual.to_string()), at(eval));
+        assert!(usual < eval && eval < usize::MAX, "{path}: {page}");
+    }
+}
