@@ -16,6 +16,7 @@ use crate::{
         agents::Catalogue,
         amount::format_money,
         manifests::{CallContext, Part},
+        prompt_versions::short_hash,
         turns::{Detail, HistoryCheck, ListedTurn, PUT_OFF, State},
         usage::{LedgerCall, Purpose},
     },
@@ -66,7 +67,7 @@ pub(super) fn format_turn(detail: &Detail, catalogue: &Catalogue) -> String {
 }
 
 fn fields(detail: &Detail, catalogue: &Catalogue) -> Vec<(&'static str, String)> {
-    let ListedTurn { turn, agent, instance, provider, model, .. } = &detail.turn;
+    let ListedTurn { turn, agent, instance, provider, model, prompt_hash, .. } = &detail.turn;
     let ended = match duration(turn) {
         Some(took) => format!("{}, after {}", time_or_dash(turn.ended_at), format_duration(took)),
         None => "-".to_owned(),
@@ -78,10 +79,18 @@ fn fields(detail: &Detail, catalogue: &Catalogue) -> Vec<(&'static str, String)>
         (Some(seq), _) => format!("message {seq} of the session"),
         (None, _) => "not stored in this session".to_owned(),
     };
+    let version = match prompt_hash.is_empty() {
+        true => "unknown".to_owned(),
+        false => {
+            let hash = short_hash(prompt_hash);
+            format!("{hash} of the agent's prompt; `dalsegno agent versions {agent} --show {hash}`")
+        }
+    };
     let mut fields = vec![
         ("turn", format!("{} of session {}", turn.number, turn.session_id)),
         ("state", turn.state_word().to_owned()),
         ("agent", catalogue.format_name(agent, instance)),
+        ("version", version),
         ("model", format!("{model} on {provider}")),
         ("task", format!("{}, attempt {}", turn.task_id, turn.attempt)),
         ("prompt", prompt),

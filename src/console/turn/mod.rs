@@ -30,6 +30,7 @@ use crate::{
         manifests::{CallContext, Part},
         memory,
         posts::HiddenPost,
+        prompt_versions::short_hash,
         turns::{Detail, PUT_OFF, State, Turn},
     },
     operations::{
@@ -89,13 +90,12 @@ pub(super) async fn show(
     };
     let campaign = session.session.campaign_id;
     let rerun = reruns::form(&page, (given, number, call), campaign, calls.as_ref()).await?;
-    let prompt = prompt_page(&page, &listed.agent, &session.session.prompt_hash).await?;
+    let prompt = prompt_page(&page, &listed.agent, &listed.prompt_hash).await?;
     let links = PartLinks {
         session: given,
         campaign,
         titles: edict_titles(&page, campaign, context).await?,
-        // A turn of an earlier session of the conversation may have had another prompt.
-        prompt: (turn.session_id == session.session.id).then_some(prompt).flatten(),
+        prompt: prompt.clone(),
     };
     let body = html! {
         div.head {
@@ -119,7 +119,7 @@ pub(super) async fn show(
                 @if let Some(calls) = &calls { (reruns::table(&page, calls).await?) }
             }
             aside."stack side" {
-                (section("Facts", &html! {}, &turn_facts(&page, &detail, worker)))
+                (section("Facts", &html! {}, &turn_facts(&page, &detail, worker, prompt.as_deref())))
                 (difference::form(&here, number, &query.with))
             }
         }
@@ -276,7 +276,7 @@ struct PartLinks {
     campaign: Uuid,
     /// Titles of edicts by their ids.
     titles: HashMap<String, String>,
-    /// The page of the version of the prompt that the session has.
+    /// The page of the version of the prompt that the turn had.
     prompt: Option<String>,
 }
 
@@ -309,7 +309,7 @@ impl PartLinks {
     }
 }
 
-fn turn_facts(page: &Page, detail: &Detail, worker: Markup) -> Markup {
+fn turn_facts(page: &Page, detail: &Detail, worker: Markup, version: Option<&str>) -> Markup {
     let turn = &detail.turn.turn;
     let check = turn.history_check.and_then(|check| serde_json::to_value(check).ok());
     let check = check.as_ref().and_then(|it| it.as_str()).unwrap_or_default().replace('_', " ");
@@ -336,11 +336,18 @@ fn turn_facts(page: &Page, detail: &Detail, worker: Markup) -> Markup {
             "Prompt",
             html! { @if let Some(seq) = detail.prompt_seq { a href={ "/sessions/" (turn.session_id) "?cursor=" (seq - 1) "#m" (seq) } { "message " (seq) } } },
         ),
+        ("Agent's prompt", prompt_version(&detail.turn.prompt_hash, version)),
         (
             "Job",
             html! { a href={ "/work/jobs/" (turn.job_id) } { (turn.job_id) } ", lease " (turn.lease) },
         ),
     ])
+}
+
+/// Names the version of the agent's prompt, with a link to its page.
+fn prompt_version(hash: &str, target: Option<&str>) -> Markup {
+    let name = html! { "version " code { (short_hash(hash)) } };
+    html! { @match target { Some(target) => a href=(target) { (name) }, None => (name) } }
 }
 
 #[cfg(test)]
