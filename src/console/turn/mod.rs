@@ -1,6 +1,7 @@
 //! The page of a turn: its calls over time, the manifest with reasons, the request as sent, and reruns.
 
 mod difference;
+mod forks;
 mod provider;
 mod requests;
 mod reruns;
@@ -35,7 +36,7 @@ use crate::{
     },
     operations::{
         ListMemory, ListPromptVersions, MAX_LIMIT, Operation as _, Refusal, ShowFile, ShowSession,
-        ShowTurn,
+        ShowTurn, SourceText,
     },
 };
 
@@ -89,8 +90,14 @@ pub(super) async fn show(
         _ => None,
     };
     let campaign = session.session.campaign_id;
-    let rerun = reruns::form(&page, (given, number, call), campaign, calls.as_ref()).await?;
-    let prompt = prompt_page(&page, &listed.agent, &listed.prompt_hash).await?;
+    let file = agent_file(&page, &listed.agent).await?;
+    let text = file.as_ref().and_then(|file| file.text.as_deref());
+    let place = (given, number, call);
+    let rerun = reruns::forms(&page, place, campaign, calls.as_ref(), text).await?;
+    let may_list = page.caller.may_reach(&ListPromptVersions::SPEC);
+    // The page of an agent without a file does not exist.
+    let prompt = file.filter(|_| may_list);
+    let prompt = prompt.map(|_| versions::address(&listed.agent, &listed.prompt_hash));
     let links = PartLinks {
         session: given,
         campaign,
@@ -103,7 +110,7 @@ pub(super) async fn show(
                 h1 { bdi { (name) } }
                 div.meta { (turn_state(turn)) (agent(&listed.agent, &listed.instance)) span { bdi { (listed.model) } " on " (listed.provider) } a href={ "/tasks/" (turn.task_id) } { (id("task", turn.task_id)) } }
             }
-            div.actions { (rerun) }
+            div.actions { (forks::form(&page, turn)) (rerun) }
         }
         (lede(&page, &detail))
         div.cols {
@@ -257,16 +264,12 @@ async fn edict_titles(
     Ok(items.map(|item| (item.id.to_string(), item.title)).collect())
 }
 
-/// Returns the page of a version of an agent's prompt, if the caller may see it and the agent still has a file.
-async fn prompt_page(page: &Page, agent: &str, hash: &str) -> Result<Option<String>, Refusal> {
-    if !page.caller.may_reach(&ListPromptVersions::SPEC) {
-        return Ok(None);
-    }
+/// Reads the file of an agent, if it has one and the caller may see it.
+async fn agent_file(page: &Page, agent: &str) -> Result<Option<SourceText>, Refusal> {
     let show = ShowFile { kind: SourceKind::Agent, name: agent.to_owned() };
     match page.caller.run_if_allowed(show).await {
-        Ok(file) => Ok(file.map(|_| versions::address(agent, hash))),
         Err(refusal) if refusal.kind == Kind::NotFound => Ok(None),
-        Err(refusal) => Err(refusal),
+        read => read,
     }
 }
 
