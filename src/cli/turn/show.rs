@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use uuid::Uuid;
 
-use super::list::{duration, format_duration};
+use super::list::{NO_PRICE, duration, format_duration};
 use crate::{
     cli::{
         output::{
@@ -24,8 +24,6 @@ use crate::{
 
 /// Longest shown source of a part. The names of skills have no limit.
 const SOURCE_MAX_CHARS: usize = 20;
-/// Cost of turns and calls without a price.
-const NO_PRICE: &str = "no price";
 
 pub(super) fn format_turn(detail: &Detail, catalogue: &Catalogue) -> String {
     let Detail { ledger, contexts, .. } = detail;

@@ -8,8 +8,8 @@ use crate::{
     console::{
         page::Page,
         parts::{
-            Action, Confirmation, Tone, beginning, coded, counted, duration, rendered, section,
-            sentence, title, tokens, wide, word_diff,
+            Action, Confirmation, Tone, beginning, coded, counted, duration, no_price, rendered,
+            section, sentence, title, tokens, wide, word_diff,
         },
     },
     domain::{
@@ -202,7 +202,7 @@ fn original_row(call: &OriginalCall, money: &impl Fn(i64) -> String) -> Markup {
             td { @if call.is_whole_turn { span.faint { "with all calls of its turn" } } }
             td.num { (took(call.took_ms)) }
             td.num { (call.output_tokens.map(tokens).unwrap_or_default()) }
-            td.num { (money(call.cost_micros)) }
+            td.num { @if call.is_unpriced { (no_price()) } @else { (money(call.cost_micros)) } }
         }
     }
 }
@@ -226,7 +226,7 @@ fn row(
             td { (page.view.time(rerun.created_at)) }
             td.num { (took(rerun.took_ms)) }
             td.num { (rerun.output_tokens.map(tokens).unwrap_or_default()) }
-            td.num { @if rerun.state != State::Queued { (money(rerun.cost_micros)) } }
+            td.num { @if rerun.is_unpriced { (no_price()) } @else if rerun.state != State::Queued { (money(rerun.cost_micros)) } }
         }
     }
 }
