@@ -6,7 +6,7 @@ use super::PageQuery;
 use crate::{
     console::{
         page::Page,
-        parts::{Tone, counted, empty, marks_words, section, url_text, wide, word_diff},
+        parts::{Tone, counted, empty, id, marks_words, section, url_text, wide, word_diff},
     },
     domain::{
         class::Kind,
@@ -122,21 +122,29 @@ fn link(here: &str, version: &PromptVersion, with: &PromptVersion) -> String {
 fn table(page: &Page, versions: &[PromptVersion], here: &str, chosen: Option<usize>) -> Markup {
     html! {
         table.folds {
-            thead { tr { th { "State" } th { "Version" } th { "First used" } th { "Last used" } th.num { "Sessions" } th.num { "Turns" } th { "Last session" } } }
+            thead { tr { th { "State" } th { "Version" } th { "First used" } th { "Last used" } th.num { "Sessions" } th.num { "Turns" } } }
             tbody {
                 @for (place, version) in versions.iter().enumerate() {
                     tr {
                         td { @if version.is_current { (Tone::Running.state("current", None)) } @else { (Tone::Done.state("earlier", None)) } }
                         td.text { a href={ (here) "&version=" (version.prompt_hash) "#version" } aria-current=[(chosen == Some(place)).then_some("true")] { code { (short(version)) } } (comparisons(versions, place, here)) }
                         td.nowrap { (page.view.calendar(version.first_used_at)) }
-                        td.nowrap { (page.view.calendar(version.last_used_at)) }
+                        td.nowrap { (page.view.calendar(version.last_used_at)) div.small { "in " (last_use(version)) } }
                         td.num { (version.sessions) }
                         td.num { (version.turns) }
-                        td { a href={ "/sessions/" (version.last_session_id) } { (crate::console::parts::id("", version.last_session_id)) } @if version.last_session_turns > 0 { ", " a href={ "/sessions/" (version.last_session_id) "/turns/" (version.last_session_turns) } { "turn " (version.last_session_turns) } } }
                     }
                 }
             }
         }
+    }
+}
+
+/// The session that was used last, with its last turn.
+fn last_use(version: &PromptVersion) -> Markup {
+    let (session, turn) = (version.last_session_id, version.last_session_turns);
+    html! {
+        a href={ "/sessions/" (session) } { (id("", session)) }
+        @if turn > 0 { ", " a href={ "/sessions/" (session) "/turns/" (turn) } { "turn " (turn) } }
     }
 }
 
