@@ -129,7 +129,7 @@ fn table(page: &Page, versions: &[PromptVersion], here: &str, chosen: Option<usi
                         td { @if version.is_current { (Tone::Running.state("current", None)) } @else { (Tone::Done.state("earlier", None)) } }
                         td.text { a href={ (here) "&version=" (version.prompt_hash) "#version" } aria-current=[(chosen == Some(place)).then_some("true")] { code { (short(version)) } } (comparisons(versions, place, here)) }
                         td.nowrap { (page.view.calendar(version.first_used_at)) }
-                        td.nowrap { (page.view.calendar(version.last_used_at)) div.small { "in " (last_use(version)) } }
+                        td { span.nowrap { (page.view.calendar(version.last_used_at)) } div.small { "in " (last_use(version)) } }
                         td.num { (version.sessions) }
                         td.num { (version.turns) }
                     }

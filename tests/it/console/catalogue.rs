@@ -151,6 +151,8 @@ async fn links_to_comparisons_are_in_sight_on_one_line() {
             return link.getClientRects().length === 1 && box.left >= frame.left - 1 && box.right <= frame.right + 1;
           })";
         assert_eq!(browser.run(seen).await, serde_json::json!([true]), "{width}");
+        let is_whole = "const frame = document.querySelector('.compare').closest('.wide'); return frame.scrollWidth <= frame.clientWidth";
+        assert_eq!(browser.run(is_whole).await, true, "all columns at {width}");
     }
 }
 
