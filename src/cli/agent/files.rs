@@ -186,3 +186,28 @@ fn format_versions(versions: &[PromptVersion]) -> String {
         ["VERSION", "STATE", "FIRST (UTC)", "LAST (UTC)", "SESSIONS", "TURNS", "LAST SESSION"];
     format_table(&head, versions.iter().map(row))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_names_both_versions_and_marks_the_changed_words() {
+        let diff = |from: &str, to: &str, old, new| PromptDiff {
+            agent: "copywriter".to_owned(),
+            from: from.repeat(64),
+            to: to.repeat(64),
+            words: diff_words(old, new),
+        };
+        let changed =
+            format_diff(&diff("a", "b", "You write long parts.", "You write short parts."));
+        assert!(changed.starts_with("version aaaaaaaaaaaa to version bbbbbbbbbbbb\n"), "{changed}");
+        assert!(changed.contains("[-long-]{+short+}"), "{changed}");
+        assert_eq!(
+            format_diff(&diff("a", "a", "Same.", "Same.")),
+            "Both are version aaaaaaaaaaaa."
+        );
+        let roster = format_diff(&diff("a", "b", "Same.", "Same."));
+        assert!(roster.contains("the roster of the lead has changed"), "{roster}");
+    }
+}
