@@ -93,8 +93,10 @@ async fn respond(
         }
         (broken(&templates.broken))
         @match chosen {
-            Some(template) => div.cols {
-                div.stack { (form(page, template, &open, &query.campaign_id, given)) div #estimate aria-live="polite" { @if let Some(estimate) = estimate { (estimate) } } (section("Steps", &html! { (counted(template.steps.len(), "step", "steps")) }, &steps(template))) }
+            Some(template) => div.stack {
+                div.narrow { (form(page, template, &open, &query.campaign_id, given)) }
+                div #estimate aria-live="polite" { @if let Some(estimate) = estimate { (estimate) } }
+                (section("Steps", &html! { (counted(template.steps.len(), "step", "steps")) }, &steps(template)))
             },
             None => @if !templates.items.is_empty() { p.soft { "Choose a template to see its inputs." } },
         }
