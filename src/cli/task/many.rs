@@ -146,7 +146,8 @@ fn format_preview(
     text
 }
 
-/// Formats the tasks whose retry would fail again, with the command that comes first. Tasks with the same command and reason stand together.
+/// Formats the tasks whose retry would fail again or wait, with the command that raises the limit. Tasks with the same command and reason stand
+/// together.
 fn format_refused(preview: &Preview) -> String {
     let refused = &preview.refused;
     if refused.is_empty() {
@@ -157,8 +158,16 @@ fn format_refused(preview: &Preview) -> String {
         let of_command = || refused.iter().filter(|retry| retry.command == command);
         for because in distinct(of_command().map(|retry| retry.because.as_str())) {
             let same = of_command().filter(|retry| retry.because == because);
-            let ids: Vec<String> = same.map(|retry| short_id(retry.task_id)).collect();
-            text.push_str(&format_wrapped("  ", &format!("{}: {because}", ids.join(", "))));
+            let (waiting, failing): (Vec<_>, Vec<_>) = same.partition(|retry| retry.waits);
+            for (retries, effect) in [(failing, "fail"), (waiting, "wait")] {
+                let ids: Vec<String> = retries.iter().map(|it| short_id(it.task_id)).collect();
+                let line = match ids.len() {
+                    0 => continue,
+                    1 => format!("{} would {effect}: {because}", ids[0]),
+                    _ => format!("{} would each {effect}: {because}", ids.join(", ")),
+                };
+                text.push_str(&format_wrapped("  ", &line));
+            }
         }
         text.push_str(&format!("  {command}\n"));
     }
@@ -186,6 +195,7 @@ mod tests {
     fn tasks_that_would_fail_again_at_one_budget_are_named_with_one_command() {
         let of = |id: u128, agent: &str, cost: &str| RefusedRetry {
             task_id: Uuid::from_u128(id),
+            waits: false,
             because: format!("this call may cost up to {cost}"),
             budget: Some(format!("agent/{agent}")),
             command: format!("dalsegno budget set agent {agent} --money 0.81"),
@@ -202,11 +212,16 @@ mod tests {
         let command = "\n  dalsegno budget set agent planner --money 0.81\n";
         assert_eq!(text.matches(command).count(), 1, "{text}");
         let [first, third, fourth] = [1, 3, 4].map(|id| short_id(Uuid::from_u128(id)));
-        assert!(text.contains(&format!("{first}, {third}: this call")), "{text}");
+        assert!(text.contains(&format!("{first}, {third} would each fail: this call")), "{text}");
         assert!(
-            text.contains(&format!("{fourth}: this call may cost up to 0.65{command}")),
+            text.contains(&format!("{fourth} would fail: this call may cost up to 0.65{command}")),
             "{text}"
         );
+        preview.refused[3].waits = true;
+        let text = format_refused(&preview);
+        assert!(text.contains(&format!("{fourth} would wait: this call")), "{text}");
+        assert!(text.contains("; 1 of the first 0 tasks would wait for space"), "{text}");
+        preview.refused[3].waits = false;
         preview.matched = 0;
         assert!(format_refused(&preview).contains("\n4 tasks would fail again at once"));
         preview.refused.clear();

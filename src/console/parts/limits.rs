@@ -21,13 +21,17 @@ pub(in crate::console) fn raise_form(task_id: impl Display) -> String {
     format!("/tasks/{task_id}#enough")
 }
 
-/// Marks a task whose retry would fail again at its budget, with a link to the form for a limit that the caller may raise.
-pub(in crate::console) fn fails_again(caller: &PageCaller, retry: &RefusedRetry) -> Markup {
+/// Marks a task whose retry would fail again at its budget or wait for it, with a link to the form for a limit that the caller may raise.
+pub(in crate::console) fn refused_retry(caller: &PageCaller, retry: &RefusedRetry) -> Markup {
     let may_raise = retry.budget.as_deref().is_some_and(|budget| may_raise(caller, budget));
+    let (tone, effect) = match retry.waits {
+        true => (Tone::Waiting, "would wait for its budget"),
+        false => (Tone::Failed, "would fail again"),
+    };
     html! {
         div.tiny {
-            (Tone::Failed.state("would fail again", None)) " " bdi { (coded(&retry.because)) } ". "
-            @if may_raise { a href=(raise_form(retry.task_id)) { "Raise the limit" } " first." }
+            (tone.state(effect, None)) " " bdi { (coded(&retry.because)) } ". "
+            @if may_raise { a href=(raise_form(retry.task_id)) { "Raise the limit" } @if retry.waits { " to run it at once." } @else { " first." } }
         }
     }
 }

@@ -85,6 +85,13 @@ impl TaskFacts {
             Some(RetryOutlook::Refusal(refusal)) => {
                 (format!("Raise the limit with {}, then run", refusal.raise_command()), "")
             }
+            Some(RetryOutlook::Wait(refusal)) => (
+                format!(
+                    "A retry waits for space in the budget. To run the task at once, raise the limit with {}. Then run",
+                    refusal.raise_command()
+                ),
+                "",
+            ),
             Some(RetryOutlook::Space) => ("The limit allows the call now: run".to_owned(), ""),
             Some(RetryOutlook::AgentFile { .. }) => (
                 "Raise the budget in the agent's file, then run".to_owned(),
@@ -98,7 +105,10 @@ impl TaskFacts {
             ),
             None => format!("{fix} `dalsegno task retry {id}`."),
         };
-        (format!("It failed: {}", sentence(&cause)), next)
+        let present = outlook.and_then(|outlook| Some(outlook.refusal()?.amounts()));
+        let present = present.filter(|present| *present != cause);
+        let present = present.map(|present| format!(" Now {}", sentence(&present)));
+        (format!("It failed: {}{}", sentence(&cause), present.unwrap_or_default()), next)
     }
 
     fn cancelled(&self) -> Reason {
@@ -802,6 +812,17 @@ mod tests {
             format!("Raise the limit with {}, then run `dalsegno task", refused.raise_command());
         assert!(told.next.starts_with(&raise), "{told:?}");
         assert_eq!(told.obstacles, [Obstacle::Budget(refused.clone())]);
+        let waits = Refusal { limit: 130, spent: 50, ..refused.clone() };
+        facts.budget_refusal = Some((refused.clone(), RetryOutlook::Wait(waits.clone())));
+        let told = facts.explain();
+        assert!(
+            told.because.ends_with(
+                "is 100 tokens. Now the budget of the campaign does not allow the call: 50 tokens of 130 tokens are spent, and up to 120 tokens are needed."
+            ),
+            "{told:?}"
+        );
+        assert!(told.next.starts_with("A retry waits for space in the budget."), "{told:?}");
+        assert_eq!(told.obstacles, [Obstacle::Budget(waits)]);
         facts.budget_refusal = Some((refused.clone(), RetryOutlook::Space));
         assert!(facts.explain().next.starts_with("The limit allows the call now: run `dalsegno"));
         facts.budget_refusal = Some((refused, RetryOutlook::Unknown));

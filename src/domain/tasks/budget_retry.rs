@@ -18,8 +18,10 @@ use crate::domain::{
 /// Result of a retry of a task that failed at a budget, as far as it is known before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetryOutlook {
-    /// The budget would refuse the call again.
+    /// The budget would refuse the call again, and the task would fail.
     Refusal(Refusal),
+    /// The task would wait until the budget has space.
+    Wait(Refusal),
     /// The call fits by now.
     Space,
     /// A step of a flow that failed at its own budget. The budget comes from the agent's file, and only a retry of the flow reads it again.
@@ -28,11 +30,14 @@ pub enum RetryOutlook {
     Unknown,
 }
 
-/// A task that failed at a budget and whose retry would fail again, because the limit does not allow its call.
+/// A task that failed at a budget and whose call the budget still does not allow: a retry would fail again, or wait.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RefusedRetry {
     pub task_id: Uuid,
-    /// The amounts of the budget.
+    /// The task would wait for space in the budget, and not fail.
+    #[serde(default)]
+    pub waits: bool,
+    /// The present amounts of the budget.
     pub because: String,
     /// The budget by its owner and key: `agent/writer`, `campaign/` and an id, `day`. Null for the budget in an agent's file.
     pub budget: Option<String>,
@@ -71,7 +76,7 @@ pub async fn retry_outlook(
     Ok(RetryOutlook::of(task.check_budget(Amount::ZERO, refusal.call)))
 }
 
-/// Finds those of the failed tasks whose retry would fail again at their budget.
+/// Finds those of the failed tasks whose retry would fail again at their budget, or wait for it.
 pub async fn refused_retries(
     conn: &mut PgConnection,
     tasks: &[&Task],
@@ -92,7 +97,7 @@ pub async fn refused_retries(
     Ok(refused_of(&outlooks))
 }
 
-/// Describes the retries that would fail again. Commands set absolute limits, so that those of one budget name the highest one.
+/// Describes the retries that would fail again or wait. Commands set absolute limits, so that those of one budget name the highest one.
 fn refused_of(outlooks: &[(Uuid, Refusal, RetryOutlook)]) -> Vec<RefusedRetry> {
     let command_of = |own: &Refusal| {
         let all = outlooks.iter().filter_map(|(_, _, outlook)| outlook.refusal());
@@ -105,17 +110,24 @@ fn refused_of(outlooks: &[(Uuid, Refusal, RetryOutlook)]) -> Vec<RefusedRetry> {
     outlooks.iter().filter_map(refused).collect()
 }
 
-/// Counts the retries that would fail again, of all tasks or of the first ones that were checked.
-pub fn describe_refused(n_refused: usize, first: Option<usize>) -> String {
-    let tasks = match first {
-        Some(n) => format!("{n_refused} of the first {n} tasks"),
-        None => count(n_refused, "task", "tasks"),
+/// Counts the retries that would fail again, and those that would wait, of all tasks or of the first ones that were checked.
+pub fn describe_refused(refused: &[RefusedRetry], first: Option<usize>) -> String {
+    let n_waiting = refused.iter().filter(|retry| retry.waits).count();
+    let fail = "would fail again at once, because a limit is too low for their call";
+    let wait = "would wait for space in a budget";
+    let parts = [(refused.len() - n_waiting, fail), (n_waiting, wait)];
+    let part = |(n, effect): (usize, &str)| {
+        let tasks = match first {
+            Some(first) => format!("{n} of the first {first} tasks"),
+            None => count(n, "task", "tasks"),
+        };
+        (n > 0).then(|| format!("{tasks} {effect}"))
     };
-    format!("{tasks} would fail again at once, because a limit is unchanged")
+    parts.into_iter().filter_map(part).collect::<Vec<_>>().join("; ")
 }
 
 impl RetryOutlook {
-    /// Describes a retry that would fail again. `None`: the budget allows the call, or nothing is known.
+    /// Describes a retry that would fail again or wait. `None`: the budget allows the call, or nothing is known.
     pub(in crate::domain) fn refused_retry(
         &self,
         task_id: Uuid,
@@ -123,7 +135,7 @@ impl RetryOutlook {
         command_of: impl Fn(&Refusal) -> String,
     ) -> Option<RefusedRetry> {
         let (because, budget, command) = match self {
-            Self::Refusal(refusal) => (
+            Self::Refusal(refusal) | Self::Wait(refusal) => (
                 refusal.amounts(),
                 Some(refusal.owner.subject()),
                 command_of(refusal).trim_matches('`').to_owned(),
@@ -135,25 +147,30 @@ impl RetryOutlook {
             ),
             Self::Space | Self::Unknown => return None,
         };
-        Some(RefusedRetry { task_id, because, budget, command })
+        let waits = matches!(self, Self::Wait(_));
+        Some(RefusedRetry { task_id, waits, because, budget, command })
     }
 
     fn of(checked: Result<(), Refusal>) -> Self {
-        checked.map_or_else(Self::Refusal, |()| Self::Space)
+        match checked {
+            Ok(()) => Self::Space,
+            Err(refusal) if refusal.waits() => Self::Wait(refusal),
+            Err(refusal) => Self::Refusal(refusal),
+        }
     }
 
     /// Returns the flow with which a step is retried that failed at the budget in its agent's file.
     pub(in crate::domain) fn flow_id(&self) -> Option<Uuid> {
         match self {
             Self::AgentFile { flow_id, .. } => Some(*flow_id),
-            Self::Refusal(_) | Self::Space | Self::Unknown => None,
+            Self::Refusal(_) | Self::Wait(_) | Self::Space | Self::Unknown => None,
         }
     }
 
-    /// Returns the refusal that a retry would meet.
+    /// Returns the refusal that a retry would meet, with the present amounts.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Self::Refusal(refusal) => Some(refusal),
+            Self::Refusal(refusal) | Self::Wait(refusal) => Some(refusal),
             Self::Space | Self::AgentFile { .. } | Self::Unknown => None,
         }
     }
@@ -214,7 +231,10 @@ impl PresentBudget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::amount::Limit;
+    use crate::domain::{
+        amount::{Limit, OnLimit},
+        campaigns::ExperimentBudget,
+    };
 
     const TASK: Uuid = Uuid::from_u128(1);
 
@@ -252,9 +272,33 @@ mod tests {
 
     #[test]
     fn a_count_names_the_tasks_that_were_checked() {
-        let words = "would fail again at once, because a limit is unchanged";
-        assert_eq!(describe_refused(1, None), format!("1 task {words}"));
-        assert_eq!(describe_refused(20, Some(20)), format!("20 of the first 20 tasks {words}"));
+        let fails = refused_of(&[(TASK, stored(), RetryOutlook::Refusal(stored()))]).remove(0);
+        let waits = RefusedRetry { waits: true, ..fails.clone() };
+        let words = "would fail again at once, because a limit is too low for their call";
+        let of_one = describe_refused(std::slice::from_ref(&fails), None);
+        assert_eq!(of_one, format!("1 task {words}"));
+        let both = describe_refused(&[fails.clone(), waits, fails], Some(20));
+        let others = "1 of the first 20 tasks would wait for space in a budget";
+        assert_eq!(both, format!("2 of the first 20 tasks {words}; {others}"));
+    }
+
+    #[test]
+    fn a_retry_below_the_whole_limit_waits_unless_the_budget_lets_it_fail() {
+        let call = Amount { micros: 0, tokens: 3_975 };
+        let spent = Amount { micros: 0, tokens: 1_127 };
+        let outlook = |tokens: i64, on_limit: OnLimit| {
+            let limit = Limit { micros: None, tokens: Some(tokens) };
+            let soft = Limit::default();
+            let (reserved, experiments) = (Amount::ZERO, ExperimentBudget::default());
+            let budget = campaigns::Budget { limit, soft, spent, reserved, on_limit, experiments };
+            PresentBudget::OfCampaign(TASK, Box::new(budget)).outlook(call)
+        };
+        assert!(matches!(outlook(3_500, OnLimit::Wait), RetryOutlook::Refusal(_)));
+        assert!(matches!(outlook(4_500, OnLimit::Wait), RetryOutlook::Wait(_)));
+        assert!(matches!(outlook(4_500, OnLimit::Fail), RetryOutlook::Refusal(_)));
+        assert_eq!(outlook(5_200, OnLimit::Wait), RetryOutlook::Space);
+        let waits = refused_of(&[(TASK, stored(), outlook(4_500, OnLimit::Wait))]).remove(0);
+        assert!(waits.waits && waits.because.contains("1127 tokens of 4500"), "{waits:?}");
     }
 
     #[test]
