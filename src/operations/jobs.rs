@@ -193,7 +193,9 @@ impl Operation for ExplainJob {
     async fn run(self, call: &Call) -> Result<Explanation, Refusal> {
         let mut explanation = admin::explain(&call.pool, self.id).await?;
         match explanation.cause.clone() {
-            Cause::Signal => explain_waiting_task(&mut explanation, call).await?,
+            Cause::Signal | Cause::Behind { .. } => {
+                explain_waiting_task(&mut explanation, call).await?;
+            }
             Cause::Hold { reason, .. } => {
                 let pauses = agent_pauses::list_all(&call.pool).await?;
                 explain_agent_pause(&mut explanation, &pauses, &reason);
@@ -201,7 +203,7 @@ impl Operation for ExplainJob {
             Cause::GroupPause { group } => {
                 explain_campaign_pause(&mut explanation, call, &group).await?;
             }
-            Cause::Behind { .. } | Cause::Later | Cause::Snooze | Cause::Explained => {}
+            Cause::Later | Cause::Snooze | Cause::Explained => {}
         }
         if matches!(explanation.state.as_str(), "dead" | "ended" | "unknown")
             && let Some(retry) = tasks::find_retry(&call.pool, self.id).await?
@@ -240,7 +242,7 @@ fn explain_agent_pause(explanation: &mut Explanation, pauses: &[Pause], reason: 
     explanation.next = format!("Resume the agent: {}. Then {then}.", commands.join(" and "));
 }
 
-/// Explains the job of a task that waits for other tasks or for its flow: the queue knows only that it waits for a signal.
+/// Explains the job of a task that waits for other tasks or for its flow: the queue knows only that it waits for a signal, or for a job.
 async fn explain_waiting_task(explanation: &mut Explanation, call: &Call) -> Result<(), Refusal> {
     let mut transaction = call.begin_read().await?;
     let task = match tasks::by_job(&mut *transaction, explanation.job_id).await {

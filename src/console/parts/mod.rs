@@ -29,7 +29,7 @@ pub(super) use self::{
     prices::{count_unpriced, no_price, price_hint},
     tables::wide,
     view::{View, duration, tokens},
-    words::{coded, first_sentence, linked_words, sentence},
+    words::{coded, linked_words, sentence},
 };
 pub(super) use crate::domain::text::bytes;
 

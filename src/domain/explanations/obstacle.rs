@@ -58,9 +58,12 @@ impl TaskFacts {
         if !self.pauses.is_empty() {
             return self.agent_pauses();
         }
+        if let (Some(head), Cause::Behind { .. }) = (&self.head, &self.job.cause) {
+            return head.obstacles.clone();
+        }
         let refusal = match &self.budget_wait {
             Some(wait) => wait.as_ref(),
-            None => self.spent.as_ref(),
+            None => self.spent.as_ref().filter(|_| self.head.is_none()),
         };
         match (refusal, &self.job.cause) {
             (Some(refusal), _) => vec![Obstacle::Budget(refusal.clone())],

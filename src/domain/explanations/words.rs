@@ -1,14 +1,15 @@
 //! The text for each state of a task.
 
-use super::{Explanation, State, TaskFacts, TaskWaits, TurnAhead};
+use super::{Explanation, HeadTask, State, TaskFacts, TaskWaits, TurnAhead};
 use crate::domain::{
     agent_pauses::Pause,
+    agents::MAIN,
     amount::{Owner, Refusal},
     audit::describe_label,
     busy_models::format_moment,
     campaigns::Status,
     tasks::{OnFailure, RetryOutlook, WaitedFor},
-    text::count,
+    text::{count, first_sentence},
     turns,
 };
 use crate::queue::admin::Cause;
@@ -197,6 +198,7 @@ impl TaskFacts {
             _ if self.budget_wait.is_some() => self.waits_for_budget(),
             _ if self.limit_wait.is_some() => self.waits_for_limit(),
             _ if self.busy_since.is_some() => self.waits_for_provider(),
+            _ if self.head.is_some() && !runs => self.waits_behind(),
             (_, Some(refusal)) if !runs => (told(refusal), self.job.next.clone()),
             _ => self.on_the_queue(),
         };
@@ -234,14 +236,46 @@ impl TaskFacts {
             return (because, self.job.next.clone());
         }
         let turn = self.last_turn.as_ref().filter(|turn| turn.state == turns::State::Running);
-        let because = match (turn, self.task_ahead) {
-            (Some(turn), _) if self.job.state == "running" => {
+        let because = match turn {
+            Some(turn) if self.job.state == "running" => {
                 format!("It is in turn {} of its session. {}", turn.number, self.job.because)
             }
-            (_, Some(other)) => format!("{} That job runs task {other}.", self.job.because),
             _ => self.job.because.clone(),
         };
         (because, self.job.next.clone())
+    }
+
+    /// Names the task at the head of the conversation, and what that one waits for. The queue knows both as jobs only.
+    fn waits_behind(&self) -> Reason {
+        let Some(HeadTask { task_id, agent, instance, because, .. }) = &self.head else {
+            return self.on_the_queue();
+        };
+        let name = match instance.as_str() {
+            MAIN => format!("`{agent}`"),
+            instance => format!("`{agent}/{instance}`"),
+        };
+        let (first, _) = first_sentence(because);
+        let reason = match first.strip_prefix("It ") {
+            Some(rest) => format!("That task {rest}"),
+            None => format!("Of that task: {first}"),
+        };
+        let (n_between, release) = match &self.job.cause {
+            Cause::Behind { n_between, .. } => (*n_between, String::new()),
+            _ => (0, format!("{} ", self.job.next)),
+        };
+        let between = match n_between {
+            0 => String::new(),
+            n => format!(" {} between the two.", count(n, "task is", "tasks are")),
+        };
+        (
+            format!(
+                "It waits behind task {task_id} of {name} in the campaign `{}`, which comes first in their conversation. {reason}{between}",
+                self.campaign.name
+            ),
+            format!(
+                "{release}`dalsegno task explain {task_id}` says what that task needs. When it has ended, this one starts by itself."
+            ),
+        )
     }
 
     fn waits_for_budget(&self) -> Reason {
@@ -451,7 +485,7 @@ mod tests {
             rests: Vec::new(),
             last_turn: None,
             turn_ahead: None,
-            task_ahead: None,
+            head: None,
             pauses: Vec::new(),
             waiting: None,
             flow: None,
@@ -560,11 +594,34 @@ mod tests {
     }
 
     #[test]
-    fn the_task_ahead_is_named_with_its_job() {
+    fn a_task_behind_another_one_names_that_task_and_its_wait() {
         let mut facts = facts(State::Queued, "blocked");
-        facts.task_ahead = Some(Uuid::from_u128(8));
+        let refusal = refusal(Owner::Campaign(Uuid::from_u128(2)), 90, 20);
+        facts.job.cause = Cause::Behind { job_id: 6, n_between: 2 };
+        facts.head = Some(HeadTask {
+            task_id: Uuid::from_u128(8),
+            agent: "copywriter".to_owned(),
+            instance: "main".to_owned(),
+            because:
+                "It waits for the budget of its campaign `Harbour`: 10 are left. 90 are spent."
+                    .to_owned(),
+            obstacles: vec![Obstacle::Budget(refusal.clone())],
+        });
         let told = facts.explain();
-        assert!(told.because.ends_with("That job runs task 00000000-0000-0000-0000-000000000008."));
+        let head = Uuid::from_u128(8);
+        assert_eq!(
+            told.because,
+            format!(
+                "It waits behind task {head} of `copywriter` in the campaign `Harbour`, which comes first in their conversation. That task waits                  for the budget of its campaign `Harbour`: 10 are left. 2 tasks are between the two."
+            )
+        );
+        assert!(told.next.starts_with(&format!("`dalsegno task explain {head}` says")), "{told:?}");
+        assert_eq!(told.obstacles, [Obstacle::Budget(refusal)]);
+        // A person has to decide about a failed head.
+        let of = admin::HoldOf::Job(6);
+        facts.job.cause = Cause::Hold { reason: "failed".to_owned(), of };
+        facts.job.next = "Retry job 6.".to_owned();
+        assert!(facts.explain().next.starts_with("Retry job 6. `dalsegno task explain "));
     }
 
     #[test]
