@@ -70,6 +70,10 @@ fn format_attention(items: &[Attention]) -> String {
         if let Some(present) = &first.present {
             text.push_str(&format_wrapped("  ", &format!("now {}", text_cell(present))));
         }
+        if let Some(until) = first.until {
+            let end = format!("continues by itself, next try: {}", time_cell_or_dash(Some(until)));
+            text.push_str(&format_wrapped("  ", &end));
+        }
         if group.len() > 1 {
             text.push_str(&format_wrapped("  ", &format!("tasks {}", short_ids(&group))));
             let note = "the preview of their retry also lists other tasks that failed since then";
@@ -147,6 +151,17 @@ mod tests {
         let text = format_attention(&[serde_json::from_value(item).unwrap()]);
         assert!(text.contains("\n  too large\n  now 9 of 10 are spent\n"), "{text}");
         assert!(text.ends_with(&format!("\n  {raise}\n  dalsegno task retry 1\n")), "{text}");
+    }
+
+    #[test]
+    fn a_wait_for_a_provider_names_its_next_try() {
+        let item = json!({
+            "kind": "provider_wait", "subject": "m1 on deadbox", "name": "m1 on deadbox", "because": "1 task waits for it",
+            "command": "dalsegno doctor", "until": "2026-11-20T13:00:00Z"
+        });
+        let text = format_attention(&[serde_json::from_value(item).unwrap()]);
+        let next = "\n  continues by itself, next try: 2026-11-20 13:00:00\n  dalsegno doctor\n";
+        assert!(text.ends_with(next), "{text}");
     }
 
     #[test]

@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
-pub use self::groups::{describe_group, group_failures, may_lack_failures};
+pub use self::{
+    groups::{describe_group, group_failures, may_lack_failures},
+    providers::{WaitingModel, waiting_models},
+};
 use super::{
     StatementError,
     agent_pauses::{self, Pause},

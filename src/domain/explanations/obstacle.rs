@@ -30,7 +30,7 @@ pub enum Obstacle {
         lane: String,
     },
     Budget(Refusal),
-    /// Its earliest start is not reached.
+    /// Its earliest start, or its next call of a provider that it waits for, is not reached.
     Later {
         job_id: i64,
     },
@@ -72,6 +72,10 @@ impl TaskFacts {
             }
             (None, Cause::Hold { of: HoldOf::Lane(lane), .. }) => {
                 vec![Obstacle::HeldLane { lane: lane.clone() }]
+            }
+            // A retry calls its provider before the next try.
+            (None, Cause::Snooze) if self.busy_since.is_some() => {
+                vec![Obstacle::Later { job_id: self.job.job_id }]
             }
             (None, Cause::Later) => vec![Obstacle::Later { job_id: self.job.job_id }],
             (None, _) => Vec::new(),

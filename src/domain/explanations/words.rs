@@ -310,14 +310,18 @@ impl TaskFacts {
     /// The first sentence is short. The text of the queue, which has the provider's own words, follows.
     fn waits_for_provider(&self) -> Reason {
         let since = self.busy_since.map(format_moment).unwrap_or_default();
+        let provider = match &self.session {
+            Some(session) => format!("its provider {} ({})", session.provider, session.model),
+            None => "its provider".to_owned(),
+        };
         (
             format!(
-                "It waits for its provider, which refuses calls or cannot be reached, since {since}. {}",
+                "It waits for {provider}, which refuses calls or cannot be reached, since {since}. {}",
                 self.job.because
             ),
             format!(
-                "The call is tried again by itself: after an overload or a rate limit there is nothing to do. If the reason names a setting or a server, correct it there; `dalsegno doctor` checks the servers of Ollama and of endpoints. {}",
-                self.job.next
+                "The call is tried again by itself: after an overload or a rate limit there is nothing to do. If the reason names a setting or a server, correct it there; `dalsegno doctor` checks the servers of Ollama and of endpoints. {} To try at once: `dalsegno job retry {}`.",
+                self.job.next, self.job.job_id
             ),
         )
     }
@@ -756,6 +760,8 @@ mod tests {
         assert!(told.because.starts_with(first), "{told:?}");
         let next = "The call is tried again by itself: after an overload or a rate limit there is nothing to do. If the reason names a setting or a server, correct it there;";
         assert!(told.next.starts_with(next), "{told:?}");
+        assert!(told.next.ends_with("To try at once: `dalsegno job retry 7`."), "{told:?}");
+        assert_eq!(told.obstacles, [Obstacle::Later { job_id: 7 }]);
         assert_eq!(told.because.matches(refused).count(), 1, "{told:?}");
     }
 
