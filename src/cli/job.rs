@@ -14,6 +14,7 @@ use super::{
 use crate::{
     domain::{
         agents::Catalogue,
+        explanations::describe_outcome,
         tasks::{CancelledJob, RetriedJob},
     },
     operations::{
@@ -270,7 +271,8 @@ fn detail(job: &JobDetail) -> String {
     for run in &job.runs {
         let error = run.error.as_deref().unwrap_or_default();
         let ended = run.ended_at.format("%F %T");
-        text.push_str(&format!("attempt {}  {}  {ended}  {error}\n", run.attempt, run.outcome));
+        let outcome = describe_outcome(&run.outcome);
+        text.push_str(&format!("attempt {}  {outcome}  {ended}  {error}\n", run.attempt));
     }
     text
 }
@@ -314,6 +316,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_run_that_was_put_off_is_shown_in_words() {
+        let job = json!({
+            "id": 1, "queue": "turns", "kind": "run_turn", "state": "scheduled", "priority": 100, "attempt": 0, "max_attempts": 3,
+            "run_at": "2026-11-20T12:00:00Z", "enqueued_at": "2026-11-20T12:00:00Z", "payload": {},
+            "runs": [{ "attempt": 1, "lease": 1, "outcome": "snooze", "ended_at": "2026-11-20T12:00:00Z", "error": "busy" }]
+        });
+        let text = detail(&serde_json::from_value(job).unwrap());
+        assert!(text.contains("put off") && !text.contains("snooze"), "{text}");
+    }
 
     #[test]
     fn a_job_that_waits_for_a_limit_its_provider_or_a_batch_names_it() {

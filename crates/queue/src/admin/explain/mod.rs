@@ -267,7 +267,7 @@ mod tests {
         let signal = told("signal");
         assert_eq!(
             (signal.next.as_str(), signal.cause),
-            ("It continues when the signal arrives.", Cause::Signal)
+            ("It continues when its application calls `dalsegno.signal`.", Cause::Signal)
         );
         let snooze = told("snooze");
         assert_eq!((snooze.next.as_str(), snooze.cause), ("It is due in 95 s.", Cause::Snooze));

@@ -142,8 +142,8 @@ impl JobFacts {
             None => String::new(),
         };
         (
-            "It waits for a signal, and blocks no other job meanwhile.".to_owned(),
-            format!("It continues when the signal arrives.{lane}"),
+            "It was put aside by its application, and blocks no other job meanwhile.".to_owned(),
+            format!("It continues when its application calls `dalsegno.signal`.{lane}"),
         )
     }
 
