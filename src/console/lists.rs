@@ -175,6 +175,7 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
         state,
         created_after: range.map(|range| range.begin(page.view.now)),
         created_before: None,
+        ended_after: None,
         text: given(&asked.text),
         tags: None,
         metadata: None,

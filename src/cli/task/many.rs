@@ -13,7 +13,6 @@ use crate::{
         output::{format_wrapped, short_id},
         progress::WaitFlag,
         server::Server,
-        words::{Moment, parse_moment},
     },
     domain::{
         agents::Catalogue,
@@ -35,9 +34,6 @@ pub(in crate::cli) struct Target {
     /// Only tasks of other campaigns than this one.
     #[arg(long, value_name = "CAMPAIGN")]
     except_campaign: Option<GivenCampaign>,
-    /// Only tasks that ended since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
-    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
-    ended_since: Option<Moment>,
     /// Shows which tasks match, and changes nothing.
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
@@ -47,9 +43,8 @@ pub(in crate::cli) struct Target {
 
 impl Target {
     /// Returns the id of a single task, or `None` for many.
-    pub(super) fn single_id(&self) -> Result<Option<&PartialId>, Failure> {
-        let is_unfiltered =
-            self.filter.is_empty() && self.except_campaign.is_none() && self.ended_since.is_none();
+    pub(super) fn single_id(&self, action: Action) -> Result<Option<&PartialId>, Failure> {
+        let is_unfiltered = self.filter.is_empty() && self.except_campaign.is_none();
         let words = match (&self.id, is_unfiltered) {
             (Some(_), true) if self.wait.wait.is_some() => {
                 "--wait is for many tasks; `dalsegno task show ID --wait 10m` waits for one"
@@ -59,9 +54,14 @@ impl Target {
             (Some(_), _) => {
                 "name one task by its id, or many by options such as --state and --since, not both"
             }
-            (None, true) => {
-                "name a task by its id, or many by options such as --state failed --since 1d"
-            }
+            (None, true) => match action {
+                Action::Retry => {
+                    "name a task by its id, or many by options such as --state failed --ended-since 1h"
+                }
+                Action::Cancel => {
+                    "name a task by its id, or many by options such as --state queued --since 1d"
+                }
+            },
         };
         Err(Failure::new(Exit::Usage, anyhow!(words)))
     }
@@ -76,19 +76,12 @@ pub(super) async fn run(
     server: &Server,
 ) -> Result<Exit, Failure> {
     target.filter.check_times(context)?;
-    if let Some(Moment { at, is_relative: true }) = target.ended_since {
-        context.refuse_relative("--ended-since", "--ended-since", at)?;
-    }
     let campaign_id = target.filter.campaign_id(context, server).await?;
     let except_campaign_id = match &target.except_campaign {
         Some(given) => Some(server.campaign(given).await?),
         None => None,
     };
-    let filter = TaskFilter {
-        except_campaign_id,
-        ended_after: target.ended_since.map(|since| since.at),
-        ..target.filter.to_filter(campaign_id)
-    };
+    let filter = TaskFilter { except_campaign_id, ..target.filter.to_filter(campaign_id) };
     let output = context.output;
     // With an idempotency key, an earlier call may have left no task that matches: its result is shown again.
     if target.dry_run || context.idempotency_key.is_none() {

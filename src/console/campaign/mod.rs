@@ -233,6 +233,7 @@ async fn tasks(page: &Page, given: Uuid, cursor: &str, status: Status) -> Result
         state: None,
         created_after: None,
         created_before: None,
+        ended_after: None,
         text: None,
         tags: None,
         metadata: None,
