@@ -148,7 +148,7 @@ fn put_off(view: &View, detail: &Detail, turns: &[Turn], runs: &JobRuns) -> Stre
     let each: Vec<Stretch> = turns.iter().map(|turn| attempt(view, detail, turn, runs)).collect();
     let last = &turns[turns.len() - 1];
     let end = each.iter().map(|stretch| stretch.end).max().unwrap_or(last.started_at);
-    let micros = turns.iter().map(|turn| turn.cost_micros).sum();
+    let micros: i64 = turns.iter().map(|turn| turn.cost_micros).sum();
     let is_unpriced = each.iter().any(|stretch| stretch.cost == Some(AttemptCost::Unpriced));
     let cost = match is_unpriced && micros == 0 {
         true => AttemptCost::Unpriced,

@@ -616,7 +616,7 @@ mod tests {
         assert_eq!(
             told.because,
             format!(
-                "It waits behind task {head} of `copywriter` in the campaign `Harbour`, which comes first in their conversation. That task waits                  for the budget of its campaign `Harbour`: 10 are left. 2 tasks are between the two."
+                "It waits behind task {head} of `copywriter` in the campaign `Harbour`, which comes first in their conversation. That task waits for the budget of its campaign `Harbour`: 10 are left. 2 tasks are between the two."
             )
         );
         assert!(told.next.starts_with(&format!("`dalsegno task explain {head}` says")), "{told:?}");
