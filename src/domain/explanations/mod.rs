@@ -27,6 +27,7 @@ use crate::{
         amount::{Owner, Refusal},
         batches::{self, BatchWait},
         budgets::{self, OwnerKind},
+        busy_models,
         campaigns::{self, Campaign, CampaignPause},
         failovers::{self, ConversationKey},
         flows,
@@ -74,6 +75,8 @@ struct TaskFacts {
     limit_wait: Option<RateLimitWait>,
     /// Its provider refuses calls for now, and it has waited for it since then.
     busy_since: Option<DateTime<Utc>>,
+    /// All tasks with its model wait, so that a retry of its job waits with them.
+    is_model_busy: bool,
     /// Its earliest start.
     run_at: Option<DateTime<Utc>>,
     /// The open session of its conversation, or else its own.
@@ -142,6 +145,13 @@ async fn load_facts(
     let campaign = campaigns::get(&mut *conn, task.campaign_id).await?;
     let campaign_pause = campaigns::find_pause(&mut *conn, campaign.id).await?;
     let session = session(&mut *conn, &task).await?;
+    let busy_since = busy_since(&mut *conn, &task, &job).await?;
+    let is_model_busy = match session.as_ref().filter(|_| busy_since.is_some()) {
+        Some(Session { provider, model, .. }) => {
+            busy_models::find(&mut *conn, provider, model).await?.is_some()
+        }
+        None => false,
+    };
     let ExplainedColumns { cancelled_because, flow, run_at, refusal } =
         explained_columns(&mut *conn, id).await?;
     let paused_flow = match flow.as_ref().map(|(flow, _)| *flow) {
@@ -157,7 +167,8 @@ async fn load_facts(
         budget_wait: budget_wait(&mut *conn, &task, &job).await?,
         batch_wait: batch_wait(&mut *conn, &task, &job).await?,
         limit_wait: limit_wait(&mut *conn, &task, &job).await?,
-        busy_since: busy_since(&mut *conn, &task, &job).await?,
+        busy_since,
+        is_model_busy,
         run_at,
         session,
         waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),

@@ -74,7 +74,7 @@ impl TaskFacts {
                 vec![Obstacle::HeldLane { lane: lane.clone() }]
             }
             // A retry calls its provider before the next try.
-            (None, Cause::Snooze) if self.busy_since.is_some() => {
+            (None, Cause::Snooze) if self.busy_since.is_some() && !self.is_model_busy => {
                 vec![Obstacle::Later { job_id: self.job.job_id }]
             }
             (None, Cause::Later) => vec![Obstacle::Later { job_id: self.job.job_id }],

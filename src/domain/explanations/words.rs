@@ -314,14 +314,18 @@ impl TaskFacts {
             Some(session) => format!("its provider {} ({})", session.provider, session.model),
             None => "its provider".to_owned(),
         };
+        let at_once = match self.is_model_busy {
+            true => String::new(),
+            false => format!(" To try at once: `dalsegno job retry {}`.", self.job.job_id),
+        };
         (
             format!(
                 "It waits for {provider}, which refuses calls or cannot be reached, since {since}. {}",
                 self.job.because
             ),
             format!(
-                "The call is tried again by itself: after an overload or a rate limit there is nothing to do. If the reason names a setting or a server, correct it there; `dalsegno doctor` checks the servers of Ollama and of endpoints. {} To try at once: `dalsegno job retry {}`.",
-                self.job.next, self.job.job_id
+                "The call is tried again by itself: after an overload or a rate limit there is nothing to do. If the reason names a setting or a server, correct it there; `dalsegno doctor` checks the servers of Ollama and of endpoints. {}{at_once}",
+                self.job.next
             ),
         )
     }
@@ -499,6 +503,7 @@ mod tests {
             batch_wait: None,
             limit_wait: None,
             busy_since: None,
+            is_model_busy: false,
             run_at: None,
             cancelled_because: None,
             job: admin::Explanation {
@@ -762,6 +767,10 @@ mod tests {
         assert!(told.next.starts_with(next), "{told:?}");
         assert!(told.next.ends_with("To try at once: `dalsegno job retry 7`."), "{told:?}");
         assert_eq!(told.obstacles, [Obstacle::Later { job_id: 7 }]);
+        facts.is_model_busy = true;
+        let all_wait = facts.explain();
+        assert!(!all_wait.next.contains("job retry"), "{all_wait:?}");
+        assert_eq!(all_wait.obstacles, []);
         assert_eq!(told.because.matches(refused).count(), 1, "{told:?}");
     }
 
