@@ -339,16 +339,16 @@ mod tests {
         };
         let listed = |reason: &str| at(reason, None, "2026-11-20T12:00:00Z");
         let unended = |budget| at("condition", budget, "9999-12-31T00:00:00Z");
-        let format_listed = |jobs: &[ListedJob]| {
-            super::format_listed(jobs, Some(&CampaignNames::default()), &Catalogue::default())
+        let text_of = |jobs: &[ListedJob]| {
+            format_listed(jobs, Some(&CampaignNames::default()), &Catalogue::default())
         };
-        let text = format_listed(&[unended(Some("agent/writer")), unended(None)]);
+        let text = text_of(&[unended(Some("agent/writer")), unended(None)]);
         assert!(text.contains("budget agent/writer") && text.contains("a rate limit"), "{text}");
-        let text = format_listed(&[listed("condition"), listed("provider"), listed("batch")]);
+        let text = text_of(&[listed("condition"), listed("provider"), listed("batch")]);
         for words in ["a budget or rate limit", "a busy provider", "its batch"] {
             assert!(text.contains(words), "{words} in {text}");
         }
-        let text = format_listed(&[listed("retry")]);
+        let text = text_of(&[listed("retry")]);
         assert!(!text.contains(WAITS_FOR) && !text.contains("a rate limit"), "{text}");
         assert!(!text.contains("TASK") && !text.contains(CAMPAIGN), "{text}");
         let id = Uuid::from_u128(1);
@@ -361,7 +361,7 @@ mod tests {
             awaited_model: Some(AwaitedModel { provider, model }),
             ..listed("provider")
         };
-        let text = format_listed(&[waiting]);
+        let text = text_of(&[waiting]);
         for words in
             ["TASK", &short_id(id), "writer", &short_id(Uuid::from_u128(2)), "deadbox (m1)"]
         {

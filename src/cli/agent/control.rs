@@ -305,16 +305,16 @@ mod tests {
         assert_eq!(shown("error", Some("client call")), of("paused", "client call"));
         assert_eq!(shown("working", Some("client call")).0, "paused, working");
         assert_eq!(shown("error", None), of("error", "-"));
-        let (state, reason) = shown("limited", None);
-        assert_eq!(state, "at a limit");
-        assert!(reason.ends_with("its provider, until 2026-11-20 13:00:00 UTC"), "{reason}");
         let wait = json!({ "cause": "provider", "subject": "deadbox", "model": "m1" });
         let overview = json!({ "agent": "writer", "instance": "main", "state": "limited", "waiting": 1, "wait": wait,
                                "until": "2026-11-20T13:00:00Z" });
         let overview: AgentOverview = serde_json::from_value(overview).unwrap();
         assert_eq!(state_word(&overview), "waits for deadbox");
-        let reason = super::reason(&overview);
-        assert!(reason.starts_with("its provider deadbox (m1) refuses calls"), "{reason}");
-        assert!(reason.ends_with(", until 2026-11-20 13:00:00 UTC"), "{reason}");
+        let because = reason(&overview);
+        assert!(because.starts_with("its provider deadbox (m1) refuses calls"), "{because}");
+        assert!(because.ends_with(", until 2026-11-20 13:00:00 UTC"), "{because}");
+        let (state, reason) = shown("limited", None);
+        assert_eq!(state, "at a limit");
+        assert!(reason.ends_with("its provider, until 2026-11-20 13:00:00 UTC"), "{reason}");
     }
 }
