@@ -18,11 +18,15 @@ use crate::{
         agents::Catalogue,
         bulk_actions::{Action, Preview},
         ids::{GivenCampaign, PartialId},
-        tasks::TaskFilter,
+        tasks::{RefusedRetry, TaskFilter},
         text::count,
     },
     operations::{CreateBulkAction, PreviewBulkAction},
 };
+
+/// Effects of retries that would not run their task: of a step, that is retried with its flow, at a limit that is too low, and at a budget
+/// without space.
+const EFFECTS: [&str; 3] = ["", " would fail", " would wait"];
 
 /// One task, or all that match the options.
 #[derive(Debug, Args)]
@@ -150,21 +154,29 @@ fn format_refused(preview: &Preview) -> String {
     for command in distinct(refused.iter().map(|retry| retry.command.as_str())) {
         let of_command = || refused.iter().filter(|retry| retry.command == command);
         for because in distinct(of_command().map(|retry| retry.because.as_str())) {
-            let same = of_command().filter(|retry| retry.because == because);
-            let (waiting, failing): (Vec<_>, Vec<_>) = same.partition(|retry| retry.waits);
-            for (retries, effect) in [(failing, "fail"), (waiting, "wait")] {
-                let ids: Vec<String> = retries.iter().map(|it| short_id(it.task_id)).collect();
-                let line = match ids.len() {
-                    0 => continue,
-                    1 => format!("{} would {effect}: {because}", ids[0]),
-                    _ => format!("{} would each {effect}: {because}", ids.join(", ")),
-                };
-                text.push_str(&format_wrapped("  ", &line));
+            for effect in EFFECTS {
+                let same = of_command().filter(|it| it.because == because && is_of(it, effect));
+                let ids: Vec<String> = same.map(|retry| short_id(retry.task_id)).collect();
+                if !ids.is_empty() {
+                    let line = format!("{}{effect}: {because}", ids.join(", "));
+                    text.push_str(&format_wrapped("  ", &line));
+                }
             }
         }
         text.push_str(&format!("  {command}\n"));
     }
     text
+}
+
+/// Returns true if a retry has this effect.
+fn is_of(retry: &RefusedRetry, effect: &str) -> bool {
+    let [with_flow, fails, waits] = EFFECTS;
+    let own = match (retry.flow_id, retry.waits) {
+        (Some(_), _) => with_flow,
+        (None, false) => fails,
+        (None, true) => waits,
+    };
+    own == effect
 }
 
 fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -182,7 +194,6 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::domain::tasks::RefusedRetry;
 
     #[test]
     fn tasks_that_would_fail_again_at_one_budget_are_named_with_one_command() {
@@ -192,6 +203,7 @@ mod tests {
             because: format!("this call may cost up to {cost}"),
             budget: Some(format!("agent/{agent}")),
             command: format!("dalsegno budget set agent {agent} --money 0.81"),
+            flow_id: None,
         };
         let refused = vec![
             of(1, "planner", "0.80"),
@@ -205,7 +217,7 @@ mod tests {
         let command = "\n  dalsegno budget set agent planner --money 0.81\n";
         assert_eq!(text.matches(command).count(), 1, "{text}");
         let [first, third, fourth] = [1, 3, 4].map(|id| short_id(Uuid::from_u128(id)));
-        assert!(text.contains(&format!("{first}, {third} would each fail: this call")), "{text}");
+        assert!(text.contains(&format!("{first}, {third} would fail: this call")), "{text}");
         assert!(
             text.contains(&format!("{fourth} would fail: this call may cost up to 0.65{command}")),
             "{text}"

@@ -14,7 +14,7 @@ use crate::{
         amount::format_money,
         audit::describe_label,
         batches,
-        tasks::{Detail, State, Task, TaskWaits, WaitedFor},
+        tasks::{Detail, State, Task, TaskWaits, WaitedFor, retry_command},
         turns::{self, Turn},
     },
 };
@@ -61,7 +61,8 @@ pub(super) fn format_task(
     if let (Some(flow), Some(step)) = (detail.flow_id, &detail.step) {
         list.push(("flow", format!("{flow}, step {step}")));
         if matches!(task.state, State::Failed | State::Cancelled) {
-            list.push(("to retry", format!("`dalsegno flow retry {flow} --from {step}`")));
+            let command = retry_command(task.id, Some((flow, step.as_str())));
+            list.push(("to retry", format!("`{command}`")));
         }
     }
     if let Some(waiting) = &detail.waiting {
@@ -160,10 +161,12 @@ pub(in crate::cli) fn format_turns(turns: &[Turn]) -> String {
 pub(in crate::cli) fn spent(task: &Task) -> String {
     let mut text = format!("{}, {} tokens", format_money(task.spent_micros), task.spent_tokens);
     if let Some(micros) = task.budget_micros {
-        text.push_str(&format!(", at most {}", format_money(micros)));
+        let left = micros.saturating_sub(task.spent_micros).max(0);
+        text.push_str(&format!(", at most {} ({} left)", format_money(micros), format_money(left)));
     }
     if let Some(tokens) = task.budget_tokens {
-        text.push_str(&format!(", at most {tokens} tokens"));
+        let left = tokens.saturating_sub(task.spent_tokens).max(0);
+        text.push_str(&format!(", at most {tokens} tokens ({left} left)"));
     }
     text
 }

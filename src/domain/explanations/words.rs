@@ -8,7 +8,7 @@ use crate::domain::{
     audit::describe_label,
     busy_models::format_moment,
     campaigns::Status,
-    tasks::{OnFailure, RetryOutlook, WaitedFor},
+    tasks::{self, OnFailure, RetryOutlook, WaitedFor},
     text::{count, first_sentence},
     turns,
 };
@@ -76,7 +76,6 @@ impl TaskFacts {
     }
 
     fn failed(&self) -> Reason {
-        let id = self.task.id;
         let error = self.task.error.as_deref().unwrap_or("no reason was stored");
         let (cause, outlook) = match &self.budget_refusal {
             Some((refusal, outlook)) => (refusal.amounts(), Some(outlook)),
@@ -100,11 +99,12 @@ impl TaskFacts {
             ),
             Some(RetryOutlook::Unknown) | None => ("Fix the cause, then run".to_owned(), ""),
         };
+        let retry = self.retry_command();
         let next = match &self.flow {
-            Some((flow, step)) => format!(
-                "{fix} `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it.{end}"
-            ),
-            None => format!("{fix} `dalsegno task retry {id}`."),
+            Some(_) => {
+                format!("{fix} `{retry}`: it runs the step again, and all that depend on it.{end}")
+            }
+            None => format!("{fix} `{retry}`."),
         };
         let present = outlook.and_then(|outlook| Some(outlook.refusal()?.amounts()));
         let present = present.filter(|present| *present != cause);
@@ -112,8 +112,14 @@ impl TaskFacts {
         (format!("It failed: {}{}", sentence(&cause), present.unwrap_or_default()), next)
     }
 
+    /// Returns the command that runs the task again, as the overview and lists name it.
+    fn retry_command(&self) -> String {
+        let step = self.flow.as_ref().map(|(flow, step)| (*flow, step.as_str()));
+        tasks::retry_command(self.task.id, step)
+    }
+
     fn cancelled(&self) -> Reason {
-        let id = self.task.id;
+        let retry = self.retry_command();
         let when = match &self.last_turn {
             // One commit has ended both.
             Some(turn) if turn.ended_at == self.task.ended_at => {
@@ -131,12 +137,10 @@ impl TaskFacts {
                 None => format!("It was cancelled{when}."),
             },
             match &self.flow {
-                Some((flow, step)) => format!(
-                    "There is nothing to do. To run the step and all that depend on it after all: `dalsegno flow retry {flow} --from {step}`."
+                Some(_) => format!(
+                    "There is nothing to do. To run the step and all that depend on it after all: `{retry}`."
                 ),
-                None => format!(
-                    "There is nothing to do. To run it after all: `dalsegno task retry {id}`."
-                ),
+                None => format!("There is nothing to do. To run it after all: `{retry}`."),
             },
         )
     }
@@ -242,7 +246,14 @@ impl TaskFacts {
             }
             _ => self.job.because.clone(),
         };
-        (because, self.job.next.clone())
+        let next = match self.job.cause {
+            Cause::Snooze => format!(
+                "{} Once its cause is removed, such as an error in its agent's file, `dalsegno job retry {}` lets it look at once.",
+                self.job.next, self.job.job_id
+            ),
+            _ => self.job.next.clone(),
+        };
+        (because, next)
     }
 
     /// Names the task at the head of the conversation, and what that one waits for. The queue knows both as jobs only.
@@ -772,6 +783,22 @@ mod tests {
         assert!(!all_wait.next.contains("job retry"), "{all_wait:?}");
         assert_eq!(all_wait.obstacles, []);
         assert_eq!(told.because.matches(refused).count(), 1, "{told:?}");
+    }
+
+    #[test]
+    fn a_task_that_looks_again_names_the_reason_and_the_command_for_now() {
+        let mut facts = facts(State::Queued, "scheduled");
+        facts.job.cause = Cause::Snooze;
+        facts.job.because =
+            "The last run was postponed: agent `writer` is refused until its file is fixed."
+                .to_owned();
+        facts.job.next = "It is due in 20 s.".to_owned();
+        let told = facts.explain();
+        assert_eq!(told.because, facts.job.because);
+        assert!(told.next.starts_with("It is due in 20 s. Once its cause"), "{told:?}");
+        assert!(told.next.contains("`dalsegno job retry 7`"), "{told:?}");
+        facts.job.cause = Cause::Explained;
+        assert_eq!(facts.explain().next, facts.job.next);
     }
 
     #[test]

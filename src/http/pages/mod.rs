@@ -6,6 +6,7 @@
 mod caller;
 mod form;
 mod live;
+mod short_ids;
 mod sign_in;
 
 use axum::{
@@ -24,6 +25,7 @@ use self::form::FileFormLimit;
 pub use self::{
     caller::PageCaller,
     form::{FormToken, PageForm, TOKEN_FIELD, local_target},
+    short_ids::IdAddresses,
     sign_in::see_other,
 };
 use super::{
@@ -39,6 +41,8 @@ pub struct Pages {
     /// Pages that need no sign-in, such as the form for it.
     pub public: Router<RouterState>,
     pub private: Router<RouterState>,
+    /// Addresses of private pages that go on with an id: a part of one leads to the whole.
+    pub id_addresses: IdAddresses,
     pub show_problem: ShowProblem,
 }
 
@@ -62,12 +66,15 @@ impl Pages {
     pub(super) fn routes(
         self,
         config: &Config,
+        front: RouterState,
         gate: Gate,
         calls: CallState,
     ) -> Router<RouterState> {
         let private = self.private.route("/sign-out", post(sign_in::sign_out));
         let private = private.route("/events", get(live::events));
         let private = private.layer(Extension(FileFormLimit(config.max_bulk_bytes)));
+        let ids = (front, self.id_addresses);
+        let private = private.layer(middleware::from_fn_with_state(ids, short_ids::complete));
         let private = private.layer(middleware::from_fn_with_state(gate.clone(), gate_pages));
         let public = self.public.route("/sign-in", post(sign_in::sign_in));
         private

@@ -115,6 +115,10 @@ async fn a_rerun_sends_the_same_bytes_and_leaves_the_conversation_as_it_is() {
     for part in has {
         assert!(text.contains(part), "{part}: {text}");
     }
+    // The model has no price: neither the call nor its reruns cost 0.00.
+    assert!(done.iter().all(|it| it["is_unpriced"] == true), "{done:?}");
+    assert_eq!(text.matches("no price").count(), 3, "{text}");
+    assert!(text.contains("Costs without a price cannot be compared"), "{text}");
     let ledger_id = done[0]["ledger_id"].to_string();
     let output = fixture.run_configured(&["context", "show", "--ledger", &ledger_id]).await;
     refused(&output, 3, "`dalsegno turn reruns");
@@ -257,7 +261,7 @@ async fn a_model_with_a_price_is_paid_from_the_budget_for_experiments() {
     let failed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let error = failed["reruns"][0]["error"].as_str().unwrap();
     assert!(
-        error.contains("the whole limit of the budget of the campaign for experiments is 1.00"),
+        error.contains("the whole limit of the budget of the campaign for reruns is 1.00"),
         "{error}"
     );
     assert!(
@@ -317,7 +321,7 @@ async fn a_reservation_of_another_rerun_is_waited_for() {
     worker.stop().await;
 }
 
-/// Sets the budget for experiments, in whole units of the currency.
+/// Sets the budget for reruns, in whole units of the currency.
 async fn set_budget(fixture: &Fixture, units: &str) {
     let campaign = fixture.campaign.id.to_string();
     let set = ["campaign", "budget", campaign.as_str(), "--experiments", units];
