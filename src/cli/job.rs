@@ -6,15 +6,20 @@ use uuid::Uuid;
 use super::{
     Context, Exit, Failure,
     args::InCampaign,
-    output::Table,
+    campaign_names::{CAMPAIGN, CampaignNames},
+    output::{Table, short_id, time_cell_or_dash},
     server::{Server, with_server},
     words::format_cancellation,
 };
 use crate::{
-    domain::tasks::{CancelledJob, RetriedJob},
+    domain::{
+        agents::Catalogue,
+        explanations::describe_outcome,
+        tasks::{CancelledJob, RetriedJob},
+    },
     operations::{
-        CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ListedJob, ReleaseJob, RetryJob,
-        ShowJob,
+        AwaitedModel, CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ListedJob, ReleaseJob,
+        RetryJob, ShowJob,
     },
     queue::admin::{CancelOutcome, Explanation, JobDetail, JobSummary, WaitReason},
 };
@@ -22,6 +27,20 @@ use crate::{
 /// Printed below an empty list.
 const NO_JOBS: &str = "no jobs: each task that has not ended has one";
 const WAITS_FOR: &str = "WAITS FOR";
+const N_COLUMNS: usize = 11;
+const HEAD: [&str; N_COLUMNS] = [
+    "ID",
+    "STATE",
+    "TASK",
+    "AGENT",
+    CAMPAIGN,
+    "QUEUE",
+    "KIND",
+    "LANE",
+    "ATTEMPT",
+    "RUN AT (UTC)",
+    WAITS_FOR,
+];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum JobCommand {
@@ -104,8 +123,10 @@ async fn run_on_server(
             let campaign_id = filter.campaign.id_if_given(context, server).await?;
             let page = |cursor, limit| filter.page(campaign_id, cursor, limit);
             let jobs = server.items(filter.limit, page).await?;
-            output
-                .print_rows(&jobs, filter.is_given(campaign_id), NO_JOBS, || format_listed(&jobs));
+            let names = CampaignNames::of_list(campaign_id, &jobs, output, server).await;
+            output.print_rows(&jobs, filter.is_given(campaign_id), NO_JOBS, || {
+                format_listed(&jobs, names.as_ref(), &context.catalogue())
+            });
         }
         JobCommand::Show(Id { id }) => {
             let job = server.call(ShowJob { id: *id }).await?;
@@ -164,46 +185,85 @@ fn job_number(text: &str) -> Result<i64, String> {
         .map_err(|_| "a job is a number; for a task use `dalsegno task explain ID`".to_owned())
 }
 
-fn format_listed(jobs: &[ListedJob]) -> String {
-    format_jobs(jobs.iter().map(|listed| (&listed.job, awaited(listed))))
+fn format_listed(
+    jobs: &[ListedJob],
+    campaigns: Option<&CampaignNames>,
+    catalogue: &Catalogue,
+) -> String {
+    let line = |listed: &ListedJob| {
+        let task = listed.task.as_ref().map(|task| TaskCells {
+            id: short_id(task.id),
+            agent: catalogue.format_name(&task.agent, &task.instance),
+            campaign: campaigns.map(|names| names.cell(task.campaign_id)),
+        });
+        format_line(&listed.job, task, awaited(listed))
+    };
+    format_lines(jobs.iter().map(line).collect())
 }
 
-/// Names the limit, provider or batch that a job waits for. A condition without an end is a budget or a rate limit, and the budget is known.
-fn awaited(ListedJob { job, budget, .. }: &ListedJob) -> String {
+/// Names the limit, the provider, the batch or the task that a job waits for. A condition without an end is a budget or a rate limit, and the budget is known.
+fn awaited(ListedJob { job, budget, awaited_model, .. }: &ListedJob) -> String {
+    if let Some(AwaitedModel { provider, model }) = awaited_model {
+        return format!("{provider} ({model})");
+    }
     match (job.wait_reason.as_deref(), budget) {
+        // The campaign and the task have columns.
+        (_, Some(budget)) if budget.starts_with("campaign/") => "budget of campaign".to_owned(),
+        (_, Some(budget)) if budget.starts_with("task/") => "budget of task".to_owned(),
         (_, Some(budget)) => format!("budget {budget}"),
         (Some("condition"), None) if job.due_at().is_some() => "a budget or rate limit".to_owned(),
         (Some("condition"), None) => "a rate limit".to_owned(),
         (Some("provider"), None) => "a busy provider".to_owned(),
         (Some("batch"), None) => "its batch".to_owned(),
+        (Some("signal"), None) => "another task".to_owned(),
         _ => String::new(),
     }
 }
 
-/// Formats jobs, each with what it waits for, where that is named.
-fn format_jobs<'a>(jobs: impl Iterator<Item = (&'a JobSummary, String)>) -> String {
-    let head = ["ID", "STATE", "QUEUE", "KIND", "LANE", "ATTEMPT", "RUN AT (UTC)", WAITS_FOR];
-    let row = |(job, awaited): (&JobSummary, String)| {
-        [
-            job.id.to_string(),
-            job.state.clone(),
-            job.queue.clone(),
-            job.kind.clone(),
-            job.lane.clone().unwrap_or_default(),
-            format!("{}/{}", job.attempt, job.max_attempts),
-            job.due_at().map_or_else(|| "-".to_owned(), |at| at.format("%F %T").to_string()),
-            awaited,
-        ]
+/// The cells of the task of a job.
+#[derive(Default)]
+struct TaskCells {
+    id: String,
+    agent: String,
+    /// `None`: all jobs belong to one campaign.
+    campaign: Option<String>,
+}
+
+/// Formats a job with its task, and with what it waits for, where that is named.
+fn format_line(job: &JobSummary, task: Option<TaskCells>, awaited: String) -> [String; N_COLUMNS] {
+    let TaskCells { id, agent, campaign } = task.unwrap_or_default();
+    [
+        job.id.to_string(),
+        job.state.clone(),
+        id,
+        agent,
+        campaign.unwrap_or_default(),
+        job.queue.clone(),
+        job.kind.clone(),
+        job.lane.clone().unwrap_or_default(),
+        format!("{}/{}", job.attempt, job.max_attempts),
+        time_cell_or_dash(job.due_at()),
+        awaited,
+    ]
+}
+
+/// Formats jobs without the columns that no job needs. A narrow terminal keeps the task, its agent and campaign, and the wait.
+fn format_lines(lines: Vec<[String; N_COLUMNS]>) -> String {
+    let is_empty = |name: &str| {
+        let column = HEAD.iter().position(|head| *head == name);
+        column.is_some_and(|column| lines.iter().all(|line| line[column].is_empty()))
     };
-    let rows: Vec<_> = jobs.map(row).collect();
-    let table = Table::new(&head);
-    let is_any_named = rows.iter().any(|row| row.last().is_some_and(|named| !named.is_empty()));
-    let table = if is_any_named { table } else { table.hides(WAITS_FOR) };
-    table.format(rows.into_iter())
+    let mut table = Table::new(&HEAD).leaves_out(&["LANE", "QUEUE", "ATTEMPT", "KIND"]);
+    for name in ["TASK", "AGENT", CAMPAIGN, WAITS_FOR] {
+        if is_empty(name) {
+            table = table.hides(name);
+        }
+    }
+    table.format(lines.into_iter())
 }
 
 fn detail(job: &JobDetail) -> String {
-    let mut text = format_jobs(std::iter::once((&job.summary, String::new())));
+    let mut text = format_lines(vec![format_line(&job.summary, None, String::new())]);
     text.push_str(&format!("\npayload  {}\n", job.payload));
     if let Some(headers) = &job.headers {
         text.push_str(&format!("headers  {headers}\n"));
@@ -211,7 +271,8 @@ fn detail(job: &JobDetail) -> String {
     for run in &job.runs {
         let error = run.error.as_deref().unwrap_or_default();
         let ended = run.ended_at.format("%F %T");
-        text.push_str(&format!("attempt {}  {}  {ended}  {error}\n", run.attempt, run.outcome));
+        let outcome = describe_outcome(&run.outcome);
+        text.push_str(&format!("attempt {}  {outcome}  {ended}  {error}\n", run.attempt));
     }
     text
 }
@@ -257,6 +318,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_run_that_was_put_off_is_shown_in_words() {
+        let job = json!({
+            "id": 1, "queue": "turns", "kind": "run_turn", "state": "scheduled", "priority": 100, "attempt": 0, "max_attempts": 3,
+            "run_at": "2026-11-20T12:00:00Z", "enqueued_at": "2026-11-20T12:00:00Z", "payload": {},
+            "runs": [{ "attempt": 1, "lease": 1, "outcome": "snooze", "ended_at": "2026-11-20T12:00:00Z", "error": "busy" }]
+        });
+        let text = detail(&serde_json::from_value(job).unwrap());
+        assert!(text.contains("put off") && !text.contains("snooze"), "{text}");
+    }
+
+    #[test]
     fn a_job_that_waits_for_a_limit_its_provider_or_a_batch_names_it() {
         let at = |reason: &str, budget: Option<&str>, run_at: &str| {
             let job = json!({
@@ -267,13 +339,33 @@ mod tests {
         };
         let listed = |reason: &str| at(reason, None, "2026-11-20T12:00:00Z");
         let unended = |budget| at("condition", budget, "9999-12-31T00:00:00Z");
-        let text = format_listed(&[unended(Some("agent/writer")), unended(None)]);
+        let text_of = |jobs: &[ListedJob]| {
+            format_listed(jobs, Some(&CampaignNames::default()), &Catalogue::default())
+        };
+        let text = text_of(&[unended(Some("agent/writer")), unended(None)]);
         assert!(text.contains("budget agent/writer") && text.contains("a rate limit"), "{text}");
-        let text = format_listed(&[listed("condition"), listed("provider"), listed("batch")]);
+        let text = text_of(&[listed("condition"), listed("provider"), listed("batch")]);
         for words in ["a budget or rate limit", "a busy provider", "its batch"] {
             assert!(text.contains(words), "{words} in {text}");
         }
-        let text = format_listed(&[listed("retry")]);
+        let text = text_of(&[listed("retry")]);
         assert!(!text.contains(WAITS_FOR) && !text.contains("a rate limit"), "{text}");
+        assert!(!text.contains("TASK") && !text.contains(CAMPAIGN), "{text}");
+        let id = Uuid::from_u128(1);
+        let task = json!({
+            "id": id, "campaign_id": Uuid::from_u128(2), "agent": "writer", "instance": "main", "prompt": "Write."
+        });
+        let (provider, model) = ("deadbox".to_owned(), "m1".to_owned());
+        let waiting = ListedJob {
+            task: Some(serde_json::from_value(task).unwrap()),
+            awaited_model: Some(AwaitedModel { provider, model }),
+            ..listed("provider")
+        };
+        let text = text_of(&[waiting]);
+        for words in
+            ["TASK", &short_id(id), "writer", &short_id(Uuid::from_u128(2)), "deadbox (m1)"]
+        {
+            assert!(text.contains(words), "{words} in {text}");
+        }
     }
 }

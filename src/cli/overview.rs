@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     domain::{
-        attention::{Attention, FAILED_WITHIN, group_failures, may_lack_failures},
+        attention::{Attention, FAILED_WITHIN, describe_group, group_failures, may_lack_failures},
         tasks::TaskLine,
         text::{count, quote_for_shell},
     },
@@ -56,7 +56,8 @@ fn format_attention(items: &[Attention]) -> String {
             }
             failures => {
                 let more = if may_lack { " or more" } else { "" };
-                let name = format!("{}{more} tasks failed with the same error", failures.len());
+                let same = describe_group(failures);
+                let name = format!("{}{more} tasks failed {same}", failures.len());
                 (name, commands_for_failures(failures, may_lack))
             }
         };
@@ -65,6 +66,13 @@ fn format_attention(items: &[Attention]) -> String {
         text.push_str(&format!("{name}{}\n", since.unwrap_or_default()));
         if !first.because.is_empty() {
             text.push_str(&format_wrapped("  ", &text_cell(&first.because)));
+        }
+        if let Some(present) = &first.present {
+            text.push_str(&format_wrapped("  ", &format!("now {}", text_cell(present))));
+        }
+        if let Some(until) = first.until {
+            let end = format!("continues by itself, next try: {}", time_cell_or_dash(Some(until)));
+            text.push_str(&format_wrapped("  ", &end));
         }
         if group.len() > 1 {
             text.push_str(&format_wrapped("  ", &format!("tasks {}", short_ids(&group))));
@@ -137,10 +145,23 @@ mod tests {
     fn each_of_two_commands_has_its_own_line() {
         let raise = "dalsegno budget set day --money 0.80";
         let item = json!({
-            "kind": "failed_task", "subject": "1", "name": "Write.", "because": "too large", "command": raise, "then": "dalsegno task retry 1"
+            "kind": "failed_task", "subject": "1", "name": "Write.", "because": "too large", "present": "9 of 10 are spent",
+            "command": raise, "then": "dalsegno task retry 1"
         });
         let text = format_attention(&[serde_json::from_value(item).unwrap()]);
+        assert!(text.contains("\n  too large\n  now 9 of 10 are spent\n"), "{text}");
         assert!(text.ends_with(&format!("\n  {raise}\n  dalsegno task retry 1\n")), "{text}");
+    }
+
+    #[test]
+    fn a_wait_for_a_provider_names_its_next_try() {
+        let item = json!({
+            "kind": "provider_wait", "subject": "m1 on deadbox", "name": "m1 on deadbox", "because": "1 task waits for it",
+            "command": "dalsegno doctor", "until": "2026-11-20T13:00:00Z"
+        });
+        let text = format_attention(&[serde_json::from_value(item).unwrap()]);
+        let next = "\n  continues by itself, next try: 2026-11-20 13:00:00\n  dalsegno doctor\n";
+        assert!(text.ends_with(next), "{text}");
     }
 
     #[test]

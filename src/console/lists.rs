@@ -15,7 +15,7 @@ use super::{
     names::Names,
     page::{Page, PageResult},
     parts::{
-        Tone, agent, campaign_id, counted, empty, fails_again, icon, id, next_page, optional,
+        Tone, agent, campaign_id, counted, empty, icon, id, next_page, optional, refused_retry,
         section, title, tokens, url_text, wide,
     },
     range::{TimeRange, choice},
@@ -175,6 +175,7 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
         state,
         created_after: range.map(|range| range.begin(page.view.now)),
         created_before: None,
+        ended_after: None,
         text: given(&asked.text),
         tags: None,
         metadata: None,
@@ -220,7 +221,7 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
 }
 
 /// Renders a table of tasks with the reasons for which they wait. `names` adds the campaigns; `is_selectable` adds checkboxes, and the bar for
-/// the tasks that are selected. `refused` marks those whose retry would fail again.
+/// the tasks that are selected. `refused` marks those whose retry would fail again or wait.
 pub(super) async fn task_table(
     page: &Page,
     tasks: &[ListedTask],
@@ -245,7 +246,7 @@ pub(super) async fn task_table(
                         td.fill {
                             a href={ "/tasks/" (task.id) } { bdi { (title(task.subject())) } }
                             @if let (State::Failed, Some(error)) = (task.state, &task.error) { div."tiny soft clip" { bdi { (title(error)) } } }
-                            @if let Some(retry) = refusal_of(task.id) { (fails_again(&page.caller, retry)) }
+                            @if let Some(retry) = refusal_of(task.id) { (refused_retry(&page.caller, retry)) }
                         }
                         @if let Some(names) = names { td.campaign { (names.campaign(task.campaign_id)) } }
                         td { (agent(&task.agent, &task.instance)) }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{
     layout::Content,
     page::{Page, PageResult},
-    parts::{agent, counted, empty, fails_again, section, title, wide},
+    parts::{agent, counted, empty, refused_retry, section, title, wide},
     task::tone,
 };
 use crate::{
@@ -231,7 +231,7 @@ fn form(page: &Page, act: SelectionAction, tasks: &[&Task], back: &str) -> Marku
     }
 }
 
-/// Renders tasks. Those in `refused` would fail again at their budget.
+/// Renders tasks. Those in `refused` would fail again at their budget, or wait for it.
 fn table(page: &Page, tasks: &[&Task], refused: &[RefusedRetry]) -> Markup {
     let table = html! {
         table.folds {
@@ -243,7 +243,7 @@ fn table(page: &Page, tasks: &[&Task], refused: &[RefusedRetry]) -> Markup {
                         td.fill {
                             a href={ "/tasks/" (task.id) } { bdi { (title(task.subject())) } }
                             @if let Some(error) = &task.error { div."tiny soft clip" { bdi { (title(error)) } } }
-                            @if let Some(retry) = refused.iter().find(|retry| retry.task_id == task.id) { (fails_again(&page.caller, retry)) }
+                            @if let Some(retry) = refused.iter().find(|retry| retry.task_id == task.id) { (refused_retry(&page.caller, retry)) }
                         }
                         td.narrow-off { (agent(&task.agent, &task.instance)) }
                         td { @if let Some(at) = task.ended_at { (page.view.time(at)) } }

@@ -128,6 +128,17 @@ fn make_number_storable(number: &mut serde_json::Number) {
     }
 }
 
+/// Splits an explanation into its first sentence and the details that follow.
+pub fn first_sentence(text: &str) -> (&str, &str) {
+    let is_end = |at: usize| {
+        let is_code = text[..at].matches('`').count() % 2 == 1;
+        let next = text[at + 2..].chars().next();
+        !is_code && next.is_some_and(|next| !next.is_lowercase())
+    };
+    let end = text.match_indices(". ").map(|(at, _)| at).find(|at| is_end(*at));
+    end.map_or((text, ""), |at| (&text[..=at], &text[at + 2..]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,5 +162,17 @@ mod tests {
     fn one_thing_has_no_plural() {
         let counts = [0, 1, 2].map(|n| count(n, "task is open", "tasks are open"));
         assert_eq!(counts, ["0 tasks are open", "1 task is open", "2 tasks are open"]);
+    }
+
+    #[test]
+    fn an_explanation_begins_with_its_first_sentence() {
+        let of = first_sentence;
+        assert_eq!(of("It waits. It used up no attempt."), ("It waits.", "It used up no attempt."));
+        assert_eq!(of("It is paused."), ("It is paused.", ""));
+        assert_eq!(
+            of("It waits for `a. B`: see e.g. that."),
+            ("It waits for `a. B`: see e.g. that.", "")
+        );
+        assert_eq!(of("It waits. 1 job is before it."), ("It waits.", "1 job is before it."));
     }
 }

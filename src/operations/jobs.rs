@@ -18,6 +18,7 @@ use crate::{
         budgets, campaigns,
         class::{BAD_ARGUMENT, JOB_CONFLICT, NUL_IN_TEXT, UNKNOWN_JOB},
         explanations,
+        sessions::{self, SessionModel},
         tasks::{self, CancelledJob, RetriedJob, TaskLine, TaskRetry},
         webhooks::{self, DeliverWebhook},
     },
@@ -59,6 +60,16 @@ pub struct ListedJob {
     /// `condition`.
     #[serde(default)]
     pub budget: Option<String>,
+    /// The model whose provider its task waits for. The reason of the wait is then `provider` or `batch`.
+    #[serde(default)]
+    pub awaited_model: Option<AwaitedModel>,
+}
+
+/// A model whose provider is waited for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AwaitedModel {
+    pub provider: String,
+    pub model: String,
 }
 
 /// Of the jobs that are asked for; `dead` are dead letters.
@@ -163,14 +174,42 @@ impl Operation for ListJobs {
             true => HashMap::new(),
             false => budgets::awaited_by(&mut *transaction, &of_waiting).await?,
         };
+        let models = awaited_models(&mut transaction, &jobs, &tasks).await?;
         let with_task = |job: JobSummary| {
             let task = tasks.iter().find(|task| task.job_id == job.id).cloned();
             let budget = task.as_ref().and_then(|task| budgets.remove(&task.id));
-            ListedJob { job, task, budget }
+            let session = task.as_ref().and_then(|task| task.session_id);
+            let model = session.filter(|_| awaits_model(&job)).and_then(|id| models.get(&id));
+            ListedJob { job, task, budget, awaited_model: model.cloned() }
         };
         let jobs = jobs.into_iter().map(with_task).collect();
         Ok(Listing::of(jobs, limit, |listed: &ListedJob| listed.job.id))
     }
+}
+
+fn awaits_model(job: &JobSummary) -> bool {
+    let reasons = [WaitReason::Provider, WaitReason::Batch].map(WaitReason::as_str);
+    job.wait_reason.as_deref().is_some_and(|reason| reasons.contains(&reason))
+}
+
+/// Returns the models of the sessions whose tasks wait for their provider.
+async fn awaited_models(
+    conn: &mut PgConnection,
+    jobs: &[JobSummary],
+    tasks: &[TaskLine],
+) -> Result<HashMap<Uuid, AwaitedModel>, Refusal> {
+    let waiting: Vec<i64> = jobs.iter().filter(|job| awaits_model(job)).map(|job| job.id).collect();
+    let of_waiting = tasks.iter().filter(|task| waiting.contains(&task.job_id));
+    let ids: Vec<Uuid> = of_waiting.filter_map(|task| task.session_id).collect();
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let models = sessions::models_of(conn, &ids).await?;
+    let by_session = models.into_iter().map(|it| {
+        let SessionModel { id, provider, model, .. } = it;
+        (id, AwaitedModel { provider, model })
+    });
+    Ok(by_session.collect())
 }
 
 impl Operation for ShowJob {
@@ -193,7 +232,9 @@ impl Operation for ExplainJob {
     async fn run(self, call: &Call) -> Result<Explanation, Refusal> {
         let mut explanation = admin::explain(&call.pool, self.id).await?;
         match explanation.cause.clone() {
-            Cause::Signal => explain_waiting_task(&mut explanation, call).await?,
+            Cause::Signal | Cause::Behind { .. } => {
+                explain_waiting_task(&mut explanation, call).await?;
+            }
             Cause::Hold { reason, .. } => {
                 let pauses = agent_pauses::list_all(&call.pool).await?;
                 explain_agent_pause(&mut explanation, &pauses, &reason);
@@ -201,7 +242,7 @@ impl Operation for ExplainJob {
             Cause::GroupPause { group } => {
                 explain_campaign_pause(&mut explanation, call, &group).await?;
             }
-            Cause::Behind { .. } | Cause::Later | Cause::Snooze | Cause::Explained => {}
+            Cause::Later | Cause::Snooze | Cause::Explained => {}
         }
         if matches!(explanation.state.as_str(), "dead" | "ended" | "unknown")
             && let Some(retry) = tasks::find_retry(&call.pool, self.id).await?
@@ -240,7 +281,7 @@ fn explain_agent_pause(explanation: &mut Explanation, pauses: &[Pause], reason: 
     explanation.next = format!("Resume the agent: {}. Then {then}.", commands.join(" and "));
 }
 
-/// Explains the job of a task that waits for other tasks or for its flow: the queue knows only that it waits for a signal.
+/// Explains the job of a task that waits for other tasks or for its flow: the queue knows only that it waits for a signal, or for a job.
 async fn explain_waiting_task(explanation: &mut Explanation, call: &Call) -> Result<(), Refusal> {
     let mut transaction = call.begin_read().await?;
     let task = match tasks::by_job(&mut *transaction, explanation.job_id).await {

@@ -145,8 +145,8 @@ pub use self::{
     installation::{Findings, InstallationView, RunDoctor, ShowInstallation},
     intake::Intake,
     jobs::{
-        CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ListedJob, ReleaseJob, RetryJob,
-        ShowJob,
+        AwaitedModel, CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ListedJob, ReleaseJob,
+        RetryJob, ShowJob,
     },
     keyed_calls::{BAD_KEY, KEY_TAKEN, KeyedOutput, NO_KEY},
     keys::{CreateKey, KeyWithSecret, ListKeys, RevokeKey, RotateKey},

@@ -46,6 +46,9 @@ pub struct ListTasks {
     /// Only those that were added earlier.
     #[serde(default, deserialize_with = "timestamp::optional")]
     pub created_before: Option<DateTime<Utc>>,
+    /// Only those that ended at this moment or later.
+    #[serde(default, deserialize_with = "timestamp::optional")]
+    pub ended_after: Option<DateTime<Utc>>,
     /// Only those whose prompt contains this text, whether in capitals or not.
     #[schema(min_length = 1, max_length = 200)]
     pub text: Option<String>,
@@ -139,7 +142,7 @@ impl ListTasks {
             state: self.state,
             created_before: self.created_before,
             created_after: self.created_after,
-            ended_after: None,
+            ended_after: self.ended_after,
             text: self.text,
             tags: self.tags.as_deref().map(labels::tags_of).unwrap_or_default(),
             metadata: match self.metadata {

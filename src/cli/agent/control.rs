@@ -16,7 +16,7 @@ use crate::{
     domain::{
         agent_pauses::{Pause as Paused, ResumeOutcome},
         agents::Catalogue,
-        statuses::{AgentOverview, State},
+        statuses::{AgentOverview, AgentWait, State},
         tasks::InterruptMode,
     },
     operations::{
@@ -221,21 +221,30 @@ fn format_resumed(agent: &str, resumed: &ResumeOutcome) -> String {
 }
 
 /// Returns the state in words. A running turn of a paused agent goes on.
-fn state_word(AgentOverview { status, pause, .. }: &AgentOverview) -> String {
+fn state_word(AgentOverview { status, pause, wait, .. }: &AgentOverview) -> String {
     match (pause, status.state) {
         (Some(_), State::Working) => "paused, working".to_owned(),
         (Some(_), _) => "paused".to_owned(),
-        (None, State::Limited) => "at a limit".to_owned(),
+        (None, State::Limited) => {
+            wait.as_ref().map_or_else(|| "at a limit".to_owned(), AgentWait::state_word)
+        }
         (None, state) => state.as_str().to_owned(),
     }
 }
 
 /// Returns the reasons of a pause, or of a limit.
-fn reason(AgentOverview { status, pause, also_paused }: &AgentOverview) -> String {
+fn reason(AgentOverview { status, pause, also_paused, wait }: &AgentOverview) -> String {
     match (pause, also_paused) {
         (None, _) if status.state == State::Limited => {
             let until = status.until.map(|at| format!(", until {} UTC", time(at)));
-            format!("its credential is paused or a limit is used up{}", until.unwrap_or_default())
+            let because = match wait {
+                Some(wait) => wait.because(),
+                // A server of an older version.
+                None => {
+                    "its credential is paused, or it waits for a limit or its provider".to_owned()
+                }
+            };
+            format!("{}{}", text_cell(&because), until.unwrap_or_default())
         }
         (None, _) => "-".to_owned(),
         (Some(pause), None) => text_cell(&pause.reason),
@@ -296,8 +305,16 @@ mod tests {
         assert_eq!(shown("error", Some("client call")), of("paused", "client call"));
         assert_eq!(shown("working", Some("client call")).0, "paused, working");
         assert_eq!(shown("error", None), of("error", "-"));
+        let wait = json!({ "cause": "provider", "subject": "deadbox", "model": "m1" });
+        let overview = json!({ "agent": "writer", "instance": "main", "state": "limited", "waiting": 1, "wait": wait,
+                               "until": "2026-11-20T13:00:00Z" });
+        let overview: AgentOverview = serde_json::from_value(overview).unwrap();
+        assert_eq!(state_word(&overview), "waits for deadbox");
+        let because = reason(&overview);
+        assert!(because.starts_with("its provider deadbox (m1) refuses calls"), "{because}");
+        assert!(because.ends_with(", until 2026-11-20 13:00:00 UTC"), "{because}");
         let (state, reason) = shown("limited", None);
         assert_eq!(state, "at a limit");
-        assert!(reason.ends_with("used up, until 2026-11-20 13:00:00 UTC"), "{reason}");
+        assert!(reason.ends_with("its provider, until 2026-11-20 13:00:00 UTC"), "{reason}");
     }
 }

@@ -99,6 +99,7 @@ async fn list_tasks(
         state: None,
         created_after: None,
         created_before: None,
+        ended_after: None,
         text: None,
         tags: None,
         metadata: Some(label.to_string()),

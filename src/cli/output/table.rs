@@ -14,6 +14,8 @@ const READABLE_WIDTH: usize = 20;
 /// Widths that cells keep after that: an id in its short form, and most states.
 const NARROW_WIDTHS: [usize; 2] = [12, 8];
 const COMMAND: &str = "COMMAND";
+/// Columns that a table hides at most.
+const MAX_HIDDEN: usize = 4;
 /// Columns whose texts are copied.
 const NEVER_CUT: [&str; 2] = ["ID", COMMAND];
 /// Columns whose cells have the colour of the state.
@@ -28,7 +30,7 @@ const INDENT: &str = "  ";
 pub(in crate::cli) struct Table<'a, const N: usize> {
     head: &'a [&'a str; N],
     least: &'a [&'a str],
-    hidden: Option<&'a str>,
+    hidden: [Option<&'a str>; MAX_HIDDEN],
 }
 
 /// The properties of a style that matter to a table.
@@ -61,7 +63,7 @@ impl From<Style> for Look {
 
 impl<'a, const N: usize> Table<'a, N> {
     pub(in crate::cli) fn new(head: &'a [&'a str; N]) -> Self {
-        Self { head, least: &[], hidden: None }
+        Self { head, least: &[], hidden: [None; MAX_HIDDEN] }
     }
 
     /// Sets the columns that a narrow terminal can do without, the least important one first.
@@ -69,9 +71,12 @@ impl<'a, const N: usize> Table<'a, N> {
         Self { least, ..self }
     }
 
-    /// Hides a column, because all rows have the same value there.
-    pub(in crate::cli) fn hides(self, column: &'a str) -> Self {
-        Self { hidden: Some(column), ..self }
+    /// Hides a column, because all rows have the same value there. At most [`MAX_HIDDEN`] columns are hidden.
+    pub(in crate::cli) fn hides(mut self, column: &'a str) -> Self {
+        if let Some(place) = self.hidden.iter_mut().find(|hidden| hidden.is_none()) {
+            *place = Some(column);
+        }
+        self
     }
 
     pub(in crate::cli) fn format(self, rows: impl Iterator<Item = [String; N]>) -> String {
@@ -147,7 +152,7 @@ impl<const N: usize> Table<'_, N> {
     /// Places the columns within the width of a terminal, if there is one.
     fn lay_out(self, natural: &[usize; N], columns: Option<usize>) -> Layout {
         let mut shown: Vec<usize> =
-            (0..N).filter(|column| Some(self.head[*column]) != self.hidden).collect();
+            (0..N).filter(|column| !self.hidden.contains(&Some(self.head[*column]))).collect();
         let Some(columns) = columns else {
             let whole = shown.iter().map(|column| (*column, natural[*column])).collect();
             return Layout { columns: whole, below: None };

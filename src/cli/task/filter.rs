@@ -33,6 +33,9 @@ pub(super) struct FilterFlags {
     /// Only tasks that were added before then: 2026-11-23T08:00:00Z, or 24h for a day ago.
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     until: Option<Moment>,
+    /// Only tasks that ended since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
+    ended_since: Option<Moment>,
     /// Only tasks whose prompt contains this text; upper and lower case are equal.
     #[arg(long)]
     text: Option<String>,
@@ -64,15 +67,19 @@ impl FilterFlags {
 
     /// Returns true if no option selects tasks. DALSEGNO_CAMPAIGN alone does not count.
     pub(super) fn is_empty(&self) -> bool {
-        let Self { campaign, agent, instance, state, since, until, text, labels } = self;
+        let Self { campaign, agent, instance, state, since, until, ended_since, text, labels } =
+            self;
         let is_given = campaign.is_given() || agent.is_some() || instance.is_some();
-        let is_narrowed = state.is_some() || since.is_some() || until.is_some() || text.is_some();
+        let is_in_time = since.is_some() || until.is_some() || ended_since.is_some();
+        let is_narrowed = state.is_some() || is_in_time || text.is_some();
         !is_given && !is_narrowed && labels.is_empty()
     }
 
     /// Refuses times that would mean other tasks when the command is repeated.
     pub(super) fn check_times(&self, context: &Context) -> Result<(), Failure> {
-        for (flag, moment) in [("--since", self.since), ("--until", self.until)] {
+        let Self { since, until, ended_since, .. } = *self;
+        let times = [("--since", since), ("--until", until), ("--ended-since", ended_since)];
+        for (flag, moment) in times {
             if let Some(Moment { at, is_relative: true }) = moment {
                 context.refuse_relative(flag, flag, at)?;
             }
@@ -91,7 +98,7 @@ impl FilterFlags {
             state: self.state.map(State::from),
             created_before: self.until.map(|until| until.at),
             created_after: self.since.map(|since| since.at),
-            ended_after: None,
+            ended_after: self.ended_since.map(|since| since.at),
             text: self.text.clone(),
             tags,
             metadata,
@@ -111,6 +118,7 @@ impl FilterFlags {
             state: self.state.map(State::from),
             created_after: self.since.map(|since| since.at),
             created_before: self.until.map(|until| until.at),
+            ended_after: self.ended_since.map(|since| since.at),
             text: self.text.clone(),
             tags: self.labels.tags(),
             metadata: self.labels.metadata(),

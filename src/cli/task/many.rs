@@ -13,17 +13,20 @@ use crate::{
         output::{format_wrapped, short_id},
         progress::WaitFlag,
         server::Server,
-        words::{Moment, parse_moment},
     },
     domain::{
         agents::Catalogue,
         bulk_actions::{Action, Preview},
         ids::{GivenCampaign, PartialId},
-        tasks::TaskFilter,
+        tasks::{RefusedRetry, TaskFilter},
         text::count,
     },
     operations::{CreateBulkAction, PreviewBulkAction},
 };
+
+/// Effects of retries that would not run their task: of a step, that is retried with its flow, at a limit that is too low, and at a budget
+/// without space.
+const EFFECTS: [&str; 3] = ["", " would fail", " would wait"];
 
 /// One task, or all that match the options.
 #[derive(Debug, Args)]
@@ -35,9 +38,6 @@ pub(in crate::cli) struct Target {
     /// Only tasks of other campaigns than this one.
     #[arg(long, value_name = "CAMPAIGN")]
     except_campaign: Option<GivenCampaign>,
-    /// Only tasks that ended since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
-    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
-    ended_since: Option<Moment>,
     /// Shows which tasks match, and changes nothing.
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
@@ -47,9 +47,8 @@ pub(in crate::cli) struct Target {
 
 impl Target {
     /// Returns the id of a single task, or `None` for many.
-    pub(super) fn single_id(&self) -> Result<Option<&PartialId>, Failure> {
-        let is_unfiltered =
-            self.filter.is_empty() && self.except_campaign.is_none() && self.ended_since.is_none();
+    pub(super) fn single_id(&self, action: Action) -> Result<Option<&PartialId>, Failure> {
+        let is_unfiltered = self.filter.is_empty() && self.except_campaign.is_none();
         let words = match (&self.id, is_unfiltered) {
             (Some(_), true) if self.wait.wait.is_some() => {
                 "--wait is for many tasks; `dalsegno task show ID --wait 10m` waits for one"
@@ -59,9 +58,14 @@ impl Target {
             (Some(_), _) => {
                 "name one task by its id, or many by options such as --state and --since, not both"
             }
-            (None, true) => {
-                "name a task by its id, or many by options such as --state failed --since 1d"
-            }
+            (None, true) => match action {
+                Action::Retry => {
+                    "name a task by its id, or many by options such as --state failed --ended-since 1h"
+                }
+                Action::Cancel => {
+                    "name a task by its id, or many by options such as --state queued --since 1d"
+                }
+            },
         };
         Err(Failure::new(Exit::Usage, anyhow!(words)))
     }
@@ -76,19 +80,12 @@ pub(super) async fn run(
     server: &Server,
 ) -> Result<Exit, Failure> {
     target.filter.check_times(context)?;
-    if let Some(Moment { at, is_relative: true }) = target.ended_since {
-        context.refuse_relative("--ended-since", "--ended-since", at)?;
-    }
     let campaign_id = target.filter.campaign_id(context, server).await?;
     let except_campaign_id = match &target.except_campaign {
         Some(given) => Some(server.campaign(given).await?),
         None => None,
     };
-    let filter = TaskFilter {
-        except_campaign_id,
-        ended_after: target.ended_since.map(|since| since.at),
-        ..target.filter.to_filter(campaign_id)
-    };
+    let filter = TaskFilter { except_campaign_id, ..target.filter.to_filter(campaign_id) };
     let output = context.output;
     // With an idempotency key, an earlier call may have left no task that matches: its result is shown again.
     if target.dry_run || context.idempotency_key.is_none() {
@@ -146,7 +143,8 @@ fn format_preview(
     text
 }
 
-/// Formats the tasks whose retry would fail again, with the command that comes first. Tasks with the same command and reason stand together.
+/// Formats the tasks whose retry would fail again or wait, with the command that raises the limit. Tasks with the same command and reason stand
+/// together.
 fn format_refused(preview: &Preview) -> String {
     let refused = &preview.refused;
     if refused.is_empty() {
@@ -156,13 +154,29 @@ fn format_refused(preview: &Preview) -> String {
     for command in distinct(refused.iter().map(|retry| retry.command.as_str())) {
         let of_command = || refused.iter().filter(|retry| retry.command == command);
         for because in distinct(of_command().map(|retry| retry.because.as_str())) {
-            let same = of_command().filter(|retry| retry.because == because);
-            let ids: Vec<String> = same.map(|retry| short_id(retry.task_id)).collect();
-            text.push_str(&format_wrapped("  ", &format!("{}: {because}", ids.join(", "))));
+            for effect in EFFECTS {
+                let same = of_command().filter(|it| it.because == because && is_of(it, effect));
+                let ids: Vec<String> = same.map(|retry| short_id(retry.task_id)).collect();
+                if !ids.is_empty() {
+                    let line = format!("{}{effect}: {because}", ids.join(", "));
+                    text.push_str(&format_wrapped("  ", &line));
+                }
+            }
         }
         text.push_str(&format!("  {command}\n"));
     }
     text
+}
+
+/// Returns true if a retry has this effect.
+fn is_of(retry: &RefusedRetry, effect: &str) -> bool {
+    let [with_flow, fails, waits] = EFFECTS;
+    let own = match (retry.flow_id, retry.waits) {
+        (Some(_), _) => with_flow,
+        (None, false) => fails,
+        (None, true) => waits,
+    };
+    own == effect
 }
 
 fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
@@ -180,12 +194,12 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::domain::tasks::RefusedRetry;
 
     #[test]
     fn tasks_that_would_fail_again_at_one_budget_are_named_with_one_command() {
         let of = |id: u128, agent: &str, cost: &str| RefusedRetry {
             task_id: Uuid::from_u128(id),
+            waits: false,
             because: format!("this call may cost up to {cost}"),
             budget: Some(format!("agent/{agent}")),
             command: format!("dalsegno budget set agent {agent} --money 0.81"),
@@ -203,11 +217,16 @@ mod tests {
         let command = "\n  dalsegno budget set agent planner --money 0.81\n";
         assert_eq!(text.matches(command).count(), 1, "{text}");
         let [first, third, fourth] = [1, 3, 4].map(|id| short_id(Uuid::from_u128(id)));
-        assert!(text.contains(&format!("{first}, {third}: this call")), "{text}");
+        assert!(text.contains(&format!("{first}, {third} would fail: this call")), "{text}");
         assert!(
-            text.contains(&format!("{fourth}: this call may cost up to 0.65{command}")),
+            text.contains(&format!("{fourth} would fail: this call may cost up to 0.65{command}")),
             "{text}"
         );
+        preview.refused[3].waits = true;
+        let text = format_refused(&preview);
+        assert!(text.contains(&format!("{fourth} would wait: this call")), "{text}");
+        assert!(text.contains("; 1 of the first 0 tasks would wait for space"), "{text}");
+        preview.refused[3].waits = false;
         preview.matched = 0;
         assert!(format_refused(&preview).contains("\n4 tasks would fail again at once"));
         preview.refused.clear();

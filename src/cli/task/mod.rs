@@ -165,7 +165,7 @@ async fn run_on_server(
         }
         TaskCommand::Cancel(cancel) => {
             let Cancel { target, reason } = &**cancel;
-            let Some(id) = target.single_id()? else {
+            let Some(id) = target.single_id(Action::Cancel)? else {
                 return many::run(Action::Cancel, target, reason, context, server).await;
             };
             let id = server.id(Noun::Task, id).await?;
@@ -173,7 +173,7 @@ async fn run_on_server(
             output.print_data(&cancelled, || format_cancellation(id, &cancelled.cancellation));
         }
         TaskCommand::Retry(target) => {
-            let Some(id) = target.single_id()? else {
+            let Some(id) = target.single_id(Action::Retry)? else {
                 return many::run(Action::Retry, target, "by an operator", context, server).await;
             };
             let id = server.id(Noun::Task, id).await?;

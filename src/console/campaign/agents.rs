@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use uuid::Uuid;
 
-use super::card_state;
+use super::{card_state, limit_words};
 use crate::{
     console::{
         page::Page,
@@ -45,8 +45,9 @@ fn row(page: &Page, campaign: Uuid, n: usize, it: &AgentOverview, is_busy: bool)
     html! {
         tr {
             td {
-                (tone.state(word, it.pause.as_ref().map(|pause| pause.reason.as_str())))
+                (tone.state(&word, it.pause.as_ref().map(|pause| pause.reason.as_str())))
                 @for pause in it.pause.iter().chain(&it.also_paused) { div."tiny faint" { @if pause.campaign_id.is_none() { "in all campaigns, " } "since " (page.view.calendar(pause.paused_at)) " by " bdi title=(pause.paused_by) { (describe_label(&pause.paused_by)) } } }
+                @if it.pause.is_none() && it.wait.is_some() { div."tiny faint" { (limit_words(page, it)) } }
             }
             td.name { (agent(&status.agent, &status.instance)) }
             td { @if let Some(session) = status.session_id { a href={ "/sessions/" (session) } { "open" } } @else { span.faint { "none" } } }

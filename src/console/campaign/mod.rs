@@ -17,6 +17,8 @@ pub(super) mod new_task;
 mod people;
 mod texts;
 
+use std::borrow::Cow;
+
 use axum::extract::{Path, Query};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -26,7 +28,7 @@ use super::{
     layout::{Content, campaign_tone, campaign_word},
     lists::{TASKS_PER_PAGE, session_table, task_table},
     page::{Page, PageResult},
-    parts::{Tone, agent, counted, empty, id, next_page, section, url_text},
+    parts::{Tone, agent, capital, counted, empty, id, next_page, section, sentence, url_text},
     pauses::pause_words,
     selection,
 };
@@ -169,14 +171,24 @@ fn head(page: &Page, overview: &Overview, agents: &[AgentOverview]) -> Markup {
 }
 
 /// Returns the state of an agent as it is shown.
-fn card_state(it: &AgentOverview) -> (Tone, &'static str) {
-    match (&it.pause, it.status.state) {
-        (Some(_), _) => (Tone::Paused, "paused"),
-        (None, State::Working) => (Tone::Running, "running"),
-        (None, State::Waiting) => (Tone::Queued, "waiting"),
-        (None, State::Limited) => (Tone::Waiting, "at a limit"),
-        (None, State::Error) => (Tone::Failed, "failed"),
-        (None, State::Idle) => (Tone::Done, "idle"),
+fn card_state(it: &AgentOverview) -> (Tone, Cow<'static, str>) {
+    let (tone, word) = match (&it.pause, it.status.state, &it.wait) {
+        (Some(_), _, _) => (Tone::Paused, "paused"),
+        (None, State::Working, _) => (Tone::Running, "running"),
+        (None, State::Waiting, _) => (Tone::Queued, "waiting"),
+        (None, State::Limited, Some(wait)) => return (Tone::Waiting, wait.state_word().into()),
+        (None, State::Limited, None) => (Tone::Waiting, "at a limit"),
+        (None, State::Error, _) => (Tone::Failed, "failed"),
+        (None, State::Idle, _) => (Tone::Done, "idle"),
+    };
+    (tone, word.into())
+}
+
+/// Says why an agent is limited, and until when.
+fn limit_words(page: &Page, it: &AgentOverview) -> Markup {
+    html! {
+        @if let Some(wait) = &it.wait { (sentence(&page.view, &capital(&wait.because()))) }
+        @if let Some(until) = it.status.until { ", until " (page.view.time(until)) }
     }
 }
 
@@ -193,9 +205,10 @@ fn cards(page: &Page, campaign: Uuid, agents: &[AgentOverview]) -> Markup {
         let (tone, word) = card_state(it);
         html! {
             article.card {
-                header { (agent(&status.agent, &status.instance)) (tone.badge(word, None)) }
+                header { (agent(&status.agent, &status.instance)) (tone.badge(&word, None)) }
                 p."small soft" dir="auto" {
                     @if let Some(pause) = &it.pause { (pause_words(&page.view, &pause.reason, Some(&pause.paused_by), Some(pause.paused_at))) }
+                    @else if it.wait.is_some() { (limit_words(page, it)) }
                     @else if let Some(task) = status.task_id { a href={ "/tasks/" (task) } { "works on its task" } }
                     @else if status.state == State::Error { a href={ "/tasks?campaign_id=" (campaign) "&state=failed&agent=" (url_text(&status.agent)) } { "its last task failed" } }
                     @else if status.waiting > 0 { (status.waiting) " waiting" }
@@ -220,6 +233,7 @@ async fn tasks(page: &Page, given: Uuid, cursor: &str, status: Status) -> Result
         state: None,
         created_after: None,
         created_before: None,
+        ended_after: None,
         text: None,
         tags: None,
         metadata: None,

@@ -11,7 +11,7 @@ use crate::{
             sentence, title, url_text,
         },
     },
-    domain::attention::{Attention, Kind},
+    domain::attention::{Attention, Kind, describe_group},
     operations::{
         EnableWebhook, ReleaseLane, ReplayWebhook, ResumeAgent, ResumeAgentEverywhere,
         ResumeCampaign, ResumeCredential, ResumeQueue, ResumeSchedule, RetryFlow, RetryTask,
@@ -62,8 +62,8 @@ fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup
         li data-at=[newest.map(|at| at.to_rfc3339())] {
             (tone.state(word, None))
             div {
-                h3 { (counted(failures.len(), "task", "tasks")) " with the same error" }
-                p dir="auto" { bdi { (sentence(&page.view, &failures[0].because)) } " " @if let Some(at) = newest { span.faint { (page.view.time(at)) } } }
+                h3 { (counted(failures.len(), "task", "tasks")) " " (describe_group(failures)) }
+                p dir="auto" { bdi { (sentence(&page.view, &failures[0].because)) @if failures[0].present.is_some() && is_open(&failures[0].because) { "." } } " " (present(page, failures[0])) @if let Some(at) = newest { span.faint { (page.view.time(at)) } } }
                 p."small clip" {
                     @for (place, it) in failures.iter().take(MAX_NAMED).enumerate() { @if place > 0 { ", " } a href={ "/tasks/" (it.subject) } { bdi { (title(&it.name)) } } (campaign(it, names)) }
                     @if failures.len() > MAX_NAMED { " and " (failures.len() - MAX_NAMED) " more" }
@@ -97,7 +97,7 @@ fn entry(page: &Page, item: &Attention, names: &Names) -> Markup {
             div {
                 h3 { bdi { (name(item)) } @if let Some(agent) = item.agent.as_ref().filter(|_| item.kind != Kind::HeldLane) { " " span."faint small" { bdi { (agent) } } } (campaign(item, names)) }
                 p dir="auto" {
-                    bdi { (sentence(&page.view, &item.because)) @if item.until.is_some() && is_open(&item.because) { "." } } " "
+                    bdi { (sentence(&page.view, &item.because)) @if (item.until.is_some() || item.present.is_some()) && is_open(&item.because) { "." } } " " (present(page, item))
                     @if let Some(until) = item.until { "It continues " (page.view.time(until)) ". " }
                     @if let Some(since) = item.since { span.faint { @if item.until.is_some() { "Since " } (page.view.time(since)) @if item.until.is_some() { "." } } }
                 }
@@ -106,6 +106,11 @@ fn entry(page: &Page, item: &Attention, names: &Names) -> Markup {
             div.actions { (fix(page, item)) (details(item)) }
         }
     }
+}
+
+/// Renders the present amounts of a budget apart from the error of its task.
+fn present(page: &Page, item: &Attention) -> Markup {
+    html! { @if let Some(present) = &item.present { bdi { "Now " (sentence(&page.view, present)) @if is_open(present) { "." } } " " } }
 }
 
 /// Returns true if a text has no punctuation at its end, so that a further sentence would run into it.
@@ -233,6 +238,7 @@ mod tests {
             agent: None,
             campaign_id: None,
             because: because.to_owned(),
+            present: None,
             command: String::new(),
             then: None,
             flow_id: None,

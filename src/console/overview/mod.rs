@@ -201,7 +201,7 @@ fn queue(turns: Option<(&QueueView, WaitSums)>) -> Markup {
     let shares = [
         share("Ready", sums.ready, "p3"),
         share("Behind another of its conversation", sums.behind, "p5"),
-        share("Later, for a limit or for a signal", sums.later, "p2"),
+        share("Later, for a limit or for another task", sums.later, "p2"),
         share("Queue or campaign paused", sums.paused, "p7"),
         share("Held, with its lane, or by the pause of an agent", sums.held, "p6"),
     ];

@@ -9,7 +9,7 @@ use crate::{
         page::{Page, PageResult},
         parts::{counted, title},
     },
-    domain::attention::{Attention, Kind, group_failures},
+    domain::attention::{Attention, Kind, describe_group, group_failures},
     operations::ShowOverview,
 };
 
@@ -52,7 +52,7 @@ impl Notice {
         let (what, target) = match group {
             [item] => (title(&item.name), target(item)),
             all => (
-                format!("{} with the same error", counted(all.len(), "task", "tasks")),
+                format!("{} {}", counted(all.len(), "task", "tasks"), describe_group(all)),
                 Some("/tasks?state=failed".to_owned()),
             ),
         };

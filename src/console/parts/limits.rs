@@ -21,15 +21,19 @@ pub(in crate::console) fn raise_form(task_id: impl Display) -> String {
     format!("/tasks/{task_id}#enough")
 }
 
-/// Marks a task whose retry would fail again at its budget, with a link to the form for a limit that the caller may raise.
-pub(in crate::console) fn fails_again(caller: &PageCaller, retry: &RefusedRetry) -> Markup {
+/// Marks a task whose retry would fail again at its budget or wait for it, with a link to the form for a limit that the caller may raise.
+pub(in crate::console) fn refused_retry(caller: &PageCaller, retry: &RefusedRetry) -> Markup {
     let may_raise = retry.budget.as_deref().is_some_and(|budget| may_raise(caller, budget));
+    let (tone, effect) = match (retry.flow_id, retry.waits) {
+        (Some(_), _) => (Tone::Waiting, "with its flow"),
+        (None, true) => (Tone::Waiting, "would wait for its budget"),
+        (None, false) => (Tone::Failed, "would fail again"),
+    };
     html! {
         div.tiny {
-            @if retry.flow_id.is_some() { (Tone::Waiting.state("with its flow", None)) } @else { (Tone::Failed.state("would fail again", None)) }
-            " " bdi { (coded(&retry.because)) } ". "
+            (tone.state(effect, None)) " " bdi { (coded(&retry.because)) } ". "
             @if let Some(flow) = retry.flow_id { a href={ "/flows/" (flow) } { "The flow" } }
-            @if may_raise { a href=(raise_form(retry.task_id)) { "Raise the limit" } " first." }
+            @if may_raise { a href=(raise_form(retry.task_id)) { "Raise the limit" } @if retry.waits { " to run it at once." } @else { " first." } }
         }
     }
 }

@@ -24,12 +24,12 @@ pub(super) use self::{
     context::{GROUPS, gauge, group_of, part_name},
     difference::{marks_words, word_diff},
     forms::{Action, Confirmation, campaign_id, optional, place},
-    limits::{fails_again, may_raise, raise_form},
+    limits::{may_raise, raise_form, refused_retry},
     markdown::rendered,
     prices::{count_unpriced, no_price, price_hint},
     tables::wide,
     view::{View, duration, tokens},
-    words::{coded, first_sentence, linked_words, sentence},
+    words::{coded, linked_words, sentence},
 };
 pub(super) use crate::domain::text::bytes;
 

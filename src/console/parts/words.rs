@@ -21,17 +21,6 @@ pub(in crate::console) fn sentence(view: &View, text: &str) -> Markup {
     }
 }
 
-/// Splits an explanation into its first sentence and the details that follow.
-pub(in crate::console) fn first_sentence(text: &str) -> (&str, &str) {
-    let is_end = |at: usize| {
-        let is_code = text[..at].matches('`').count() % 2 == 1;
-        let next = text[at + 2..].chars().next();
-        !is_code && next.is_some_and(|next| !next.is_lowercase())
-    };
-    let end = text.match_indices(". ").map(|(at, _)| at).find(|at| is_end(*at));
-    end.map_or((text, ""), |at| (&text[..=at], &text[at + 2..]))
-}
-
 /// Renders a text in which names in backticks become code.
 pub(in crate::console) fn coded(text: &str) -> Markup {
     html! {
@@ -160,18 +149,6 @@ mod tests {
         assert!(shown.contains(&url_text(lane)), "{shown}");
         assert!(shown.contains(&format!("title=\"{lane}\"")), "its campaign: {shown}");
         assert!(sentence(&View::example(), "1 job 2 of 3 `dalsegno lane ls`").0.contains("<code>"));
-    }
-
-    #[test]
-    fn an_explanation_begins_with_its_first_sentence() {
-        let of = first_sentence;
-        assert_eq!(of("It waits. It used up no attempt."), ("It waits.", "It used up no attempt."));
-        assert_eq!(of("It is paused."), ("It is paused.", ""));
-        assert_eq!(
-            of("It waits for `a. B`: see e.g. that."),
-            ("It waits for `a. B`: see e.g. that.", "")
-        );
-        assert_eq!(of("It waits. 1 job is before it."), ("It waits.", "1 job is before it."));
     }
 
     #[test]

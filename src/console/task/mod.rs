@@ -24,8 +24,8 @@ use super::{
     layout::Content,
     page::{Page, PageResult},
     parts::{
-        Action, Confirmation, Tone, agent, agent_name, beginning, counted, facts, first_sentence,
-        icon, id, no_price, plain, price_hint, section, sentence, title, tokens, url_text, wide,
+        Action, Confirmation, Tone, agent, agent_name, beginning, counted, facts, icon, id,
+        no_price, plain, price_hint, section, sentence, title, tokens, url_text, wide,
     },
 };
 use crate::{
@@ -35,6 +35,7 @@ use crate::{
         batches,
         explanations::{Explanation, Obstacle},
         tasks::{Detail, State, WaitedFor},
+        text::first_sentence,
     },
     http::Problem,
     operations::{

@@ -33,8 +33,10 @@ struct Stretch {
     tone: Tone,
     word: &'static str,
     what: Markup,
-    /// Of an attempt.
+    /// Of attempts.
     cost: Option<AttemptCost>,
+    /// The time of its attempts, without the waits between them.
+    at_work: TimeDelta,
     is_open: bool,
 }
 
@@ -49,11 +51,7 @@ pub(super) fn show(view: &View, detail: &Detail, runs: &JobRuns) -> Markup {
     let stretches = stretches(view, detail, runs);
     let total =
         stretches.last().map_or(TimeDelta::zero(), |last| last.end - detail.task.created_at);
-    let at_work: TimeDelta = stretches
-        .iter()
-        .filter(|stretch| stretch.cost.is_some())
-        .map(|stretch| stretch.end - stretch.begin)
-        .sum();
+    let at_work: TimeDelta = stretches.iter().map(|stretch| stretch.at_work).sum();
     let end = html! { (duration(total)) " in all, " (duration(at_work)) " at work" };
     let body = html! {
         (wide("Waits and attempts over time", &chart(&stretches)))
@@ -66,11 +64,17 @@ fn stretches(view: &View, detail: &Detail, runs: &JobRuns) -> Vec<Stretch> {
     let task = &detail.task;
     let mut all = Vec::new();
     let mut at = task.created_at;
-    for turn in &detail.turns {
-        if turn.started_at - at > SHORTEST_WAIT || at == task.created_at {
-            all.push(wait(detail, at, turn.started_at, false));
+    let mut rest = detail.turns.as_slice();
+    while let Some(first) = rest.first() {
+        if first.started_at - at > SHORTEST_WAIT || at == task.created_at {
+            all.push(wait(detail, at, first.started_at, false));
         }
-        let worked = attempt(view, detail, turn, runs);
+        let (alike, later) = rest.split_at(count_alike(rest));
+        rest = later;
+        let worked = match alike {
+            [turn] => attempt(view, detail, turn, runs),
+            turns => put_off(view, detail, turns, runs),
+        };
         at = worked.end;
         all.push(worked);
     }
@@ -94,7 +98,8 @@ fn wait(detail: &Detail, begin: DateTime<Utc>, end: DateTime<Utc>, is_open: bool
         (false, _) => html! { b { "until the next attempt" } },
     };
     let (tone, word) = if is_open { (Tone::Waiting, "waiting") } else { (Tone::Queued, "queued") };
-    Stretch { begin, end, tone, word, what, cost: None, is_open }
+    let at_work = TimeDelta::zero();
+    Stretch { begin, end, tone, word, what, cost: None, at_work, is_open }
 }
 
 fn attempt(view: &View, detail: &Detail, turn: &Turn, runs: &JobRuns) -> Stretch {
@@ -119,14 +124,52 @@ fn attempt(view: &View, detail: &Detail, turn: &Turn, runs: &JobRuns) -> Stretch
             @if let Some(error) = &turn.error { ": " bdi { (sentence(view, error)) } }
         }
     };
+    let end = runs.lost_at(turn).or(turn.ended_at).unwrap_or(view.now);
     Stretch {
         begin: turn.started_at,
-        end: runs.lost_at(turn).or(turn.ended_at).unwrap_or(view.now),
+        end,
+        at_work: end - turn.started_at,
         tone,
         word,
         what,
         cost: Some(cost),
         is_open: turn.ended_at.is_none(),
+    }
+}
+
+/// Counts the first turns that were put off with the same error; any other turn stands alone.
+fn count_alike(turns: &[Turn]) -> usize {
+    let is_alike = |turn: &&Turn| turn.is_put_off() && turn.error == turns[0].error;
+    turns.iter().take_while(is_alike).count().max(1)
+}
+
+/// Folds turns that were put off with the same error, and the waits between them, into one stretch.
+fn put_off(view: &View, detail: &Detail, turns: &[Turn], runs: &JobRuns) -> Stretch {
+    let each: Vec<Stretch> = turns.iter().map(|turn| attempt(view, detail, turn, runs)).collect();
+    let last = &turns[turns.len() - 1];
+    let end = each.iter().map(|stretch| stretch.end).max().unwrap_or(last.started_at);
+    let micros: i64 = turns.iter().map(|turn| turn.cost_micros).sum();
+    let is_unpriced = each.iter().any(|stretch| stretch.cost == Some(AttemptCost::Unpriced));
+    let cost = match is_unpriced && micros == 0 {
+        true => AttemptCost::Unpriced,
+        false => AttemptCost::Micros(micros),
+    };
+    let what = html! {
+        b { "put off " (turns.len()) " times" } span.soft {
+            ", last " (view.time(last.started_at)) " in "
+            a href={ "/sessions/" (last.session_id) "/turns/" (last.number) } { "turn " (last.number) }
+            @if let Some(error) = &last.error { ": " bdi { (sentence(view, error)) } }
+        }
+    };
+    Stretch {
+        begin: turns[0].started_at,
+        end,
+        tone: Tone::Waiting,
+        word: "put off",
+        what,
+        cost: Some(cost),
+        at_work: each.iter().map(|stretch| stretch.at_work).sum(),
+        is_open: false,
     }
 }
 
@@ -223,7 +266,48 @@ fn table(view: &View, stretches: &[Stretch]) -> Markup {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
+
+    fn put_off_for(number: i32, error: &str) -> Turn {
+        let at = DateTime::UNIX_EPOCH + TimeDelta::seconds(i64::from(number));
+        Turn {
+            session_id: Uuid::from_u128(3),
+            number,
+            task_id: Uuid::from_u128(1),
+            attempt: 1,
+            job_id: 7,
+            lease: i64::from(number),
+            state: turns::State::Failed,
+            started_at: at,
+            ended_at: Some(at),
+            input_tokens: 0,
+            output_tokens: 0,
+            cache_read_tokens: 0,
+            cache_creation_tokens: 0,
+            cost_micros: 0,
+            calls: 0,
+            flags: vec![turns::PUT_OFF.to_owned()],
+            error: Some(error.to_owned()),
+            history_check: None,
+            chain: None,
+        }
+    }
+
+    #[test]
+    fn turns_that_were_put_off_with_one_error_are_one_stretch() {
+        let failed = Turn { flags: Vec::new(), ..put_off_for(4, "refused") };
+        let turns = [
+            put_off_for(1, "refused"),
+            put_off_for(2, "refused"),
+            put_off_for(3, "no answer"),
+            failed.clone(),
+            failed,
+        ];
+        let counts = [0, 2, 3, 4].map(|first| count_alike(&turns[first..]));
+        assert_eq!(counts, [2, 1, 1, 1]);
+    }
 
     #[test]
     fn a_short_wait_is_short_beside_an_attempt_of_seconds() {

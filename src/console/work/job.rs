@@ -16,6 +16,7 @@ use crate::{
             url_text, wide,
         },
     },
+    domain::explanations::describe_outcome,
     operations::{CancelJob, ExplainJob, HoldJob, ListJobs, ReleaseJob, RetryJob, ShowJob},
     queue::admin::{Explanation, JobDetail, RunRecord},
 };
@@ -155,7 +156,7 @@ fn runs(page: &Page, runs: &[RunRecord]) -> Markup {
         };
         html! {
             tr {
-                td { (tone.state(outcome(&run.outcome), None)) }
+                td { (tone.state(describe_outcome(&run.outcome), None)) }
                 td.num { @if run.outcome == "snooze" { span.faint { "none" } } @else { (run.attempt) } }
                 td { (page.view.clock(run.ended_at)) }
                 td { (worker_of_run(run)) }
@@ -177,22 +178,12 @@ fn runs(page: &Page, runs: &[RunRecord]) -> Markup {
     section("Runs", &runs_words(runs), &body)
 }
 
-/// Counts the runs, and those that used up an attempt. A postponed run uses up none.
+/// Counts the runs, and those that used up an attempt. A run that was put off uses up none.
 fn runs_words(runs: &[RunRecord]) -> Markup {
-    let n_postponed = runs.iter().filter(|run| run.outcome == "snooze").count();
+    let n_put_off = runs.iter().filter(|run| run.outcome == "snooze").count();
     html! {
         (counted(runs.len(), "run", "runs"))
-        @if n_postponed > 0 { ", " (n_postponed) " postponed" }
-    }
-}
-
-/// Names the outcome of a run.
-fn outcome(stored: &str) -> &str {
-    match stored {
-        "snooze" => "postponed",
-        "retry" => "failed, retried",
-        "given_back" => "given back",
-        other => other,
+        @if n_put_off > 0 { ", " (n_put_off) " put off" }
     }
 }
 

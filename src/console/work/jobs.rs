@@ -178,7 +178,13 @@ fn why(page: &Page, listed: &ListedJob, names: &Names) -> Markup {
             ("ready", Some("pause")) => "its campaign or its queue is paused",
             ("ready", _) => { "ready " (page.view.time(job.run_at)) },
             (_, Some("signal")) => "for another task, or its flow",
-            (_, Some("provider")) => { "for a busy or unreachable provider" @if let Some(at) = due { ", until " (page.view.time(at)) } },
+            (_, Some("provider")) => {
+                @match &listed.awaited_model {
+                    Some(model) => { "for " bdi { (model.provider) " (" (model.model) ")" } ", busy or unreachable" },
+                    None => "for a busy or unreachable provider",
+                }
+                @if let Some(at) = due { ", until " (page.view.time(at)) }
+            },
             (_, Some("batch")) => { "for the answer to its batch" @if let Some(at) = due { ", next look " (page.view.time(at)) } },
             (_, Some("condition")) if listed.budget.is_some() => { "for space in " a href="/cost/budgets" { "a budget" } },
             // A limit that is looked at again may be a budget, too.

@@ -1,4 +1,4 @@
-//! Tasks that failed with the same error: one matter for a person.
+//! Tasks that failed with the same error, or at the same budget: one matter for a person.
 
 use super::{Attention, Kind, MAX_OF_KIND};
 
@@ -8,18 +8,31 @@ impl Attention {
         self.budget.as_deref().filter(|_| self.kind == Kind::FailedTask)
     }
 
+    /// Returns the present amounts of the budget at which a task failed, or else the reason. Errors at one budget differ in what was spent then.
+    fn present_reason(&self) -> &str {
+        self.present.as_deref().unwrap_or(&self.because)
+    }
+
     fn is_same_failure(&self, other: &Self) -> bool {
         // A step is retried with its flow.
         let is_task = |it: &Self| it.kind == Kind::FailedTask && it.flow_id.is_none();
         // Budgets may refuse calls with the same amounts, and each has a limit of its own.
         is_task(self)
             && is_task(other)
-            && self.because == other.because
+            && self.present_reason() == other.present_reason()
             && self.refusing_budget() == other.refusing_budget()
     }
 }
 
-/// Puts tasks together that failed with the same error, at the place of the newest. Other matters are groups of one.
+/// Names what the failures of a group have in common.
+pub fn describe_group(group: &[&Attention]) -> &'static str {
+    match group.iter().all(|it| it.because == group[0].because) {
+        true => "with the same error",
+        false => "at the same budget",
+    }
+}
+
+/// Puts tasks together that failed with the same error or at the same budget, at the place of the newest. Other matters are groups of one.
 pub fn group_failures(items: &[Attention]) -> Vec<Vec<&Attention>> {
     let mut groups: Vec<Vec<&Attention>> = Vec::new();
     for item in items {
@@ -74,6 +87,20 @@ mod tests {
         };
         let items = [refused("1", "planner"), refused("2", "writer"), refused("3", "planner")];
         assert_eq!(subjects(&items), ["1 3", "2"]);
+    }
+
+    #[test]
+    fn different_errors_at_one_budget_are_one_group_while_its_amounts_refuse_each() {
+        let refused = |id: &str, because: &str| Attention {
+            budget: Some("agent/writer".to_owned()),
+            present: Some("9 of 10 are spent".to_owned()),
+            ..item(Kind::FailedTask, id, because)
+        };
+        let items = [refused("1", "0 of 5 are spent"), refused("2", "4 of 5 are spent")];
+        let groups = group_failures(&items);
+        assert_eq!(groups.len(), 1);
+        assert_eq!(describe_group(&groups[0]), "at the same budget");
+        assert_eq!(describe_group(&groups[0][..1]), "with the same error");
     }
 
     #[test]

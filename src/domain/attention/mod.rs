@@ -11,7 +11,10 @@ use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
-pub use self::groups::{group_failures, may_lack_failures};
+pub use self::{
+    groups::{describe_group, group_failures, may_lack_failures},
+    providers::{WaitingModel, waiting_models},
+};
 use super::{
     StatementError,
     agent_pauses::{self, Pause},
@@ -43,8 +46,11 @@ pub struct Attention {
     pub name: String,
     pub agent: Option<String>,
     pub campaign_id: Option<Uuid>,
-    /// The reason.
+    /// The reason. Of a failed task, its error.
     pub because: String,
+    /// Of a task that failed at a budget which would refuse a retry, too: the present amounts, if they are not those of the error.
+    #[serde(default)]
+    pub present: Option<String>,
     /// The command that resolves it.
     pub command: String,
     /// The command that comes after it, if it takes two.
@@ -185,6 +191,7 @@ impl Attention {
             agent: None,
             campaign_id: None,
             because,
+            present: None,
             command,
             then: None,
             flow_id: None,
@@ -224,10 +231,17 @@ fn of_failed(task: TaskLine, outlook: Option<RetryOutlook>) -> Attention {
     let refused = outlook.zip(refusal).and_then(|(outlook, refusal)| {
         outlook.refused_retry(task.id, refusal, Refusal::raise_command)
     });
-    let (because, command, budget) = match (refused, refusal) {
-        (Some(refused), _) => (refused.because, refused.command, refused.budget),
-        (None, Some(refusal)) => (refusal.amounts(), retry.clone(), None),
-        (None, None) => (task.error.unwrap_or_default(), retry.clone(), None),
+    let error = match refusal {
+        Some(refusal) => refusal.amounts(),
+        None => task.error.unwrap_or_default(),
+    };
+    let (because, present, command, budget) = match refused {
+        // The reason of a step has the amounts of its error, and names the agent's file.
+        Some(refused) if refused.flow_id.is_some() || refused.because == error => {
+            (refused.because, None, refused.command, refused.budget)
+        }
+        Some(refused) => (error, Some(refused.because), refused.command, refused.budget),
+        None => (error, None, retry.clone(), None),
     };
     let then = budget.is_some().then_some(retry);
     Attention {
@@ -235,6 +249,7 @@ fn of_failed(task: TaskLine, outlook: Option<RetryOutlook>) -> Attention {
         agent: Some(task.agent),
         campaign_id: Some(task.campaign_id),
         since: task.ended_at,
+        present,
         then,
         flow_id: task.flow_id,
         step: task.step,
@@ -302,12 +317,12 @@ mod tests {
         amount::{Limit, Owner},
     };
 
-    #[test]
-    fn a_failed_step_names_its_flow_and_at_its_own_budget_the_agents_file() {
-        let (owner, used) = (Owner::Task(Uuid::from_u128(1)), Amount { micros: 0, tokens: 9 });
-        let limit = Limit { micros: None, tokens: Some(9) };
-        let refusal = limit.check(owner, used, Amount::ZERO, used).unwrap_err();
-        let task = TaskLine {
+    fn tokens(tokens: i64) -> Amount {
+        Amount { micros: 0, tokens }
+    }
+
+    fn failed_at(refusal: Refusal) -> TaskLine {
+        TaskLine {
             id: Uuid::from_u128(1),
             job_id: 1,
             campaign_id: Uuid::from_u128(2),
@@ -322,7 +337,33 @@ mod tests {
             turn: None,
             started_at: None,
             ended_at: None,
+        }
+    }
+
+    #[test]
+    fn a_task_that_failed_at_a_budget_keeps_its_error_beside_the_present_amounts() {
+        let check = |limit: i64, spent: i64| {
+            let (owner, limit) = (Owner::Agent("writer".into()), Some(limit));
+            let limit = Limit { micros: None, tokens: limit };
+            limit.check(owner, tokens(spent), Amount::ZERO, tokens(3_975)).unwrap_err()
         };
+        let (error, present) = (check(3_500, 0), check(4_500, 1_127));
+        let listed = of_failed(failed_at(error.clone()), Some(RetryOutlook::Wait(present.clone())));
+        assert_eq!(
+            (&listed.because, &listed.present),
+            (&error.amounts(), &Some(present.amounts()))
+        );
+        let listed =
+            of_failed(failed_at(error.clone()), Some(RetryOutlook::Refusal(error.clone())));
+        assert_eq!((listed.because, listed.present), (error.amounts(), None));
+    }
+
+    #[test]
+    fn a_failed_step_names_its_flow_and_at_its_own_budget_the_agents_file() {
+        let (owner, used) = (Owner::Task(Uuid::from_u128(1)), tokens(9));
+        let limit = Limit { micros: None, tokens: Some(9) };
+        let refusal = limit.check(owner, used, Amount::ZERO, used).unwrap_err();
+        let task = failed_at(refusal);
         let flow_id = Uuid::from_u128(3);
         let outlook = RetryOutlook::AgentFile { flow_id, step: "draft".to_owned() };
         let words = "the budget of the task is used up: 9 tokens of 9 tokens are spent";

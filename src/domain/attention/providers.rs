@@ -10,7 +10,7 @@ use super::{Attention, Error, Kind, MAX_OF_KIND};
 use crate::{
     domain::{
         busy_models::{self, BusyModel},
-        credentials::CredentialStatus,
+        credentials::{self, CredentialStatus},
         sessions,
         tasks::{self, ProviderWait},
         text::count,
@@ -29,6 +29,19 @@ const LIST: &str = "dalsegno job ls --waits-for provider";
 /// The waits of each provider and model, the longest first.
 type ModelWaits = BTreeMap<(String, String), Vec<ProviderWait>>;
 
+/// A model whose tasks wait for their provider one by one, in most cases for a server that cannot be reached.
+#[derive(Debug, Clone)]
+pub struct WaitingModel {
+    pub provider: String,
+    pub model: String,
+    /// Number of its tasks that wait.
+    pub tasks: usize,
+    /// The wait of the task that has waited for the longest time.
+    pub longest: ProviderWait,
+    /// The error of the last run of that task, which names the server.
+    pub error: String,
+}
+
 /// Lists the models whose provider refuses calls for longer than a moment, and those whose tasks wait one by one. Waits for a paused
 /// credential belong to the credential.
 pub(super) async fn list(
@@ -44,15 +57,40 @@ pub(super) async fn list(
         let longest = of_model.as_ref().and_then(|waits| waits.first());
         all.push(of_busy(model, longest.map(|wait| wait.task_id)));
     }
-    let mut unreachable: Vec<_> = waits.into_iter().collect();
-    unreachable.retain(|(_, waits)| waits.iter().any(|wait| now - wait.since >= SHORTEST_WAIT));
-    unreachable.sort_by_key(|(_, waits)| waits.first().map(|wait| wait.since));
+    let mut unreachable = waits;
+    unreachable.retain(|_, waits| waits.iter().any(|wait| now - wait.since >= SHORTEST_WAIT));
+    for waiting in waiting_of(&mut *conn, unreachable).await? {
+        all.push(of_waits(&waiting));
+    }
+    Ok(all)
+}
+
+/// Lists the models whose tasks wait for their provider one by one, and not together for a model that is busy. The longest wait is first.
+pub async fn waiting_models(
+    conn: &mut PgConnection,
+    now: DateTime<Utc>,
+) -> Result<Vec<WaitingModel>, Error> {
+    let paused = credentials::list_paused(&mut *conn, now).await?;
+    let mut waits = waits_by_model(&mut *conn, &paused, now).await?;
+    for busy in busy_models::list(&mut *conn, now).await? {
+        waits.remove(&(busy.provider, busy.model));
+    }
+    waiting_of(conn, waits).await
+}
+
+async fn waiting_of(
+    conn: &mut PgConnection,
+    waits: ModelWaits,
+) -> Result<Vec<WaitingModel>, Error> {
+    let mut waits: Vec<_> = waits.into_iter().collect();
+    waits.sort_by_key(|(_, waits)| waits.first().map(|wait| wait.since));
     let max = usize::try_from(MAX_OF_KIND).unwrap_or(usize::MAX);
-    for ((provider, model), waits) in unreachable.into_iter().take(max) {
-        let Some(longest) = waits.first() else { continue };
+    let mut all = Vec::new();
+    for ((provider, model), waits) in waits.into_iter().take(max) {
+        let Some(longest) = waits.first().copied() else { continue };
         let runs = admin::runs_of(&mut *conn, longest.job_id).await?;
         let error = runs.into_iter().find_map(|run| run.error).unwrap_or_default();
-        all.push(of_waits(&format!("{model} on {provider}"), &waits, longest, &error));
+        all.push(WaitingModel { provider, model, tasks: waits.len(), longest, error });
     }
     Ok(all)
 }
@@ -102,14 +140,16 @@ fn of_busy(model: &BusyModel, longest: Option<Uuid>) -> Attention {
     }
 }
 
-/// Describes tasks that are put off one by one. The error of the one that has waited for the longest time names the server.
-fn of_waits(name: &str, waits: &[ProviderWait], longest: &ProviderWait, error: &str) -> Attention {
-    let waiting = count(waits.len(), "task waits for it", "tasks wait for it");
-    let because = match error {
+/// Describes tasks that are put off one by one.
+fn of_waits(waiting: &WaitingModel) -> Attention {
+    let WaitingModel { provider, model, tasks, longest, error } = waiting;
+    let name = format!("{model} on {provider}");
+    let waiting = count(*tasks, "task waits for it", "tasks wait for it");
+    let because = match error.as_str() {
         "" => waiting,
         error => format!("{waiting}: {error}"),
     };
-    let then = match waits.len() {
+    let then = match *tasks {
         0 | 1 => format!("dalsegno task explain {}", longest.task_id),
         _ => LIST.to_owned(),
     };
@@ -117,8 +157,8 @@ fn of_waits(name: &str, waits: &[ProviderWait], longest: &ProviderWait, error: &
         since: Some(longest.since),
         until: Some(longest.until),
         then: Some(then),
-        count: i64::try_from(waits.len()).ok(),
-        ..Attention::of(Kind::ProviderWait, name, because, "dalsegno doctor".to_owned())
+        count: i64::try_from(*tasks).ok(),
+        ..Attention::of(Kind::ProviderWait, &name, because, "dalsegno doctor".to_owned())
     }
 }
 
@@ -158,7 +198,10 @@ mod tests {
             since: at,
             until: at,
         };
-        let then = |n| of_waits("m on p", &[wait, wait][..n], &wait, "").then.unwrap();
+        let (provider, model, error) = ("p".to_owned(), "m".to_owned(), String::new());
+        let waiting = WaitingModel { provider, model, tasks: 1, longest: wait, error };
+        assert_eq!(of_waits(&waiting).name, "m on p");
+        let then = |tasks| of_waits(&WaitingModel { tasks, ..waiting.clone() }).then.unwrap();
         assert_eq!(then(1), format!("dalsegno task explain {}", Uuid::nil()));
         assert_eq!(then(2), LIST);
     }

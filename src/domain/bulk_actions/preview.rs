@@ -17,7 +17,7 @@ pub struct Preview {
     pub matched: i64,
     /// The first of them, at most 20.
     pub tasks: Vec<ListedTask>,
-    /// Those of `tasks` that would fail again at once, because the limit of their budget does not allow their call, and those that the action
+    /// Those of `tasks` whose call their budget does not allow, so that they would fail again at once or wait for it, and those that the action
     /// leaves out, because they are steps of flows and are retried with these. Empty for a cancellation.
     #[serde(default)]
     pub refused: Vec<RefusedRetry>,
@@ -48,7 +48,7 @@ pub async fn preview(
 }
 
 impl Preview {
-    /// Counts the retries that would fail again and those that are left out, of the tasks that the preview shows.
+    /// Counts the retries that would fail again or wait and those that are left out, of the tasks that the preview shows.
     pub fn describe_refused(&self) -> String {
         let n_shown = self.tasks.len();
         let is_part = usize::try_from(self.matched).is_ok_and(|matched| matched > n_shown);

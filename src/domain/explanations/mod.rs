@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub use self::{
     obstacle::Obstacle,
     session::{SessionExplanation, explain_session},
-    wait_reasons::{describe_wait, describe_wait_end},
+    wait_reasons::{describe_outcome, describe_wait, describe_wait_end},
 };
 
 use crate::{
@@ -27,6 +27,7 @@ use crate::{
         amount::{Owner, Refusal},
         batches::{self, BatchWait},
         budgets::{self, OwnerKind},
+        busy_models,
         campaigns::{self, Campaign, CampaignPause},
         failovers::{self, ConversationKey},
         flows,
@@ -74,6 +75,8 @@ struct TaskFacts {
     limit_wait: Option<RateLimitWait>,
     /// Its provider refuses calls for now, and it has waited for it since then.
     busy_since: Option<DateTime<Utc>>,
+    /// All tasks with its model wait, so that a retry of its job waits with them.
+    is_model_busy: bool,
     /// Its earliest start.
     run_at: Option<DateTime<Utc>>,
     /// The open session of its conversation, or else its own.
@@ -83,8 +86,8 @@ struct TaskFacts {
     rests: Vec<String>,
     /// The turn of its conversation that runs, while its own job waits for that one's.
     turn_ahead: Option<TurnAhead>,
-    /// The task of the job for which its own waits.
-    task_ahead: Option<Uuid>,
+    /// The task at the head of its conversation, for which it waits. Not loaded beside a turn that runs.
+    head: Option<HeadTask>,
     /// The pauses of its agent: in its campaign, and in all campaigns.
     pauses: Vec<Pause>,
     /// Its dependencies, while it waits for them.
@@ -105,12 +108,25 @@ struct TurnAhead {
     head: RunningHead,
 }
 
+/// The task at the head of a conversation, for which the others wait.
+#[derive(Debug, Clone)]
+struct HeadTask {
+    task_id: Uuid,
+    agent: String,
+    instance: String,
+    because: String,
+    obstacles: Vec<Obstacle>,
+}
+
 pub async fn explain(conn: &mut PgConnection, id: Uuid) -> Result<Explanation, Error> {
     let task = get(&mut *conn, id).await?;
     let job = admin::explain(&mut *conn, task.job_id).await?;
-    let mut load_facts = load_facts(&mut *conn, task, job).await?;
-    load_facts.turn_ahead = turn_ahead(conn, &load_facts).await?;
-    Ok(load_facts.explain())
+    let mut facts = load_facts(&mut *conn, task, job).await?;
+    facts.turn_ahead = turn_ahead(&mut *conn, &facts).await?;
+    if facts.turn_ahead.is_none() {
+        facts.head = head(conn, &facts.job).await?;
+    }
+    Ok(facts.explain())
 }
 
 /// Explains a task to a caller that may not see other jobs of its lane.
@@ -129,6 +145,13 @@ async fn load_facts(
     let campaign = campaigns::get(&mut *conn, task.campaign_id).await?;
     let campaign_pause = campaigns::find_pause(&mut *conn, campaign.id).await?;
     let session = session(&mut *conn, &task).await?;
+    let busy_since = busy_since(&mut *conn, &task, &job).await?;
+    let is_model_busy = match session.as_ref().filter(|_| busy_since.is_some()) {
+        Some(Session { provider, model, .. }) => {
+            busy_models::find(&mut *conn, provider, model).await?.is_some()
+        }
+        None => false,
+    };
     let ExplainedColumns { cancelled_because, flow, run_at, refusal } =
         explained_columns(&mut *conn, id).await?;
     let paused_flow = match flow.as_ref().map(|(flow, _)| *flow) {
@@ -144,13 +167,14 @@ async fn load_facts(
         budget_wait: budget_wait(&mut *conn, &task, &job).await?,
         batch_wait: batch_wait(&mut *conn, &task, &job).await?,
         limit_wait: limit_wait(&mut *conn, &task, &job).await?,
-        busy_since: busy_since(&mut *conn, &task, &job).await?,
+        busy_since,
+        is_model_busy,
         run_at,
         session,
         waiting: waits_of(&mut *conn, &[id]).await?.remove(&id).filter(|waiting| waiting.waits),
         cancelled_because,
         turn_ahead: None,
-        task_ahead: task_ahead(&mut *conn, &job).await?,
+        head: None,
         last_turn: turns::of_task(&mut *conn, id).await?.pop(),
         pauses: pauses(&mut *conn, &task).await?,
         job,
@@ -177,17 +201,23 @@ async fn turn_ahead(
     Ok(running.map(|turn| TurnAhead { number: turn.number, task_id: turn.task_id, head }))
 }
 
-/// Finds the task of the job ahead in the lane.
-async fn task_ahead(
+/// Finds the task at the head of the lane, and explains it. The head waits for no job of its lane.
+async fn head(
     conn: &mut PgConnection,
     job: &admin::Explanation,
-) -> Result<Option<Uuid>, Error> {
+) -> Result<Option<HeadTask>, Error> {
     let job_id = match &job.cause {
-        Cause::Behind { job_id } => *job_id,
+        Cause::Behind { job_id, .. } => *job_id,
         Cause::Hold { of: HoldOf::Job(job_id), .. } if *job_id != job.job_id => *job_id,
         _ => return Ok(None),
     };
-    Ok(tasks::of_jobs(conn, &[job_id]).await?.pop().map(|line| line.id))
+    let Some(line) = tasks::of_jobs(&mut *conn, &[job_id]).await?.pop() else { return Ok(None) };
+    let task = get(&mut *conn, line.id).await?;
+    let job = admin::explain(&mut *conn, job_id).await?;
+    let (agent, instance) = (task.agent.clone(), task.instance.clone());
+    let explanation = Box::pin(load_facts(conn, task, job)).await?.explain();
+    let Explanation { task_id, because, obstacles, .. } = explanation;
+    Ok(Some(HeadTask { task_id, agent, instance, because, obstacles }))
 }
 
 /// Finds the open session of the conversation, or else the one that the task ran in.

@@ -30,7 +30,7 @@ pub enum Obstacle {
         lane: String,
     },
     Budget(Refusal),
-    /// Its earliest start is not reached.
+    /// Its earliest start, or its next call of a provider that it waits for, is not reached.
     Later {
         job_id: i64,
     },
@@ -58,9 +58,12 @@ impl TaskFacts {
         if !self.pauses.is_empty() {
             return self.agent_pauses();
         }
+        if let (Some(head), Cause::Behind { .. }) = (&self.head, &self.job.cause) {
+            return head.obstacles.clone();
+        }
         let refusal = match &self.budget_wait {
             Some(wait) => wait.as_ref(),
-            None => self.spent.as_ref(),
+            None => self.spent.as_ref().filter(|_| self.head.is_none()),
         };
         match (refusal, &self.job.cause) {
             (Some(refusal), _) => vec![Obstacle::Budget(refusal.clone())],
@@ -69,6 +72,10 @@ impl TaskFacts {
             }
             (None, Cause::Hold { of: HoldOf::Lane(lane), .. }) => {
                 vec![Obstacle::HeldLane { lane: lane.clone() }]
+            }
+            // A retry calls its provider before the next try.
+            (None, Cause::Snooze) if self.busy_since.is_some() && !self.is_model_busy => {
+                vec![Obstacle::Later { job_id: self.job.job_id }]
             }
             (None, Cause::Later) => vec![Obstacle::Later { job_id: self.job.job_id }],
             (None, _) => Vec::new(),

@@ -1,4 +1,4 @@
-//! Words for the reasons of waiting jobs, alike on the command line and in the console.
+//! Words for the reasons of waiting jobs and the outcomes of runs, alike on the command line and in the console.
 
 use crate::queue::admin::WaitReason;
 
@@ -54,4 +54,14 @@ pub fn describe_wait_end(reason: WaitReason) -> Option<&'static str> {
         | WaitReason::Batch
         | WaitReason::Crash => return None,
     })
+}
+
+/// Names the outcome of a run.
+pub fn describe_outcome(stored: &str) -> &str {
+    match stored {
+        "snooze" => "put off",
+        "retry" => "failed, retried",
+        "given_back" => "given back",
+        other => other,
+    }
 }

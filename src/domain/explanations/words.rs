@@ -1,14 +1,15 @@
 //! The text for each state of a task.
 
-use super::{Explanation, State, TaskFacts, TaskWaits, TurnAhead};
+use super::{Explanation, HeadTask, State, TaskFacts, TaskWaits, TurnAhead};
 use crate::domain::{
     agent_pauses::Pause,
+    agents::MAIN,
     amount::{Owner, Refusal},
     audit::describe_label,
     busy_models::format_moment,
     campaigns::Status,
     tasks::{self, OnFailure, RetryOutlook, WaitedFor},
-    text::count,
+    text::{count, first_sentence},
     turns,
 };
 use crate::queue::admin::Cause;
@@ -84,6 +85,13 @@ impl TaskFacts {
             Some(RetryOutlook::Refusal(refusal)) => {
                 (format!("Raise the limit with {}, then run", refusal.raise_command()), "")
             }
+            Some(RetryOutlook::Wait(refusal)) => (
+                format!(
+                    "A retry waits for space in the budget. To run the task at once, raise the limit with {}. Then run",
+                    refusal.raise_command()
+                ),
+                "",
+            ),
             Some(RetryOutlook::Space) => ("The limit allows the call now: run".to_owned(), ""),
             Some(RetryOutlook::AgentFile { .. }) => (
                 "Raise the budget in the agent's file, then run".to_owned(),
@@ -98,7 +106,10 @@ impl TaskFacts {
             }
             None => format!("{fix} `{retry}`."),
         };
-        (format!("It failed: {}", sentence(&cause)), next)
+        let present = outlook.and_then(|outlook| Some(outlook.refusal()?.amounts()));
+        let present = present.filter(|present| *present != cause);
+        let present = present.map(|present| format!(" Now {}", sentence(&present)));
+        (format!("It failed: {}{}", sentence(&cause), present.unwrap_or_default()), next)
     }
 
     /// Returns the command that runs the task again, as the overview and lists name it.
@@ -191,6 +202,7 @@ impl TaskFacts {
             _ if self.budget_wait.is_some() => self.waits_for_budget(),
             _ if self.limit_wait.is_some() => self.waits_for_limit(),
             _ if self.busy_since.is_some() => self.waits_for_provider(),
+            _ if self.head.is_some() && !runs => self.waits_behind(),
             (_, Some(refusal)) if !runs => (told(refusal), self.job.next.clone()),
             _ => self.on_the_queue(),
         };
@@ -228,11 +240,10 @@ impl TaskFacts {
             return (because, self.job.next.clone());
         }
         let turn = self.last_turn.as_ref().filter(|turn| turn.state == turns::State::Running);
-        let because = match (turn, self.task_ahead) {
-            (Some(turn), _) if self.job.state == "running" => {
+        let because = match turn {
+            Some(turn) if self.job.state == "running" => {
                 format!("It is in turn {} of its session. {}", turn.number, self.job.because)
             }
-            (_, Some(other)) => format!("{} That job runs task {other}.", self.job.because),
             _ => self.job.because.clone(),
         };
         let next = match self.job.cause {
@@ -243,6 +254,39 @@ impl TaskFacts {
             _ => self.job.next.clone(),
         };
         (because, next)
+    }
+
+    /// Names the task at the head of the conversation, and what that one waits for. The queue knows both as jobs only.
+    fn waits_behind(&self) -> Reason {
+        let Some(HeadTask { task_id, agent, instance, because, .. }) = &self.head else {
+            return self.on_the_queue();
+        };
+        let name = match instance.as_str() {
+            MAIN => format!("`{agent}`"),
+            instance => format!("`{agent}/{instance}`"),
+        };
+        let (first, _) = first_sentence(because);
+        let reason = match first.strip_prefix("It ") {
+            Some(rest) => format!("That task {rest}"),
+            None => format!("Of that task: {first}"),
+        };
+        let (n_between, release) = match &self.job.cause {
+            Cause::Behind { n_between, .. } => (*n_between, String::new()),
+            _ => (0, format!("{} ", self.job.next)),
+        };
+        let between = match n_between {
+            0 => String::new(),
+            n => format!(" {} between the two.", count(n, "task is", "tasks are")),
+        };
+        (
+            format!(
+                "It waits behind task {task_id} of {name} in the campaign `{}`, which comes first in their conversation. {reason}{between}",
+                self.campaign.name
+            ),
+            format!(
+                "{release}`dalsegno task explain {task_id}` says what that task needs. When it has ended, this one starts by itself."
+            ),
+        )
     }
 
     fn waits_for_budget(&self) -> Reason {
@@ -277,13 +321,21 @@ impl TaskFacts {
     /// The first sentence is short. The text of the queue, which has the provider's own words, follows.
     fn waits_for_provider(&self) -> Reason {
         let since = self.busy_since.map(format_moment).unwrap_or_default();
+        let provider = match &self.session {
+            Some(session) => format!("its provider {} ({})", session.provider, session.model),
+            None => "its provider".to_owned(),
+        };
+        let at_once = match self.is_model_busy {
+            true => String::new(),
+            false => format!(" To try at once: `dalsegno job retry {}`.", self.job.job_id),
+        };
         (
             format!(
-                "It waits for its provider, which refuses calls or cannot be reached, since {since}. {}",
+                "It waits for {provider}, which refuses calls or cannot be reached, since {since}. {}",
                 self.job.because
             ),
             format!(
-                "The call is tried again by itself: after an overload or a rate limit there is nothing to do. If the reason names a setting or a server, correct it there; `dalsegno doctor` checks the servers of Ollama and of endpoints. {}",
+                "The call is tried again by itself: after an overload or a rate limit there is nothing to do. If the reason names a setting or a server, correct it there; `dalsegno doctor` checks the servers of Ollama and of endpoints. {}{at_once}",
                 self.job.next
             ),
         )
@@ -452,7 +504,7 @@ mod tests {
             rests: Vec::new(),
             last_turn: None,
             turn_ahead: None,
-            task_ahead: None,
+            head: None,
             pauses: Vec::new(),
             waiting: None,
             flow: None,
@@ -462,6 +514,7 @@ mod tests {
             batch_wait: None,
             limit_wait: None,
             busy_since: None,
+            is_model_busy: false,
             run_at: None,
             cancelled_because: None,
             job: admin::Explanation {
@@ -561,11 +614,34 @@ mod tests {
     }
 
     #[test]
-    fn the_task_ahead_is_named_with_its_job() {
+    fn a_task_behind_another_one_names_that_task_and_its_wait() {
         let mut facts = facts(State::Queued, "blocked");
-        facts.task_ahead = Some(Uuid::from_u128(8));
+        let refusal = refusal(Owner::Campaign(Uuid::from_u128(2)), 90, 20);
+        facts.job.cause = Cause::Behind { job_id: 6, n_between: 2 };
+        facts.head = Some(HeadTask {
+            task_id: Uuid::from_u128(8),
+            agent: "copywriter".to_owned(),
+            instance: "main".to_owned(),
+            because:
+                "It waits for the budget of its campaign `Harbour`: 10 are left. 90 are spent."
+                    .to_owned(),
+            obstacles: vec![Obstacle::Budget(refusal.clone())],
+        });
         let told = facts.explain();
-        assert!(told.because.ends_with("That job runs task 00000000-0000-0000-0000-000000000008."));
+        let head = Uuid::from_u128(8);
+        assert_eq!(
+            told.because,
+            format!(
+                "It waits behind task {head} of `copywriter` in the campaign `Harbour`, which comes first in their conversation. That task waits for the budget of its campaign `Harbour`: 10 are left. 2 tasks are between the two."
+            )
+        );
+        assert!(told.next.starts_with(&format!("`dalsegno task explain {head}` says")), "{told:?}");
+        assert_eq!(told.obstacles, [Obstacle::Budget(refusal)]);
+        // A person has to decide about a failed head.
+        let of = admin::HoldOf::Job(6);
+        facts.job.cause = Cause::Hold { reason: "failed".to_owned(), of };
+        facts.job.next = "Retry job 6.".to_owned();
+        assert!(facts.explain().next.starts_with("Retry job 6. `dalsegno task explain "));
     }
 
     #[test]
@@ -700,6 +776,12 @@ mod tests {
         assert!(told.because.starts_with(first), "{told:?}");
         let next = "The call is tried again by itself: after an overload or a rate limit there is nothing to do. If the reason names a setting or a server, correct it there;";
         assert!(told.next.starts_with(next), "{told:?}");
+        assert!(told.next.ends_with("To try at once: `dalsegno job retry 7`."), "{told:?}");
+        assert_eq!(told.obstacles, [Obstacle::Later { job_id: 7 }]);
+        facts.is_model_busy = true;
+        let all_wait = facts.explain();
+        assert!(!all_wait.next.contains("job retry"), "{all_wait:?}");
+        assert_eq!(all_wait.obstacles, []);
         assert_eq!(told.because.matches(refused).count(), 1, "{told:?}");
     }
 
@@ -829,6 +911,17 @@ mod tests {
             format!("Raise the limit with {}, then run `dalsegno task", refused.raise_command());
         assert!(told.next.starts_with(&raise), "{told:?}");
         assert_eq!(told.obstacles, [Obstacle::Budget(refused.clone())]);
+        let waits = Refusal { limit: 130, spent: 50, ..refused.clone() };
+        facts.budget_refusal = Some((refused.clone(), RetryOutlook::Wait(waits.clone())));
+        let told = facts.explain();
+        assert!(
+            told.because.ends_with(
+                "is 100 tokens. Now the budget of the campaign does not allow the call: 50 tokens of 130 tokens are spent, and up to 120 tokens are needed."
+            ),
+            "{told:?}"
+        );
+        assert!(told.next.starts_with("A retry waits for space in the budget."), "{told:?}");
+        assert_eq!(told.obstacles, [Obstacle::Budget(waits)]);
         facts.budget_refusal = Some((refused.clone(), RetryOutlook::Space));
         assert!(facts.explain().next.starts_with("The limit allows the call now: run `dalsegno"));
         facts.budget_refusal = Some((refused, RetryOutlook::Unknown));

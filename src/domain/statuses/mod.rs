@@ -4,20 +4,26 @@
 //! none of it in memory, so a crash cannot leave an agent `working`.
 
 mod overview;
+mod wait;
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Datelike as _, Utc};
 use serde::{Deserialize, Serialize};
 use sqlx::PgExecutor;
 use uuid::Uuid;
 
-pub use self::overview::{AgentOverview, list_with_pauses};
+pub use self::{
+    overview::{AgentOverview, list_with_pauses},
+    wait::{AgentWait, AgentWaitCause},
+};
 use super::{
     StatementError,
     agents::{Catalogue, MAIN, OWN_SERVER},
 };
 
+/// The year of `dalsegno.never()`: a wait until then has no end.
+const NEVER: i32 = 9999;
 /// Longest name of a tool in a status.
 const TOOL_MAX_CHARS: usize = 64;
 
@@ -63,7 +69,7 @@ pub enum State {
     Error,
     /// It has tasks, and none of them runs.
     Waiting,
-    /// Its credential is paused, or its next task was postponed because a limit is used up.
+    /// Its credential is paused, or its next task waits for a limit, its provider or a batch.
     Limited,
 }
 
@@ -127,7 +133,12 @@ pub async fn of_campaign(
     let names = catalogue.agents().map(|agent| agent.name.as_str());
     let idle = names.chain(catalogue.broken_agents()).map(Status::idle);
     let known = found.into_iter().filter(|status| catalogue.has_agent(&status.agent));
-    let known = known.map(|it| Status { tool: it.tool.as_deref().map(tool_name), ..it });
+    let end = |until: &DateTime<Utc>| until.year() < NEVER;
+    let known = known.map(|it| Status {
+        tool: it.tool.as_deref().map(tool_name),
+        until: it.until.filter(end),
+        ..it
+    });
     // Statuses from the database replace the idle defaults.
     let by_key: BTreeMap<_, Status> =
         idle.chain(known).map(|status| (key(&status), status)).collect();

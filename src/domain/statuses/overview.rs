@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::{Status, of_campaign};
+use super::{
+    Status, of_campaign,
+    wait::{AgentWait, OpenWaits},
+};
 use crate::domain::{
     StatementError,
     agent_pauses::{self, Pause},
@@ -22,9 +25,12 @@ pub struct AgentOverview {
     /// The pause in all campaigns, if the agent is paused in this campaign, too.
     #[serde(default)]
     pub also_paused: Option<Pause>,
+    /// The cause for which the agent is limited.
+    #[serde(default)]
+    pub wait: Option<AgentWait>,
 }
 
-/// Lists the statuses as [`of_campaign`] does, with the pauses that apply.
+/// Lists the statuses as [`of_campaign`] does, with the pauses that apply and the causes of limits.
 pub async fn list_with_pauses(
     conn: &mut PgConnection,
     campaign_id: Uuid,
@@ -32,11 +38,14 @@ pub async fn list_with_pauses(
     now: DateTime<Utc>,
 ) -> Result<Vec<AgentOverview>, StatementError> {
     let pauses = agent_pauses::list_open(&mut *conn, campaign_id).await?;
-    let statuses = of_campaign(conn, campaign_id, catalogue, now).await?;
-    let with_pause = |status: Status| {
+    let statuses = of_campaign(&mut *conn, campaign_id, catalogue, now).await?;
+    let waits = OpenWaits::load(&mut *conn, &statuses, now).await?;
+    let mut all = Vec::with_capacity(statuses.len());
+    for status in statuses {
         let mut own = pauses.iter().filter(|pause| pause.agent == status.agent).cloned();
         let (pause, also_paused) = (own.next(), own.next());
-        AgentOverview { status, pause, also_paused }
-    };
-    Ok(statuses.into_iter().map(with_pause).collect())
+        let wait = waits.of_agent(&mut *conn, campaign_id, &status).await?;
+        all.push(AgentOverview { status, pause, also_paused, wait });
+    }
+    Ok(all)
 }

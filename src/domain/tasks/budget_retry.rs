@@ -18,8 +18,10 @@ use crate::domain::{
 /// Result of a retry of a task that failed at a budget, as far as it is known before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetryOutlook {
-    /// The budget would refuse the call again.
+    /// The budget would refuse the call again, and the task would fail.
     Refusal(Refusal),
+    /// The task would wait until the budget has space.
+    Wait(Refusal),
     /// The call fits by now.
     Space,
     /// A step of a flow that failed at its own budget. The budget comes from the agent's file, and only a retry of the flow reads it again.
@@ -28,11 +30,15 @@ pub enum RetryOutlook {
     Unknown,
 }
 
-/// A task whose retry would fail again, because the limit of its budget does not allow its call; or a step, which only its flow retries.
+/// A task that failed at a budget and whose call the budget still does not allow: a retry would fail again, or wait. Or a step, which only its
+/// flow retries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RefusedRetry {
     pub task_id: Uuid,
-    /// The amounts of the budget.
+    /// The task would wait for space in the budget, and not fail.
+    #[serde(default)]
+    pub waits: bool,
+    /// The present amounts of the budget. Of a step, the reason for the retry of its flow.
     pub because: String,
     /// The budget by its owner and key: `agent/writer`, `campaign/` and an id, `day`. Null for the budget in an agent's file.
     pub budget: Option<String>,
@@ -74,7 +80,8 @@ pub async fn retry_outlook(
     Ok(RetryOutlook::of(task.check_budget(Amount::ZERO, refusal.call)))
 }
 
-/// Finds those of the failed and cancelled tasks whose retry would fail again at their budget, and those that are retried with their flow.
+/// Finds those of the failed and cancelled tasks whose retry would fail again at their budget or wait for it, and those that are retried with
+/// their flow.
 pub async fn refused_retries(
     conn: &mut PgConnection,
     tasks: &[&Task],
@@ -105,7 +112,7 @@ pub async fn refused_retries(
     Ok(refused)
 }
 
-/// Describes the retries that would fail again. Commands set absolute limits, so that those of one budget name the highest one.
+/// Describes the retries that would fail again or wait. Commands set absolute limits, so that those of one budget name the highest one.
 fn refused_of(outlooks: &[(Uuid, Refusal, RetryOutlook)]) -> Vec<RefusedRetry> {
     let command_of = |own: &Refusal| {
         let all = outlooks.iter().filter_map(|(_, _, outlook)| outlook.refusal());
@@ -118,10 +125,11 @@ fn refused_of(outlooks: &[(Uuid, Refusal, RetryOutlook)]) -> Vec<RefusedRetry> {
     outlooks.iter().filter_map(refused).collect()
 }
 
-/// Counts the retries that would fail again, and the steps that are retried with their flows: of all tasks, or of the first ones that were
-/// checked.
+/// Counts the retries that would fail again, those that would wait, and the steps that are retried with their flows: of all tasks, or of the
+/// first ones that were checked.
 pub fn describe_refused(refused: &[RefusedRetry], first: Option<usize>) -> String {
     let n_steps = refused.iter().filter(|retry| retry.flow_id.is_some()).count();
+    let n_waiting = refused.iter().filter(|retry| retry.flow_id.is_none() && retry.waits).count();
     let tasks = |n: usize| match first {
         Some(of) => format!("{n} of the first {of} tasks"),
         None => count(n, "task", "tasks"),
@@ -129,9 +137,10 @@ pub fn describe_refused(refused: &[RefusedRetry], first: Option<usize>) -> Strin
     let (is, are) = ("is a step of a flow and is", "are steps of flows and are");
     let words = [
         (
-            refused.len() - n_steps,
-            "would fail again at once, because a limit is unchanged".to_owned(),
+            refused.len() - n_steps - n_waiting,
+            "would fail again at once, because a limit is too low for their call".to_owned(),
         ),
+        (n_waiting, "would wait for space in a budget".to_owned()),
         (n_steps, format!("{} retried with the flow", if n_steps == 1 { is } else { are })),
     ];
     let words =
@@ -144,6 +153,7 @@ impl RefusedRetry {
         let because = "a retry of the task alone leaves the later steps of its flow cancelled";
         Self {
             task_id,
+            waits: false,
             because: because.to_owned(),
             budget: None,
             command: retry_command(task_id, Some(flow_step)),
@@ -153,7 +163,7 @@ impl RefusedRetry {
 }
 
 impl RetryOutlook {
-    /// Describes a retry that would fail again. `None`: the budget allows the call, or nothing is known.
+    /// Describes a retry that would fail again or wait. `None`: the budget allows the call, or nothing is known.
     pub(in crate::domain) fn refused_retry(
         &self,
         task_id: Uuid,
@@ -161,7 +171,7 @@ impl RetryOutlook {
         command_of: impl Fn(&Refusal) -> String,
     ) -> Option<RefusedRetry> {
         let (because, budget, command) = match self {
-            Self::Refusal(refusal) => (
+            Self::Refusal(refusal) | Self::Wait(refusal) => (
                 refusal.amounts(),
                 Some(refusal.owner.subject()),
                 command_of(refusal).trim_matches('`').to_owned(),
@@ -173,25 +183,30 @@ impl RetryOutlook {
             ),
             Self::Space | Self::Unknown => return None,
         };
-        Some(RefusedRetry { task_id, because, budget, command, flow_id: self.flow_id() })
+        let (waits, flow_id) = (matches!(self, Self::Wait(_)), self.flow_id());
+        Some(RefusedRetry { task_id, waits, because, budget, command, flow_id })
     }
 
     fn of(checked: Result<(), Refusal>) -> Self {
-        checked.map_or_else(Self::Refusal, |()| Self::Space)
+        match checked {
+            Ok(()) => Self::Space,
+            Err(refusal) if refusal.waits() => Self::Wait(refusal),
+            Err(refusal) => Self::Refusal(refusal),
+        }
     }
 
     /// Returns the flow with which a step is retried that failed at the budget in its agent's file.
     fn flow_id(&self) -> Option<Uuid> {
         match self {
             Self::AgentFile { flow_id, .. } => Some(*flow_id),
-            Self::Refusal(_) | Self::Space | Self::Unknown => None,
+            Self::Refusal(_) | Self::Wait(_) | Self::Space | Self::Unknown => None,
         }
     }
 
-    /// Returns the refusal that a retry would meet.
+    /// Returns the refusal that a retry would meet, with the present amounts.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Self::Refusal(refusal) => Some(refusal),
+            Self::Refusal(refusal) | Self::Wait(refusal) => Some(refusal),
             Self::Space | Self::AgentFile { .. } | Self::Unknown => None,
         }
     }
@@ -252,7 +267,10 @@ impl PresentBudget {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::amount::Limit;
+    use crate::domain::{
+        amount::{Limit, OnLimit},
+        campaigns::ExperimentBudget,
+    };
 
     const TASK: Uuid = Uuid::from_u128(1);
 
@@ -290,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_count_names_the_tasks_that_were_checked() {
-        let words = "would fail again at once, because a limit is unchanged";
+        let words = "would fail again at once, because a limit is too low for their call";
         let at_budget = |id| {
             let refusal = RetryOutlook::Refusal(stored());
             refused_of(&[(Uuid::from_u128(id), stored(), refusal)]).remove(0)
@@ -298,6 +316,12 @@ mod tests {
         assert_eq!(describe_refused(&[at_budget(1)], None), format!("1 task {words}"));
         let many: Vec<RefusedRetry> = (0..20).map(at_budget).collect();
         assert_eq!(describe_refused(&many, Some(20)), format!("20 of the first 20 tasks {words}"));
+        let waits = RefusedRetry { waits: true, ..at_budget(2) };
+        let waiting = "1 task would wait for space in a budget";
+        assert_eq!(
+            describe_refused(&[at_budget(1), waits], None),
+            format!("1 task {words}; {waiting}")
+        );
         let step = RefusedRetry::of_step(TASK, (Uuid::from_u128(3), "draft"));
         assert_eq!(
             describe_refused(&[at_budget(1), step.clone()], None),
@@ -305,6 +329,25 @@ mod tests {
         );
         let steps = "2 of the first 20 tasks are steps of flows and are retried with the flow";
         assert_eq!(describe_refused(&[step.clone(), step], Some(20)), steps);
+    }
+
+    #[test]
+    fn a_retry_below_the_whole_limit_waits_unless_the_budget_lets_it_fail() {
+        let call = Amount { micros: 0, tokens: 3_975 };
+        let spent = Amount { micros: 0, tokens: 1_127 };
+        let outlook = |tokens: i64, on_limit: OnLimit| {
+            let limit = Limit { micros: None, tokens: Some(tokens) };
+            let soft = Limit::default();
+            let (reserved, experiments) = (Amount::ZERO, ExperimentBudget::default());
+            let budget = campaigns::Budget { limit, soft, spent, reserved, on_limit, experiments };
+            PresentBudget::OfCampaign(TASK, Box::new(budget)).outlook(call)
+        };
+        assert!(matches!(outlook(3_500, OnLimit::Wait), RetryOutlook::Refusal(_)));
+        assert!(matches!(outlook(4_500, OnLimit::Wait), RetryOutlook::Wait(_)));
+        assert!(matches!(outlook(4_500, OnLimit::Fail), RetryOutlook::Refusal(_)));
+        assert_eq!(outlook(5_200, OnLimit::Wait), RetryOutlook::Space);
+        let waits = refused_of(&[(TASK, stored(), outlook(4_500, OnLimit::Wait))]).remove(0);
+        assert!(waits.waits && waits.because.contains("1127 tokens of 4500"), "{waits:?}");
     }
 
     #[test]

@@ -47,7 +47,7 @@ pub struct TaskFilter {
         deserialize_with = "timestamp::optional"
     )]
     pub created_after: Option<DateTime<Utc>>,
-    /// Bulk actions only: tasks that ended at this moment or later.
+    /// Tasks that ended at this moment or later.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

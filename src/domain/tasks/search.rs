@@ -99,10 +99,12 @@ async fn labelled(
         fetch_all(conn),
         r#"t.id, ($11::text is null or strpos(lower(t.prompt), lower($11)) > 0) as "is_hit!""#,
         "and ($13::uuid[] is null or t.campaign_id = any($13))
+         and ($16::timestamptz is null or t.ended_at >= $16)
          and t.id < coalesce($14, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid) order by t.id desc limit $15",
         within,
         page.after,
         n_rows,
+        filter.ended_after,
     )
     .map_err(StatementError::to("search for tasks by their labels"))?;
     let is_full = i64::try_from(rows.len()).is_ok_and(|n| n >= n_rows);
@@ -135,8 +137,10 @@ async fn newest(
 
 /// Returns true if the filter has conditions that are checked on each task.
 fn has_checks(filter: &TaskFilter) -> bool {
-    let TaskFilter { agent, instance, state, created_before, created_after, text, .. } = filter;
-    let is_by_time = created_before.is_some() || created_after.is_some();
+    let TaskFilter {
+        agent, instance, state, created_before, created_after, ended_after, text, ..
+    } = filter;
+    let is_by_time = created_before.is_some() || created_after.is_some() || ended_after.is_some();
     let is_by_text = agent.is_some() || instance.is_some() || text.is_some();
     is_by_time || is_by_text || *state == Some(State::Done)
 }
@@ -185,7 +189,8 @@ async fn matches(
         r#"select r.id as "id!" from (
              select t.id, ($2::text is null or t.state = $2) and ($9::text is null or t.agent = $9) and ($10::text is null or t.instance = $10)
                       and ($11::timestamptz is null or t.created_at < $11) and ($12::timestamptz is null or t.created_at >= $12)
-                      and ($13::text is null or strpos(lower(t.prompt), lower($13)) > 0) as is_hit"#,
+                      and ($13::text is null or strpos(lower(t.prompt), lower($13)) > 0)
+                      and ($15::timestamptz is null or t.ended_at >= $15) as is_hit"#,
         "limit $7) as r where r.is_hit order by r.id desc limit $14",
         filter.agent,
         filter.instance,
@@ -193,6 +198,7 @@ async fn matches(
         filter.created_after,
         filter.text,
         page.limit,
+        filter.ended_after,
     )
     .fetch_all(conn)
     .await

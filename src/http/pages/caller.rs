@@ -160,7 +160,7 @@ impl PageCaller {
         Ok(tasks::failed_since(&self.app.pool, since, limit).await?)
     }
 
-    /// Finds those of these tasks of the caller whose retry would fail again, if the caller may see explanations, which have the amounts, too.
+    /// Finds those of these tasks of the caller whose retry would fail again or wait, if the caller may see explanations, which have the amounts, too.
     pub async fn refused_retries(&self, tasks: &[&Task]) -> Result<Vec<RefusedRetry>, Refusal> {
         if !self.may(&ExplainTask::SPEC) {
             return Ok(Vec::new());

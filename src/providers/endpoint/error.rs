@@ -26,7 +26,9 @@ pub enum Error {
     UnusableKey { server: Server },
     #[error("the call was cancelled")]
     Cancelled,
-    #[error("{server} did not answer the last calls; the next call is allowed in {} s", after.as_secs().max(1))]
+    #[error(
+        "{server} did not answer the last calls, so this worker calls it again only after a pause"
+    )]
     BreakerOpen { server: Server, after: Duration },
     #[error("cannot connect to {server}; check that it runs and that {} is correct", server.key("base_url"))]
     Connect {

@@ -12,7 +12,9 @@ pub enum Error {
     SetUp(String),
     #[error("the call was cancelled")]
     Cancelled,
-    #[error("{host} did not answer the last calls; the next call is allowed in {} s", after.as_secs().max(1))]
+    #[error(
+        "{host} did not answer the last calls, so this worker calls it again only after a pause"
+    )]
     BreakerOpen { host: String, after: Duration },
     #[error(
         "cannot connect to {host}; check that Ollama runs there and that ollama.base_url is correct"

@@ -125,6 +125,25 @@ async fn tables_of_times_say_that_they_are_in_utc() {
 }
 
 #[tokio::test]
+async fn tasks_are_listed_by_their_end() {
+    let fixture = Fixture::new().await;
+    fixture.world.turn("Part one.", TurnSettings::default()).await;
+    fixture.add("Part two.", &["--tag", "sea"]).await;
+    let listed = async |since: &str, more: &[&str]| {
+        let args = [&["task", "ls", "--ended-since", since][..], more].concat();
+        fixture.run(&args).await.stdout
+    };
+    let ended = listed("2020-01-01T00:00:00Z", &[]).await;
+    assert!(ended.contains("Part one.") && !ended.contains("Part two."), "{ended}");
+    let later = listed("2099-01-01T00:00:00Z", &[]).await;
+    assert!(!later.contains("Part "), "{later}");
+    let tagged = listed("2020-01-01T00:00:00Z", &["--tag", "sea"]).await;
+    assert!(!tagged.contains("Part "), "{tagged}");
+    let output = fixture.run(&["task", "retry", "--dry-run"]).await;
+    assert!(output.stderr.contains("--state failed --ended-since 1h"), "{output:?}");
+}
+
+#[tokio::test]
 async fn the_job_of_a_task_that_waits_for_others_is_explained_as_the_task() {
     let fixture = Fixture::new().await;
     let first = fixture.add("Part one.", &[]).await;

@@ -153,6 +153,29 @@ async fn put_off_jobs_are_told_apart_by_their_cause() {
 }
 
 #[tokio::test]
+async fn a_job_that_waits_for_its_provider_names_the_model() {
+    let scenery = Scenery::new().await;
+    let pool = &scenery.app.pool;
+    let task = scenery.add_apart("Part 11: The storm.").await;
+    let (own, job) = ("update dalsegno.tasks set session_id = $2 where id = $1", task.job_id);
+    let own = sqlx::query(own).bind(task.id).bind(scenery.session_id);
+    own.execute(pool).await.unwrap();
+    let put_off = "update dalsegno.jobs set state = 'scheduled', wait_reason = 'snooze', run_at = '2026-11-20 12:30+00' where id = $1";
+    sqlx::query(put_off).bind(job).execute(pool).await.unwrap();
+    let run = "insert into dalsegno.runs (job_id, lease, started_at, ended_at, attempt, outcome, queue, kind, error, wait_cause)
+         values ($1, 9000000000, '2026-11-20 11:59+00', '2026-11-20 11:59+00', 1, 'snooze', 'turns', 'run_turn', 'no answer', 'provider')";
+    sqlx::query(run).bind(job).execute(pool).await.unwrap();
+    let of_session = "select jsonb_build_object('provider', provider, 'model', model) from dalsegno.sessions where id = $1";
+    let model: serde_json::Value =
+        sqlx::query_scalar(of_session).bind(scenery.session_id).fetch_one(pool).await.unwrap();
+    let listed = scenery.get_json("/v1/jobs?waits_for=provider").await;
+    assert_eq!(listed["items"][0]["awaited_model"], model, "{listed}");
+    let provider = model["provider"].as_str().unwrap();
+    let page = scenery.page("/work/jobs?waits_for=provider").await;
+    assert!(page.contains(&format!("for <bdi>{provider} (")), "{page}");
+}
+
+#[tokio::test]
 async fn previews_of_a_retry_mark_tasks_whose_limit_is_unchanged() {
     let scenery = Scenery::new().await;
     let campaign = scenery.world.campaign.id;

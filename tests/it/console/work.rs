@@ -221,7 +221,7 @@ async fn runs_that_were_put_off_use_up_no_attempt() {
                 'it is called again at 2026-11-20 12:20:35 UTC' from generate_series(1, 3) as n";
     sqlx::query(put_off).bind(job).execute(&scenery.app.pool).await.unwrap();
     let page = scenery.page(&format!("/work/jobs/{job}")).await;
-    assert!(page.contains("3 runs, 3 postponed") && page.contains("postponed"), "{page}");
+    assert!(page.contains("3 runs, 3 put off") && !page.contains(">snooze<"), "{page}");
     assert_eq!(page.matches("is called again").count(), 1, "{page}");
     assert!(!page.contains("at 2026-11-20 12:20:35 UTC"), "{page}");
 }

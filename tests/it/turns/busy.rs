@@ -165,7 +165,9 @@ async fn explain_names_the_reason_start_count_and_end_of_a_wait() {
     }
     let (of_task, _) = fixture.explained(&task).await;
     let short = format!(
-        "It waits for its provider, which refuses calls or cannot be reached, since {}. ",
+        "It waits for its provider {} ({}), which refuses calls or cannot be reached, since {}. ",
+        busy.provider,
+        busy.model,
         busy_models::format_moment(busy.since)
     );
     assert!(of_task.starts_with(&short), "{of_task}");

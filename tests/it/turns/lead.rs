@@ -9,7 +9,7 @@ use dalsegno::{
         amount::Limit,
         contexts,
         sessions::Reason,
-        statuses,
+        statuses::{self, AgentWaitCause},
         tasks::{State, Task},
         turns,
     },
@@ -122,6 +122,18 @@ async fn the_lead_gets_the_roster_with_every_agents_status() {
         (states(&fixture).await == expected).then_some(())
     })
     .await;
+    let catalogue = Library::open(&fixture.config().agents).unwrap().current();
+    let (campaign, now) = (fixture.campaign.id, fixture.clock.now());
+    let agents = {
+        let mut conn = fixture.pool.acquire().await.unwrap();
+        statuses::list_with_pauses(&mut conn, campaign, &catalogue, now).await.unwrap()
+    };
+    for agent in &agents {
+        let subject = agent.wait.as_ref().map(|wait| (wait.cause, wait.subject.as_deref()));
+        let is_limited = agent.status.agent == "limited";
+        let expected = is_limited.then_some((AgentWaitCause::Provider, Some("sim")));
+        assert_eq!(subject, expected, "{}", agent.status.agent);
+    }
     let task = fixture.done(&fixture.add_for("planner", "main", "How is it going?").await).await;
     worker.stop().await;
 

@@ -3,12 +3,12 @@
 /// A hundred years: `dalsegno.never()` is farther away, and no moment that a job is put off to.
 const NEVER_SECS: f64 = 100.0 * 365.0 * 86_400.0;
 
-/// Returns `in 4 min`, or `now`.
-pub(super) fn format_in(secs: f64) -> String {
+/// Returns `in 4 min`, or `now`. `None`: no time is set.
+pub(super) fn format_in(secs: f64) -> Option<String> {
     match secs {
-        secs if secs < 1.0 => "now".to_owned(),
-        secs if secs > NEVER_SECS => "when the application ends its wait".to_owned(),
-        secs => format!("in {}", span(secs)),
+        secs if secs < 1.0 => Some("now".to_owned()),
+        secs if secs > NEVER_SECS => None,
+        secs => Some(format!("in {}", span(secs))),
     }
 }
 

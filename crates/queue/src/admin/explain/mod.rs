@@ -45,7 +45,12 @@ pub enum Cause {
     /// The job, its lane or the head of its lane is held for this reason.
     Hold { reason: String, of: HoldOf },
     /// The job waits for another one of its lane, which is not held.
-    Behind { job_id: i64 },
+    Behind {
+        /// The head of the lane.
+        job_id: i64,
+        /// Number of jobs between the two, at most 1000.
+        n_between: i64,
+    },
     /// The group of the job is paused.
     GroupPause { group: String },
 }
@@ -181,7 +186,10 @@ impl JobFacts {
             "blocked" if self.head_state.as_deref() == Some("held") => {
                 hold(&self.head_hold_reason, self.head_id.map(HoldOf::Job))
             }
-            "blocked" => self.head_id.map_or(Cause::Explained, |job_id| Cause::Behind { job_id }),
+            "blocked" => self.head_id.map_or(Cause::Explained, |job_id| Cause::Behind {
+                job_id,
+                n_between: self.blocked_ahead.unwrap_or(0),
+            }),
             "ready" => self
                 .paused_group()
                 .map_or(Cause::Explained, |(group, _)| Cause::GroupPause { group: group.into() }),
@@ -259,7 +267,7 @@ mod tests {
         let signal = told("signal");
         assert_eq!(
             (signal.next.as_str(), signal.cause),
-            ("It continues when the signal arrives.", Cause::Signal)
+            ("It continues when its application calls `dalsegno.signal`.", Cause::Signal)
         );
         let snooze = told("snooze");
         assert_eq!((snooze.next.as_str(), snooze.cause), ("It is due in 95 s.", Cause::Snooze));
@@ -309,7 +317,7 @@ mod tests {
             assert_eq!(facts.explain().cause, Cause::Hold { reason: "legal".into(), of });
         }
         let ready = JobFacts { head_state: Some("ready".into()), ..behind };
-        assert_eq!(ready.explain().cause, Cause::Behind { job_id: 5 });
+        assert_eq!(ready.explain().cause, Cause::Behind { job_id: 5, n_between: 0 });
         let group = JobFacts {
             group_key: Some("harbour".into()),
             group_pause_reason: Some("client call".into()),
@@ -378,6 +386,32 @@ mod tests {
         };
         assert_eq!(told("done"), "There is nothing to do. It has left the queue.");
         assert_eq!(told("failed"), "It has left the queue, and does not run again.");
+    }
+
+    #[test]
+    fn a_wait_without_a_time_says_what_ends_it() {
+        let never = Some(1e12);
+        let own = |cause: Option<&str>| {
+            let facts = JobFacts {
+                wait_reason: Some("snooze".into()),
+                last_wait_cause: cause.map(str::to_owned),
+                run_in_secs: never,
+                ..facts("scheduled")
+            };
+            facts.explain().next
+        };
+        assert_eq!(own(Some("limit")), "It continues when its budget or rate limit has space.");
+        assert!(own(None).starts_with("It continues when its application ends the wait with "));
+        let behind = JobFacts {
+            head_id: Some(5),
+            head_state: Some("scheduled".into()),
+            head_wait_reason: Some("snooze".into()),
+            head_run_in_secs: never,
+            ..facts("blocked")
+        }
+        .explain();
+        assert!(behind.because.contains("which was put off without a time. "), "{behind:?}");
+        assert!(behind.next.contains("`dalsegno job explain 5` says what ends"), "{behind:?}");
     }
 
     #[test]

@@ -71,7 +71,6 @@ impl JobFacts {
         if self.awaits_signal() {
             return self.signal();
         }
-        let due = format_in(self.run_in_secs.unwrap_or(0.0));
         let because = match self.wait_reason.as_deref() {
             Some("retry") => format!(
                 "Attempt {} of {} failed{}{}. It is in backoff before the next attempt.",
@@ -114,7 +113,15 @@ impl JobFacts {
             Some("snooze") => String::new(),
             _ => format!(" To run it now: `dalsegno job retry {}`.", self.id),
         };
-        (because, format!("It is due {due}.{lane}{hold}{retry}"))
+        let end = match format_in(self.run_in_secs.unwrap_or(0.0)) {
+            Some(due) => format!("It is due {due}."),
+            None => match self.last_wait_cause.as_deref() {
+                Some("limit") => "It continues when its budget or rate limit has space.".to_owned(),
+                _ => "It continues when its application ends the wait with `dalsegno.end_snooze`."
+                    .to_owned(),
+            },
+        };
+        (because, format!("{end}{lane}{hold}{retry}"))
     }
 
     /// Returns the group whose pause keeps a ready job waiting, and the reason of the pause. The pause of its queue comes first.
@@ -135,8 +142,8 @@ impl JobFacts {
             None => String::new(),
         };
         (
-            "It waits for a signal, and blocks no other job meanwhile.".to_owned(),
-            format!("It continues when the signal arrives.{lane}"),
+            "It was put aside by its application, and blocks no other job meanwhile.".to_owned(),
+            format!("It continues when its application calls `dalsegno.signal`.{lane}"),
         )
     }
 
@@ -166,11 +173,18 @@ impl JobFacts {
                 let due = format_in(self.head_run_in_secs.unwrap_or(0.0));
                 let why = match self.head_wait_reason.as_deref() {
                     Some("retry") => "is in backoff after a failure",
-                    Some("snooze") => "was postponed",
+                    Some("snooze") => "was put off",
                     Some("crash") => "is in backoff after its worker was lost",
                     _ => "was enqueued for later",
                 };
-                (format!("{why} and is due {due}"), format!("Job {head} has to run and end first."))
+                let (when, explain) = match due {
+                    Some(due) => (format!(" and is due {due}"), String::new()),
+                    None => (
+                        " without a time".to_owned(),
+                        format!(" `dalsegno job explain {head}` says what ends its wait."),
+                    ),
+                };
+                (format!("{why}{when}"), format!("Job {head} has to run and end first.{explain}"))
             }
             Some("held") => (
                 format!(
