@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::json;
 
 pub(super) use self::{
-    cells::{short_id, short_text, text_cell, time_cell, time_cell_or_dash},
+    cells::{clock_cell, short_id, short_text, text_cell, time_cell, time_cell_or_dash},
     fields::{format_fields, format_wrapped, format_wrapped_fields},
     screen::Screen,
     style::{Colours, Style},

@@ -17,7 +17,7 @@ use crate::{
         },
     },
     operations::{CancelJob, ExplainJob, HoldJob, ListJobs, ReleaseJob, RetryJob, ShowJob},
-    queue::admin::{Explanation, JobDetail, RunRecord},
+    queue::admin::{Explanation, JobDetail, RunRecord, outcome_words},
 };
 
 /// Longest input in the page.
@@ -155,7 +155,7 @@ fn runs(page: &Page, runs: &[RunRecord]) -> Markup {
         };
         html! {
             tr {
-                td { (tone.state(outcome(&run.outcome), None)) }
+                td { (tone.state(outcome_words(&run.outcome), None)) }
                 td.num { @if run.outcome == "snooze" { span.faint { "none" } } @else { (run.attempt) } }
                 td { (page.view.clock(run.ended_at)) }
                 td { (worker_of_run(run)) }
@@ -183,16 +183,6 @@ fn runs_words(runs: &[RunRecord]) -> Markup {
     html! {
         (counted(runs.len(), "run", "runs"))
         @if n_postponed > 0 { ", " (n_postponed) " postponed" }
-    }
-}
-
-/// Names the outcome of a run.
-fn outcome(stored: &str) -> &str {
-    match stored {
-        "snooze" => "postponed",
-        "retry" => "failed, retried",
-        "given_back" => "given back",
-        other => other,
     }
 }
 
