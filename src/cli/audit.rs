@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::{
     Context, Exit, Failure,
-    output::{Table, time_cell},
+    output::{Table, short_id, time_cell},
     server::{Server, with_server},
     words::{Moment, parse_moment},
 };
@@ -13,6 +13,11 @@ use crate::{domain::audit::Entry, operations::ListAudit};
 /// Printed below an empty list.
 const NO_ENTRIES: &str =
     "no entries: each command that changes something adds one, such as `dalsegno campaign create`";
+
+/// Printed if no entry has the subject.
+const SUBJECTS: &str =
+    "`--subject` takes an id, its last digits as lists show them (of the newest 100000 entries),
+the name of a campaign, an agent, a user, an API key or a schedule, or the host of a webhook";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
@@ -30,7 +35,7 @@ pub(super) struct List {
     /// Only this action, for example task.cancel, or task for all actions on tasks.
     #[arg(long)]
     action: Option<String>,
-    /// Only changes of this thing: an id, or the name of a campaign, an agent or a user.
+    /// Only changes of this thing: an id or the last digits that lists show; the name of a campaign, an agent, a user, an API key or a schedule; the host of a webhook.
     #[arg(long, value_name = "NAME|ID")]
     subject: Option<String>,
     /// Only changes since then: 2026-11-23T08:00:00Z, or 24h for a day ago.
@@ -70,6 +75,9 @@ async fn run_on_server(
     let is_by = actor.is_some() || action.is_some() || subject.is_some();
     let is_filtered = is_by || since.is_some() || until.is_some() || after.is_some();
     context.output.print_rows(&entries, is_filtered, NO_ENTRIES, || format_entries(&entries));
+    if entries.is_empty() && subject.is_some() && !context.output.is_structured() {
+        context.output.print_note(SUBJECTS);
+    }
     Ok(Exit::Ok)
 }
 
@@ -85,7 +93,7 @@ fn format_entries(entries: &[Entry]) -> String {
             actor,
             entry.peer.clone().unwrap_or_else(|| "-".to_owned()),
             entry.action.clone(),
-            entry.subject.clone(),
+            subject_cell(&entry.subject),
             entry.data.to_string(),
         ]
     };
@@ -97,11 +105,26 @@ fn format_entries(entries: &[Entry]) -> String {
     table.format(entries.iter().map(row))
 }
 
+/// Shortens an id, as other lists do.
+fn subject_cell(subject: &str) -> String {
+    match subject.parse() {
+        Ok(id) if subject.len() == 36 => short_id(id),
+        _ => subject.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
 
     use super::*;
+
+    #[test]
+    fn an_id_is_short_and_a_name_is_whole() {
+        assert_eq!(subject_cell("01a222e8-64f9-71bc-81fb-68c265d94ece"), "68c265d94ece");
+        assert_eq!(subject_cell("68c265d94ece"), "68c265d94ece");
+        assert_eq!(subject_cell("agent/writer"), "agent/writer");
+    }
 
     #[test]
     fn addresses_have_a_column_only_if_there_are_some() {
