@@ -21,6 +21,8 @@ use crate::http::{
     pages::{FailedRequest, local_target, see_other},
 };
 
+/// The code of the problem of an address without a page.
+const UNKNOWN_ADDRESS: &str = "not_found";
 const REDIRECT: HeaderName = HeaderName::from_static("hx-redirect");
 
 /// Shows a problem to a browser: as a page, as a part of one, or as the way to the sign-in.
@@ -44,15 +46,19 @@ fn respond(failed: &FailedRequest, problem: &Problem) -> Response {
         }
         (_, true) => (problem.status, Html(block(problem).into_string())).into_response(),
         (_, false) => {
+            let request_id = problem.request_id.clone();
+            // The words of the API name its routes.
+            let unknown =
+                (problem.code == UNKNOWN_ADDRESS).then(|| Problem { request_id, ..not_found() });
             let body = html! {
-                (block(problem))
+                (block(unknown.as_ref().unwrap_or(problem)))
                 @let back = came_from(failed);
                 @if back.is_some() && has_files(failed) { p."small soft" { "Files have to be chosen again: a browser does not keep them." } }
                 div.actions {
                     @if let Some(back) = &back { a.btn.primary href=(back) { "Back" } }
                     a.btn.primary[back.is_none()] href="/" { "Overview" }
                     @let words = words_of(path);
-                    @if problem.code == "not_found" && !words.is_empty() { a.btn href={ "/find?q=" (url_text(&words)) } { (icon("search")) "Find “" bdi { (words) } "”" } }
+                    @if problem.code == UNKNOWN_ADDRESS && !words.is_empty() { a.btn href={ "/find?q=" (url_text(&words)) } { (icon("search")) "Find “" bdi { (words) } "”" } }
                     @if failed.method == Method::GET && problem.retryable { a.btn href=(failed.target) { (icon("retry")) "Try again" } }
                 }
             };
@@ -132,7 +138,7 @@ fn next_step(detail: &str) -> Option<(String, &'static str)> {
 /// Builds the problem of an unknown path of the console.
 pub(super) fn not_found() -> Problem {
     let detail = "there is no page at this path: the overview links to all pages";
-    Problem::new(StatusCode::NOT_FOUND, "not_found", detail)
+    Problem::new(StatusCode::NOT_FOUND, UNKNOWN_ADDRESS, detail)
 }
 
 fn sign_in_path(failed: &FailedRequest) -> String {
