@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{
     campaign::new_task,
     page::{Done, Page},
-    parts::View,
+    parts::{View, url_text},
 };
 use crate::{
     domain::{amount::parse_money, class::Kind},
@@ -159,16 +159,26 @@ fn nested(fields: Vec<(String, Value)>) -> Vec<(String, Value)> {
     all
 }
 
-/// Fills fields of the output into a path: `/sessions/{id}`.
+/// Fills fields of the output into a path or its query: `/sessions/{id}`, `/cost/budgets?set={owner}/{key}`.
 fn filled(path: &str, output: &Value) -> String {
-    let part = |part: &str| match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
-        Some(name) => match &output[name] {
+    let (mut text, mut rest) = (String::new(), path);
+    while let Some((before, name, after)) = next_field(rest) {
+        let value = match &output[name] {
             Value::String(text) => text.clone(),
             other => other.to_string(),
-        },
-        None => part.to_owned(),
-    };
-    path.split('/').map(part).collect::<Vec<_>>().join("/")
+        };
+        text.push_str(before);
+        text.push_str(&if text.contains('?') { url_text(&value) } else { value });
+        rest = after;
+    }
+    text + rest
+}
+
+/// Splits a text at its first `{name}`.
+fn next_field(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once('{')?;
+    let (name, after) = rest.split_once('}')?;
+    Some((before, name, after))
 }
 
 #[cfg(test)]
@@ -242,5 +252,9 @@ mod tests {
         let output = json!({ "id": "abc", "number": 7 });
         assert_eq!(filled("/sessions/{id}/turns/{number}", &output), "/sessions/abc/turns/7");
         assert_eq!(filled("/tasks/1?a=b", &output), "/tasks/1?a=b");
+        let output = json!({ "owner": "user", "key": "a+b@c" });
+        let target = filled("/cost/budgets?set={owner}/{key}", &output);
+        assert_eq!(target, format!("/cost/budgets?set=user/{}", url_text("a+b@c")));
+        assert!(!target.contains('+'), "a plus is a blank in a query: {target}");
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    audit_limits, groups,
+    groups,
     layout::Content,
     names::Names,
     page::{Page, PageResult},
@@ -15,7 +15,7 @@ use super::{
     users,
 };
 use crate::{
-    domain::audit::{Action, Entry},
+    domain::audit::{Action, Entry, limit_steps},
     operations::{ListAgents, ListAudit, Refusal},
 };
 
@@ -190,10 +190,15 @@ fn subject(entry: &Entry, names: &Names) -> Markup {
 
 /// Shows the fields of a line, without those that are empty, and all of them as JSON on demand.
 fn details(page: &Page, entry: &Entry, names: &Names) -> Markup {
-    match audit_limits::changes(&page.view, entry) {
-        Some(rows) => html! { (facts(&rows)) (as_json(entry)) },
-        None => all_fields(entry, names),
-    }
+    let Some(steps) = limit_steps(entry, &|micros| page.view.money(micros)) else {
+        return all_fields(entry, names);
+    };
+    let steps: Vec<_> = steps.iter().map(|step| (capital(step.name), step)).collect();
+    let rows: Vec<_> = steps
+        .iter()
+        .map(|(name, step)| (name.as_str(), html! { (step.before) " → " (step.after) }))
+        .collect();
+    html! { (facts(&rows)) (as_json(entry)) }
 }
 
 fn as_json(entry: &Entry) -> Markup {

@@ -124,7 +124,7 @@ async fn prices(page: &Page, all: &[Setting], query: &PageQuery) -> Result<Marku
     let report = ReportCosts {
         by: Dimension::Provider,
         and: Some(Dimension::Model),
-        since: Some(page.view.now - UNPRICED_WITHIN),
+        since: Some((page.view.now - UNPRICED_WITHIN).into()),
         ..ReportCosts::default()
     };
     let report = page.caller.run_if_allowed(report).await?;
@@ -141,7 +141,7 @@ async fn prices(page: &Page, all: &[Setting], query: &PageQuery) -> Result<Marku
             }
         }
         @if !unpriced.is_empty() {
-            p."small soft" { "Copy this section into the configuration file (" code { "dalsegno.toml" } "), correct the numbers, and start the service again. Later calls then have a price." }
+            p."small soft" { "Copy this section into the configuration file (" code { "dalsegno.toml" } "), correct the numbers, and start the service and all workers again: they read the file when they start. Later calls then have a price." }
             pre."code wrap after" tabindex="0" { (text) }
         }
     };

@@ -136,7 +136,7 @@ pub(super) async fn campaigns(Query(asked): Query<CampaignsAsked>, page: Page) -
 async fn campaign_costs(page: &Page) -> Result<Option<HashMap<Uuid, Costs>>, Refusal> {
     let report = ReportCosts {
         by: Dimension::Campaign,
-        since: Some(page.view.midnight() - TimeDelta::days(COST_DAYS - 1)),
+        since: Some((page.view.midnight() - TimeDelta::days(COST_DAYS - 1)).into()),
         ..ReportCosts::default()
     };
     let report = page.caller.run_if_allowed(report).await?;

@@ -9,7 +9,6 @@
 mod actions;
 mod assets;
 mod audit;
-mod audit_limits;
 mod campaign;
 mod catalogue;
 mod cleanup;

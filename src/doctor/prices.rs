@@ -22,6 +22,7 @@ use crate::{
 };
 
 const CHECK: &str = "prices";
+const ALL_PRICED: &str = "each model that agents name has a price in this configuration; running processes use the one that they read at their start";
 const WHY: &str = "the cost of a turn on a model without a price cannot be estimated";
 const CALLS: &str = "unpriced calls";
 const WHY_CALLS: &str = "calls without a price count as 0 in costs and budgets";
@@ -42,7 +43,7 @@ pub(super) fn examine(config: &Config) -> Finding {
         }
     }
     if unpriced.is_empty() {
-        return Finding::ok(CHECK, "each model that agents name has a price", WHY);
+        return Finding::ok(CHECK, ALL_PRICED, WHY);
     }
     let users = |(model, users): (&String, &BTreeSet<&str>)| {
         format!("{model} ({})", users.iter().copied().collect::<Vec<_>>().join(", "))

@@ -55,6 +55,7 @@ pub mod nodes;
 pub mod objects;
 pub mod operation_keys;
 pub mod parameters;
+pub mod period_edge;
 pub mod posts;
 pub mod prices;
 pub mod prompt_versions;

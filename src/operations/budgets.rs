@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
-use sqlx::PgConnection;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{
     Call, Change, ChangeOutput, ChangeResult, Listing, Method, Operation, Refusal, Spec, page_limit,
 };
 use crate::domain::{
+    StatementError,
     agents::LookupError,
     amount::{Limit, OnLimit, budget_subject},
     audit::Action,
@@ -40,7 +41,8 @@ pub struct ListBudgets {
 /// Sets the limits of the budget of an agent, a user or a day, over all campaigns. A limit that is not named stays; null removes it.
 ///
 /// A new budget begins with what the ledger has: of the agent, of the campaigns of the user, of the present day. Without any limit the
-/// budget is removed. Waiting tasks for which there is space now continue. Days begin at midnight of `scheduler.time_zone`.
+/// budget is removed. Waiting tasks for which there is space now continue. Days begin at midnight of `scheduler.time_zone`. The budgets of
+/// agents and users count all calls of all time and never begin again.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = BudgetChange)]
@@ -149,7 +151,8 @@ impl Operation for ListBudgets {
         let after = self.cursor.as_deref().and_then(|cursor| cursor.split_once('/'));
         let key = self.key.as_deref();
         let filter = budgets::Filter { owner: self.owner, key, after, limit: limit + 1 };
-        let rows = budgets::list(&call.pool, filter, Some(call.now)).await?;
+        let mut rows = budgets::list(&call.pool, filter, Some(call.now)).await?;
+        find_campaigns(&call.pool, &mut rows).await?;
         let cursor = |budget: &OwnedBudget| format!("{}/{}", budget.owner.as_str(), budget.key);
         Ok(Listing::of(rows, limit, cursor))
     }
@@ -175,12 +178,31 @@ impl Change for SetBudget {
             return Ok(ChangeOutput::nothing(subject, SetBudgetOutput(before)));
         }
         let zone = &call.config.time_zone;
-        let output = budgets::change(conn, (owner, &key), change, zone, call.now).await?;
+        let mut output = budgets::change(&mut *conn, (owner, &key), change, zone, call.now).await?;
+        find_campaigns(conn, output.as_mut_slice()).await?;
         let limits = |budget: &OwnedBudget| json!({ "limit": budget.limit, "soft": budget.soft, "on_limit": budget.on_limit });
         let mut data = output.as_ref().map_or(json!({ "removed": true }), limits);
         data["before"] = before.as_ref().map_or(json!({}), limits);
         Ok(ChangeOutput::of(subject, SetBudgetOutput(output), data))
     }
+}
+
+/// Notes in the budgets of users if a campaign works for them.
+async fn find_campaigns(
+    executor: impl PgExecutor<'_>,
+    budgets: &mut [OwnedBudget],
+) -> Result<(), StatementError> {
+    let is_of_user = |budget: &&mut OwnedBudget| budget.owner == OwnerKind::User;
+    let users: Vec<String> =
+        budgets.iter_mut().filter(is_of_user).map(|budget| budget.key.clone()).collect();
+    if users.is_empty() {
+        return Ok(());
+    }
+    let known = facts::with_campaigns(executor, &users).await?;
+    for budget in budgets.iter_mut().filter(is_of_user) {
+        budget.has_campaign = Some(known.contains(&budget.key));
+    }
+    Ok(())
 }
 
 impl SetBudget {

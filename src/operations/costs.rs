@@ -10,7 +10,7 @@ use crate::domain::{
     costs::{
         self, CallFilter, CallOrder, CostCall, CostReport, Dimension, Error, Measure, Question, Top,
     },
-    timestamp,
+    period_edge::PeriodEdge,
     usage::Purpose,
 };
 
@@ -35,12 +35,12 @@ pub struct ReportCosts {
     pub top: Option<u32>,
     /// The figure by which `top` ranks the values: money, unless this says otherwise.
     pub top_by: Option<Measure>,
-    /// Only calls at this moment or later.
-    #[serde(default, deserialize_with = "timestamp::optional")]
-    pub since: Option<DateTime<Utc>>,
-    /// Only earlier calls.
-    #[serde(default, deserialize_with = "timestamp::optional")]
-    pub until: Option<DateTime<Utc>>,
+    /// Only calls at this moment or later. A day such as `2026-11-23`, `today` and `yesterday` stand for its begin.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub since: Option<PeriodEdge>,
+    /// Only earlier calls: before a moment, or before the begin of a day.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub until: Option<PeriodEdge>,
     pub campaign_id: Option<Uuid>,
 }
 
@@ -48,12 +48,12 @@ pub struct ReportCosts {
 #[derive(Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListCalls {
-    /// Only calls at this moment or later.
-    #[serde(default, deserialize_with = "timestamp::optional")]
-    pub since: Option<DateTime<Utc>>,
-    /// Only earlier calls.
-    #[serde(default, deserialize_with = "timestamp::optional")]
-    pub until: Option<DateTime<Utc>>,
+    /// Only calls at this moment or later. A day such as `2026-11-23`, `today` and `yesterday` stand for its begin.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub since: Option<PeriodEdge>,
+    /// Only earlier calls: before a moment, or before the begin of a day.
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub until: Option<PeriodEdge>,
     pub campaign_id: Option<Uuid>,
     pub agent: Option<String>,
     pub model: Option<String>,
@@ -87,14 +87,21 @@ impl Operation for ReportCosts {
             and: self.and,
             top: self.top()?,
             time_zone: &call.config.time_zone,
-            since: self.since,
-            until: self.until,
+            since: edge(self.since, call),
+            until: edge(self.until, call),
             campaign_id: self.campaign_id,
             within: call.reach.campaigns(),
         };
         let mut transaction = call.begin_search().await?;
         Ok(costs::report(&mut transaction, &question, &call.config.currency).await?)
     }
+}
+
+/// Returns the moment of an edge of the period.
+fn edge(edge: Option<PeriodEdge>, call: &Call) -> Option<DateTime<Utc>> {
+    // The configuration was refused if it named an unknown time zone.
+    let zone = call.config.time_zone.parse().unwrap_or(chrono_tz::UTC);
+    edge.map(|edge| edge.at(zone, call.now))
 }
 
 impl ReportCosts {
@@ -118,8 +125,8 @@ impl Operation for ListCalls {
     async fn run(self, call: &Call) -> Result<Listing<CostCall>, Refusal> {
         let limit = page_limit(self.limit)?;
         let filter = CallFilter {
-            since: self.since,
-            until: self.until,
+            since: edge(self.since, call),
+            until: edge(self.until, call),
             campaign_id: self.campaign_id,
             within: call.reach.campaigns(),
             agent: self.agent.as_deref(),

@@ -24,7 +24,7 @@ const TAG: &str = "sessions";
 /// Sends a call of a turn again, once or several times. The conversation does not change.
 ///
 /// A worker sends the context as the call had it, with the changes that are named here, and stores the answer with its tokens, cost and
-/// time. One call is made: its tool calls are stored and not executed. A model with a price is paid from the budget for experiments of the
+/// time. One call is made: its tool calls are stored and not executed. A model with a price is paid from the budget for reruns of the
 /// campaign.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]

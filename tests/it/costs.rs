@@ -253,6 +253,10 @@ async fn every_dimension_and_pair_adds_up_to_the_ledger() {
             .collect();
         assert_eq!(told, ledger.sums(by, and), "{by:?} {and:?}");
         assert_eq!(told.len(), report.lines.len(), "{by:?} {and:?}: a line is there twice");
+        let order = |line: &CostLine| (line.costs.cost_micros, line.costs.tokens());
+        let is_sorted = report.lines.is_sorted_by(|a, b| order(a) >= order(b));
+        let has_days = [Some(by), and].contains(&Some(Dimension::Day));
+        assert!(has_days || is_sorted, "{by:?} {and:?}: the highest costs come first");
     }
     let named = ledger.report(question(Dimension::Agent, Some(Dimension::Campaign))).await.unwrap();
     assert_eq!(named.campaign_names[&ledger.campaigns[3].0], "Winter");

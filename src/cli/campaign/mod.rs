@@ -131,10 +131,10 @@ pub(super) struct SetBudget {
     /// Effect of the limits on tasks: they wait until there is space, or fail.
     #[arg(long, value_name = "EFFECT", value_parser = parse_on_limit)]
     on_limit: Option<OnLimit>,
-    /// Limit of the budget for experiments, which pays for `dalsegno turn rerun`, in units of the configured currency.
+    /// Limit of the budget for reruns, which pays for `dalsegno turn rerun`, in units of the configured currency.
     #[arg(long, value_name = "MONEY", conflicts_with = "no_experiments", value_parser = amount::parse_money)]
     experiments: Option<i64>,
-    /// Removes the budget for experiments: models with a price are not rerun.
+    /// Removes the budget for reruns: models with a price are not rerun.
     #[arg(long)]
     no_experiments: bool,
 }
@@ -187,7 +187,7 @@ async fn run_on_server(
         CampaignCommand::Budget(budget) => {
             let budget = change_budget(budget, context, server).await?;
             output.print_data(&budget, || {
-                budget.as_ref().map(show::format_budget).unwrap_or_default()
+                budget.as_ref().map(show::format_noted_budget).unwrap_or_default()
             });
         }
         CampaignCommand::Pause(Pause { campaign, reason }) => {

@@ -4,13 +4,14 @@ use serde_json::Value;
 
 use crate::{
     cli::{
+        budget::show::{format_campaign_end, format_notes},
         output::{Table, format_fields, format_table, short_id, text_cell, time_cell},
         session,
         words::{first_line, label_fields, time},
     },
     domain::{
         agents::Catalogue,
-        amount::{OnLimit, format_money},
+        amount::{Limit, format_money},
         audit::describe_label,
         campaign_overview::Overview,
         campaigns::{Budget, Campaign, ExperimentBudget},
@@ -79,41 +80,59 @@ pub(super) fn format_overview(overview: &Overview, catalogue: &Catalogue) -> Str
     text
 }
 
-pub(in crate::cli) fn format_budget(budget: &Budget) -> String {
+/// Formats the budget of a campaign, and what is unexpected about it.
+pub(in crate::cli) fn format_noted_budget(budget: &Budget) -> String {
+    let notes = budget.balance().notes(&format_money);
+    format!("{}{}", format_budget(budget), format_notes(&notes))
+}
+
+fn format_budget(budget: &Budget) -> String {
     let limit = |limit: Option<i64>, said: fn(i64) -> String| {
         limit.map_or_else(|| "no limit".to_owned(), said)
     };
+    let or_dash =
+        |amount: Option<i64>, said: fn(i64) -> String| amount.map_or_else(|| "-".to_owned(), said);
     let tokens = |tokens: i64| tokens.to_string();
     let ExperimentBudget { limit_micros, spent_micros } = budget.experiments;
-    let experiments = (limit_micros.is_some() || spent_micros > 0).then(|| {
-        let limit = limit_micros.map_or_else(|| "none".to_owned(), format_money);
+    let reruns = (limit_micros.is_some() || spent_micros > 0).then(|| {
+        let left = limit_micros.map(|limit| limit.saturating_sub(spent_micros).max(0));
         let none = || "-".to_owned();
-        ["experiments".to_owned(), limit, none(), format_money(spent_micros), none()]
+        [
+            "reruns".to_owned(),
+            limit_micros.map_or_else(|| "none".to_owned(), format_money),
+            or_dash(left, format_money),
+            format_money(spent_micros),
+            none(),
+            none(),
+        ]
     });
+    let left = budget.balance().left();
     let table = format_table(
-        &["BUDGET", "LIMIT", "WARNS AT", "SPENT", "RESERVED"],
+        &["BUDGET", "LIMIT", "LEFT", "SPENT", "RESERVED", "WARNS AT"],
         [
             [
                 "money".to_owned(),
                 limit(budget.limit.micros, format_money),
-                budget.soft.micros.map_or_else(|| "-".to_owned(), format_money),
+                or_dash(left.micros, format_money),
                 format_money(budget.spent.micros),
                 format_money(budget.reserved.micros),
+                or_dash(budget.soft.micros, format_money),
             ],
             [
                 "tokens".to_owned(),
                 limit(budget.limit.tokens, tokens),
-                budget.soft.tokens.map_or_else(|| "-".to_owned(), tokens),
+                or_dash(left.tokens, tokens),
                 tokens(budget.spent.tokens),
                 tokens(budget.reserved.tokens),
+                or_dash(budget.soft.tokens, tokens),
             ],
         ]
         .into_iter()
-        .chain(experiments),
+        .chain(reruns),
     );
-    match budget.on_limit {
-        OnLimit::Wait => table,
-        OnLimit::Fail => format!("{table}at the limit, tasks fail\n"),
+    match budget.limit {
+        Limit { micros: None, tokens: None } => table,
+        _ => format!("{table}{}", format_campaign_end(budget.on_limit)),
     }
 }
 
@@ -184,7 +203,30 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::domain::erasures::Contents;
+    use crate::domain::{Amount, amount::OnLimit, erasures::Contents};
+
+    #[test]
+    fn a_budget_has_what_is_left_and_never_begins_again() {
+        let budget = Budget {
+            limit: Limit { micros: Some(2_000_000), tokens: None },
+            soft: Limit { micros: Some(3_000_000), tokens: None },
+            spent: Amount { micros: 500_000, tokens: 40 },
+            reserved: Amount { micros: 250_000, tokens: 0 },
+            on_limit: OnLimit::Fail,
+            experiments: ExperimentBudget { limit_micros: Some(900_000), spent_micros: 100_000 },
+        };
+        let text = format_noted_budget(&budget);
+        let cells = |n: usize| text.lines().nth(n).unwrap().split_whitespace().collect::<Vec<_>>();
+        assert_eq!(cells(0)[..4], ["BUDGET", "LIMIT", "LEFT", "SPENT"], "{text}");
+        assert_eq!(cells(1), ["money", "2.00", "1.25", "0.50", "0.25", "3.00"], "{text}");
+        assert_eq!(cells(3), ["reruns", "0.90", "0.80", "0.10", "-", "-"], "{text}");
+        let end =
+            "at the limit, tasks fail; it never begins again: it counts all calls of all time";
+        assert_eq!(text.lines().nth(4), Some(end));
+        assert!(text.contains("note: the soft limit of 3.00 is not below"), "{text}");
+        let unlimited = format_budget(&Budget { limit: Limit::default(), ..budget });
+        assert!(!unlimited.contains("begins again"), "{unlimited}");
+    }
 
     #[test]
     fn the_counts_of_a_receipt_are_separated_from_their_names() {

@@ -78,8 +78,8 @@ pub(super) async fn list(
         agent, model, provider, purpose, user, without_reruns, costliest, limit, ..
     } = &flags.calls;
     let page = |cursor: Option<String>, limit| ListCalls {
-        since: flags.since.map(|it| it.at),
-        until: flags.until.map(|it| it.at),
+        since: flags.since,
+        until: flags.until,
         campaign_id,
         agent: agent.clone(),
         model: model.clone(),

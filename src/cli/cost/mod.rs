@@ -2,8 +2,6 @@
 
 mod calls;
 
-use std::cmp::Reverse;
-
 use clap::Args;
 use serde::{
     Deserialize as _,
@@ -14,16 +12,18 @@ use self::calls::CallFlags;
 use super::{
     Context, Exit, Failure,
     args::InCampaign,
-    output::{Table, format_fields},
+    output::{Table, format_fields, format_wrapped, money_column},
     server::{Server, with_server},
     turn::list::format_count,
-    words::{Moment, parse_moment, time},
+    words::time,
 };
 use crate::{
+    clock::{Clock as _, SystemClock},
     domain::{
-        amount::format_money,
         costs::{CostLine, CostReport, Costs, Dimension},
+        period_edge::{self, PeriodEdge},
         text::count,
+        timestamp::parse_period,
     },
     operations::ReportCosts,
 };
@@ -40,18 +40,19 @@ pub(super) struct CostFlags {
     /// One or two of day, campaign, agent, model, provider, purpose and user: `--by day,agent`.
     #[arg(long, value_name = "DIMENSION", default_value = "day", value_delimiter = ',', value_parser = parse_dimension)]
     by: Vec<Dimension>,
-    /// Only calls since this time: `7d` for seven days ago, or `2026-11-01T00:00:00Z`.
-    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
-    since: Option<Moment>,
-    /// Only calls before this time.
-    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
-    until: Option<Moment>,
+    /// Only calls since this time: `yesterday`, `2026-11-01` for the begin of that day, `7d` for seven times 24 hours ago, or
+    /// `2026-11-01T08:00:00Z`.
+    #[arg(long, value_name = "TIME", value_parser = parse_edge)]
+    since: Option<PeriodEdge>,
+    /// Only calls before this time: `today` ends with yesterday.
+    #[arg(long, value_name = "TIME", value_parser = parse_edge)]
+    until: Option<PeriodEdge>,
     #[command(flatten)]
     campaign: InCampaign,
     /// Only the values of the last dimension with the highest costs, at most this many, and the sum of all others.
     #[arg(long, value_name = "N", conflicts_with = "calls")]
     top: Option<u32>,
-    /// Prints comma-separated values, with amounts in millionths and all counts.
+    /// Prints comma-separated values, with amounts in units and in millionths of the currency, and all counts.
     #[arg(long)]
     csv: bool,
     #[command(flatten)]
@@ -77,7 +78,7 @@ async fn report(flags: &CostFlags, context: &Context, server: &Server) -> Result
         }
     };
     let campaign_id = flags.campaign.id_if_given(context, server).await?;
-    let (since, until) = (flags.since.map(|it| it.at), flags.until.map(|it| it.at));
+    let (since, until) = (flags.since, flags.until);
     let report = ReportCosts {
         by,
         and,
@@ -89,10 +90,19 @@ async fn report(flags: &CostFlags, context: &Context, server: &Server) -> Result
     };
     let report = server.call(report).await?;
     match flags.csv || context.output.is_csv() {
-        true => context.output.print_text(&report.to_csv()),
+        true => context.output.print_crlf_lines(&report.to_csv()),
         false => context.output.print_data(&report, || format_report(&report)),
     }
     Ok(Exit::Ok)
+}
+
+fn parse_edge(text: &str) -> Result<PeriodEdge, String> {
+    match parse_period(text) {
+        Ok(period) => Ok(PeriodEdge::At(SystemClock.now() - period)),
+        Err(_) => text.parse().map_err(|error: period_edge::Error| {
+            format!("{error}; or `7d` for seven times 24 hours ago")
+        }),
+    }
 }
 
 fn parse_dimension(text: &str) -> Result<Dimension, String> {
@@ -117,6 +127,9 @@ fn format_report(report: &CostReport) -> String {
         false => format!("{}\n", format_fields(&fields)),
     };
     let money = format!("COST ({currency})");
+    let costs = lines.iter().chain(&report.others).map(|line| line.costs).chain([*total]);
+    let amounts = costs.filter(|costs| !costs.is_unpriced()).map(|costs| costs.cost_micros);
+    let format_amount = money_column(amounts);
     let row = |[value, second]: [String; 2], costs: &Costs| {
         let sent = costs.input_tokens + costs.cache_creation_tokens;
         [
@@ -129,21 +142,16 @@ fn format_report(report: &CostReport) -> String {
             format_count(costs.output_tokens),
             match costs.is_unpriced() {
                 true => "no price".to_owned(),
-                false => format_money(costs.cost_micros),
+                false => format_amount(costs.cost_micros),
             },
         ]
     };
     let of_all = row(["total".to_owned(), String::new()], total);
-    let mut sorted: Vec<&CostLine> = lines.iter().collect();
-    // Days stay in their order.
-    if ![Some(*by), *and].contains(&Some(Dimension::Day)) {
-        sorted.sort_by_key(|line| Reverse((line.costs.cost_micros, line.costs.tokens())));
-    }
     // Amounts without any price say so themselves.
     let is_partial = lines.iter().chain(&report.others).any(|line| line.costs.is_partly_unpriced());
     let hidden = if is_partial || total.is_partly_unpriced() { "" } else { NO_PRICE };
     let others: Vec<CostLine> = report.named_others().collect();
-    let rows = sorted.into_iter().chain(&others).map(|line| row(names(report, line), &line.costs));
+    let rows = lines.iter().chain(&others).map(|line| row(names(report, line), &line.costs));
     let rows = rows.chain([of_all]);
     let (first, second) = (title(*by), and.map(title).unwrap_or_default());
     let table = match and {
@@ -164,13 +172,16 @@ fn format_report(report: &CostReport) -> String {
 }
 
 fn format_unpriced(n: i64) -> String {
-    match usize::try_from(n).unwrap_or(0) {
-        0 => String::new(),
-        n => format!(
-            "\n{} no price, which counts as 0, also in budgets: `dalsegno doctor` names their models, those that are free, and an entry of `prices.models` for each other one\n",
-            count(n, "call had", "calls had")
-        ),
+    let n = usize::try_from(n).unwrap_or(0);
+    if n == 0 {
+        return String::new();
     }
+    let text = format!(
+        "{} no price and {} as 0, also in budgets: `dalsegno doctor` names their models, those that are free, and an entry of `prices.models` for each other one",
+        count(n, "call had", "calls had"),
+        if n == 1 { "counts" } else { "count" },
+    );
+    format!("\n{}", format_wrapped("", &text))
 }
 
 /// Returns the values of a line: campaigns by their names, and a dash for none.
@@ -220,34 +231,17 @@ mod tests {
     }
 
     #[test]
-    fn the_most_expensive_line_comes_first_and_days_keep_their_order() {
+    fn amounts_of_a_column_have_the_same_digits_and_their_points_line_up() {
         let line = |value: &str, cost_micros| CostLine {
             value: Some(value.to_owned()),
             second: None,
             costs: Costs { calls: 1, cost_micros, input_tokens: 1, ..Costs::default() },
         };
-        let lines = vec![line("first", 10), line("second", 30), line("third", 20)];
-        let names = |by| {
-            let text =
-                format_report(&CostReport { by, and: None, lines: lines.clone(), ..report() });
-            let words = text.lines().filter_map(|line| line.split_whitespace().next());
-            let names = words.filter(|word| ["first", "second", "third"].contains(word));
-            names.map(str::to_owned).collect::<Vec<_>>()
-        };
-        assert_eq!(names(Dimension::Agent), ["second", "third", "first"]);
-        assert_eq!(names(Dimension::Day), ["first", "second", "third"]);
-    }
-
-    #[test]
-    fn lines_of_the_same_cost_are_sorted_by_tokens() {
-        let line = |value: &str, calls, output_tokens| CostLine {
-            value: Some(value.to_owned()),
-            second: None,
-            costs: Costs { calls, calls_without_price: calls, output_tokens, ..Costs::default() },
-        };
-        let lines = vec![line("few", 9, 5), line("many", 1, 14_000)];
-        let text = format_report(&CostReport { and: None, lines, ..report() });
-        assert!(text.find("many").unwrap() < text.find("few").unwrap(), "{text}");
+        let lines = vec![line("first", 12_262_390), line("second", 64_239), line("third", 0)];
+        let total = Costs { calls: 3, cost_micros: 12_326_629, ..Costs::default() };
+        let text = format_report(&CostReport { and: None, lines, total, ..report() });
+        let ends: Vec<_> = text.lines().skip(1).map(|line| &line[line.len() - 9..]).collect();
+        assert_eq!(ends, ["12.262390", " 0.064239", " 0.000000", "12.326629"], "{text}");
     }
 
     #[test]
@@ -257,11 +251,15 @@ mod tests {
         let line = CostLine { value: Some("writer".to_owned()), second: None, costs };
         let text = format_report(&CostReport { lines: vec![line], total: costs, ..report() });
         assert_eq!(text.lines().filter(|line| line.ends_with("no price")).count(), 2, "{text}");
-        assert!(text.contains("\n2 calls had no price"), "{text}");
+        assert!(text.contains("\n2 calls had no price and count as 0"), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
         assert!(!text.contains(NO_PRICE), "{text}");
         let costs = Costs { calls: 100, calls_without_price: 1, ..Costs::default() };
         let text = format_report(&CostReport { total: costs, ..report() });
-        assert!(!text.contains("no price\n") && text.contains("\n1 call had no price"), "{text}");
+        assert!(
+            !text.contains("no price\n") && text.contains("\n1 call had no price and counts as 0"),
+            "{text}"
+        );
         let total = text.lines().find(|line| line.starts_with("total")).unwrap();
         let cells: Vec<_> = total.split_whitespace().collect();
         assert!(text.contains("CALLS  NO PRICE  IN") && cells[1..3] == ["100", "1"], "{text}");

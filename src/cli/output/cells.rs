@@ -7,7 +7,7 @@ use super::{style::style, table::cut};
 use crate::{
     cli::words::{first_line, time},
     clock::{Clock as _, SystemClock},
-    domain::ids,
+    domain::{amount::format_money, ids},
 };
 
 const MINUTE: u64 = 60;
@@ -51,6 +51,20 @@ pub(in crate::cli) fn short_text(text: &str, max_columns: usize) -> String {
     } else {
         cut(&first_line(text, max_columns), max_columns)
     }
+}
+
+/// Returns the format of the amounts of a column: each with the same digits, so that their points stand below each other.
+pub(in crate::cli) fn money_column(
+    micros: impl IntoIterator<Item = i64>,
+) -> impl Fn(i64) -> String {
+    let n_decimals = |amount: &str| amount.split_once('.').map_or(0, |(_, digits)| digits.len());
+    let amounts: Vec<String> = micros.into_iter().map(format_money).collect();
+    let digits = amounts.iter().map(|amount| n_decimals(amount)).max().unwrap_or(0);
+    let padded = move |amount: &str| {
+        format!("{amount}{}", "0".repeat(digits.saturating_sub(n_decimals(amount))))
+    };
+    let width = amounts.iter().map(|amount| padded(amount).len()).max().unwrap_or(0);
+    move |micros| format!("{:>width$}", padded(&format_money(micros)))
 }
 
 /// Describes a time by its distance from now; a distant one by its day.

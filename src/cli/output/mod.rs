@@ -20,7 +20,9 @@ use serde::Serialize;
 use serde_json::json;
 
 pub(super) use self::{
-    cells::{clock_cell, short_id, short_text, text_cell, time_cell, time_cell_or_dash},
+    cells::{
+        clock_cell, money_column, short_id, short_text, text_cell, time_cell, time_cell_or_dash,
+    },
     fields::{format_fields, format_wrapped, format_wrapped_fields},
     screen::Screen,
     style::{Colours, Style},
@@ -125,8 +127,17 @@ impl Output {
 
     /// Prints data that has one form only.
     pub(super) fn print_text(self, text: &str) {
+        self.print_ended(text.trim_end(), "\n");
+    }
+
+    /// Prints lines that end with CR LF. A file gets all of them so, and a terminal without the CR.
+    pub(super) fn print_crlf_lines(self, lines: &str) {
+        let end = if std::io::stdout().is_terminal() { "\n" } else { "\r\n" };
+        self.print_ended(lines.strip_suffix("\r\n").unwrap_or(lines), end);
+    }
+
+    fn print_ended(self, text: &str, end: &str) {
         let mut out = std::io::stdout();
-        let text = text.trim_end();
         // Escapes text for a terminal, because a model's text must not move the cursor or rename the window. A file
         // gets the text unchanged.
         let shown = if out.is_terminal() { escape_control(text) } else { Cow::Borrowed(text) };
@@ -134,7 +145,7 @@ impl Output {
         match self.is_kept {
             true => screen::keep(&shown),
             // A closed reader (`| head`) is not an error.
-            false => _ = writeln!(out, "{shown}"),
+            false => _ = write!(out, "{shown}{end}"),
         }
     }
 
@@ -277,11 +288,11 @@ fn failure_as_text(failure: &Failure, is_coloured: bool) -> String {
     text
 }
 
-/// Replaces characters that control a terminal or change the order of a line.
+/// Replaces characters that control a terminal or change the order of a line. A CR before a line end is left out.
 pub(in crate::cli) fn escape_control(text: &str) -> Cow<'_, str> {
     let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t') || is_bidi_control(c);
     match text.contains(obeyed) {
-        true => Cow::Owned(text.replace(obeyed, "\u{fffd}")),
+        true => Cow::Owned(text.replace("\r\n", "\n").replace(obeyed, "\u{fffd}")),
         false => Cow::Borrowed(text),
     }
 }
@@ -307,6 +318,7 @@ mod tests {
     #[test]
     fn control_sequences_never_reach_the_terminal() {
         assert_eq!(escape_control("plain\ttext\n"), "plain\ttext\n");
+        assert_eq!(escape_control("a,b\r\n1,2\r\n3\r4"), "a,b\n1,2\n3\u{fffd}4");
         assert_eq!(escape_control("a\u{1b}]0;x\u{7}b\u{9b}c"), "a\u{fffd}]0;x\u{fffd}b\u{fffd}c");
     }
 

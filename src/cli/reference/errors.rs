@@ -230,7 +230,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("no_audience", "The post has no readers: name agents, `operator` or `all`."),
     (
         "no_experiment_budget",
-        "The model costs money, and the campaign has no budget for experiments: set one.",
+        "The model costs money, and the campaign has no budget for reruns: set one.",
     ),
     ("no_message", "The request is not a valid MCP message. `detail` has the reason."),
     ("no_object", "A blackboard and its patches are JSON objects."),

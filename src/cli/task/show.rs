@@ -160,10 +160,12 @@ pub(in crate::cli) fn format_turns(turns: &[Turn]) -> String {
 pub(in crate::cli) fn spent(task: &Task) -> String {
     let mut text = format!("{}, {} tokens", format_money(task.spent_micros), task.spent_tokens);
     if let Some(micros) = task.budget_micros {
-        text.push_str(&format!(", at most {}", format_money(micros)));
+        let left = micros.saturating_sub(task.spent_micros).max(0);
+        text.push_str(&format!(", at most {} ({} left)", format_money(micros), format_money(left)));
     }
     if let Some(tokens) = task.budget_tokens {
-        text.push_str(&format!(", at most {tokens} tokens"));
+        let left = tokens.saturating_sub(task.spent_tokens).max(0);
+        text.push_str(&format!(", at most {tokens} tokens ({left} left)"));
     }
     text
 }

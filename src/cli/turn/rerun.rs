@@ -25,7 +25,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Sends a call of a turn again, without a change of the conversation, and compares the answers.
 ///
 /// The call gets the context that it had, byte for byte unless an option below changes it. One call is made: tool calls in the answer are
-/// stored and shown, and never executed. A model with a price is paid from the budget for experiments: `dalsegno campaign budget --experiments 5`.
+/// stored and shown, and never executed. A model with a price is paid from the budget for reruns: `dalsegno campaign budget --experiments 5`.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct RerunFlags {
     #[command(flatten)]

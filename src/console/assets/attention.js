@@ -39,9 +39,10 @@ export class AttentionWatch {
     this.askedAt = Date.now();
     try {
       const answer = await fetch("/attention", { headers: { Accept: "application/json" } });
-      // Without a sign-in, there is nothing to tell.
-      const { items } = answer.ok ? await answer.json() : { items: [] };
-      this.tell({ kind: "attention", items });
+      if (answer.ok) this.tell({ kind: "attention", items: (await answer.json()).items });
+      // Without a sign-in, there is nothing to tell. After other refusals, such as a full service, the last list stands: what is on it would
+      // be new again.
+      else if (answer.status === 401 || answer.status === 403) this.tell({ kind: "attention", items: [] });
     } catch {
       // The service is away. The pages say so, and the next round asks again.
     }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::{
     console::{
         page::Page,
-        parts::{Action, Share, View, facts, section, share_bar, tokens},
+        parts::{Action, Share, View, capital, coded, facts, icon, section, share_bar, tokens},
     },
     domain::{
         amount::{Limit, OnLimit, format_money},
@@ -21,6 +21,7 @@ pub(super) fn show(page: &Page, overview: &Overview) -> Markup {
     let body = html! {
         (money(view, budget))
         (in_tokens(budget))
+        @for note in budget.balance().notes(&|micros| view.money(micros)) { p."small after" { (icon("waiting")) " " (coded(&capital(&note))) "." } }
         div.after { (facts(&limits(view, budget))) }
         (forms(page, &overview.campaign.id.to_string(), budget))
     };
@@ -95,6 +96,7 @@ fn limits(view: &View, budget: &Budget) -> Vec<(&'static str, Markup)> {
             "At the limit",
             html! { @match budget.on_limit { OnLimit::Wait => "tasks wait", OnLimit::Fail => "tasks fail" } },
         ),
+        ("Counts", html! { "all calls of all time" }),
         (
             "For reruns",
             match budget.experiments.limit_micros {

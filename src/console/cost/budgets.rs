@@ -10,8 +10,8 @@ use crate::{
         layout::Content,
         page::{Page, PageResult},
         parts::{
-            Action, Confirmation, Share, View, counted, empty, next_page, section, share_bar,
-            shell_word, tokens, url_text,
+            Action, Confirmation, Share, View, capital, coded, counted, empty, next_page, section,
+            share_bar, shell_word, tokens, url_text,
         },
     },
     domain::{
@@ -25,6 +25,8 @@ use crate::{
 };
 
 const HERE: &str = "/cost/budgets";
+/// The list after a form, which names the budget that it has set.
+const AFTER_SET: &str = "/cost/budgets?set={owner}/{key}";
 /// Budgets of a page. Each has two forms, so more would make the first load larger than 150 KB.
 const PER_PAGE: usize = 15;
 const FAILED: &str = "/tasks?state=failed";
@@ -40,6 +42,9 @@ pub(in crate::console) struct BudgetQuery {
     /// Only the budget with this owner and key, such as `agent/writer` or `day`: the subject of its lines in the audit log.
     #[serde(default)]
     of: String,
+    /// The budget that a form has just set, named like `of`.
+    #[serde(default)]
+    set: String,
 }
 
 pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Page) -> PageResult {
@@ -66,6 +71,7 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
     };
     let body = html! {
         div.head { div { h1 { "Cost" } } div.actions { (new(&page)) } }
+        @if page.done.is_some() { (set_notes(&page.view, &listing.items, &query.set)) }
         (tabs(HERE))
         @if !query.of.is_empty() { p."small soft" { "Only the budget of " bdi { (query.of) } ". " a href=(HERE) { "Show all" } } }
         @if listing.items.is_empty() && !query.of.is_empty() {
@@ -92,7 +98,7 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
             }))
         }
         (next_page(HERE, &[], next.as_deref()))
-        p."small soft after" { "A budget is reserved before each call and charged after it. Reruns and evals are paid from the budgets for reruns of their campaigns, which are not in this list. At the hard limit tasks wait or fail; at the soft limit a warning is written. Limits are changed here, or with " code { "dalsegno budget set" } "." }
+        p."small soft after" { "A budget is reserved before each call and charged after it. Reruns are paid from the budgets for reruns of their campaigns, which are not in this list; an eval with a limit has the budget of its campaign, which is in it. Only the budget of the day begins again: all others count all calls of all time, and there is no daily limit of one user. At the hard limit tasks wait or fail; at the soft limit a warning is written. Limits are changed here, or with " code { "dalsegno budget set" } "." }
     };
     let path = html! { a href="/cost" { "Cost" } span { "/" } span { "Budgets" } };
     Ok(page.respond(Content { title: "Budgets", path, body, watch: String::new() }).await?)
@@ -180,10 +186,7 @@ fn urgency(budget: &OwnedBudget, n_failed: usize) -> f64 {
 
 /// Returns true if nothing is left of one of its limits.
 fn is_reached(budget: &OwnedBudget) -> bool {
-    let OwnedBudget { limit, spent, reserved, .. } = budget;
-    let is_used = |limit: Option<i64>, used: i64| limit.is_some_and(|limit| used >= limit);
-    is_used(limit.micros, spent.micros + reserved.micros)
-        || is_used(limit.tokens, spent.tokens + reserved.tokens)
+    budget.balance().is_used_up()
 }
 
 fn owner_word(owner: OwnerKind) -> &'static str {
@@ -213,16 +216,35 @@ fn row(
                 @if n_failed > 0 { a."state failed" href=(failed_tasks(budget)) { (crate::console::parts::icon("failed")) span.word { (refusals.words(n_failed)) } } }
                 @if let Some(line) = changed { p."small soft" { "Last changed by " a href={ "/audit?subject=" (url_text(&line.subject)) } { bdi { @if line.actor.is_empty() { (line.actor_kind.replace('_', " ")) } @else { (line.actor) } } } ", " (view.time(line.at)) } }
                 @if let Some(at) = budget.warned_at { p."small soft" { "Warned " (view.time(at)) } }
-                @if let Some(at) = budget.ends_at { p."small soft" { "Begins again " (view.time(at)) } }
+                @match budget.ends_at {
+                    Some(at) => { p."small soft" { "Begins again " (view.time(at)) } }
+                    None => { p."small soft" { "Counts all calls of all time" } }
+                }
             }
             div.amounts {
                 (money(view, budget))
                 (in_tokens(budget))
                 p."small soft after" { (limit_words(view, "Soft limit", budget.soft)) @match budget.on_limit { OnLimit::Wait => "At the limit tasks wait.", OnLimit::Fail => "At the limit tasks fail." } }
+                @for note in notes(view, budget) { p."small after" { (crate::console::parts::icon("waiting")) " " (coded(&note)) "." } }
             }
             div.actions { (forms(page, place, budget)) }
         }
     }
+}
+
+/// Says what is unexpected about the budget that a form has just set, which may be on another page of the list.
+fn set_notes(view: &View, budgets: &[OwnedBudget], set: &str) -> Markup {
+    let subject = |budget: &OwnedBudget| budget_subject(budget.owner.as_str(), &budget.key);
+    let set = set.trim_end_matches('/');
+    let budget = budgets.iter().find(|budget| subject(budget) == set);
+    let notes = budget.map(|budget| notes(view, budget)).unwrap_or_default();
+    html! { @for note in notes { p.notice role="status" { (crate::console::parts::icon("waiting")) span { (coded(&note)) "." } } } }
+}
+
+/// Says what is unexpected about the limits.
+fn notes(view: &View, budget: &OwnedBudget) -> Vec<String> {
+    let notes = budget.notes(&|micros| view.money(micros));
+    notes.iter().map(|note| capital(note)).collect()
 }
 
 fn limit_words(view: &View, words: &str, limit: Limit) -> Markup {
@@ -341,9 +363,10 @@ fn forms(page: &Page, place: usize, budget: &OwnedBudget) -> Markup {
         OwnerKind::Day => &[("owner", owner)],
         OwnerKind::Agent | OwnerKind::User => &[("owner", owner), ("key", key)],
     };
+    let then = format!("{HERE}?set={owner}/{}", url_text(key));
     let action = |words| match budget.owner {
-        OwnerKind::Campaign => Action::of::<ChangeBudget>(words, "", fields, HERE),
-        _ => Action::of::<SetBudget>(words, "", fields, HERE),
+        OwnerKind::Campaign => Action::of::<ChangeBudget>(words, "", fields, &then),
+        _ => Action::of::<SetBudget>(words, "", fields, &then),
     };
     let (hard_id, soft_id) = (format!("limit-{place}"), format!("warning-{place}"));
     let (hard_words, soft_words) =
@@ -391,10 +414,10 @@ fn command(named: &str, [money, tokens]: [&str; 2], limit: Limit) -> String {
 /// The form for a budget that does not exist yet.
 fn new(page: &Page) -> Markup {
     let new = Confirmation {
-        action: Action::of::<SetBudget>("New budget", "plus", &[], HERE),
+        action: Action::of::<SetBudget>("New budget", "plus", &[], AFTER_SET),
         id: "new-budget",
         heading: "Limit an agent, a user or the day",
-        consequences: html! { p { "It begins with what the ledger has: of the agent, of the user's campaigns, or of today. Campaigns have their budget on their page." } },
+        consequences: html! { p { "It begins with what the ledger has: of the agent, of the user's campaigns, or of today. Only the budget of the day begins again, at midnight. That of an agent or a user counts all calls of all time: tasks at its limit wait until you raise it. There is no daily limit of one user. Campaigns have their budget on their page." } },
         fields: html! {
             div.field { label for="budget-owner" { "Limit for" } select #budget-owner name="owner" data-flag="" { option value="day" { "each day" } option value="agent" { "an agent" } option value="user" { "a user" } } }
             div.field { label for="budget-key" { "Name of the agent or the user; empty for a day" } input #budget-key name="key" data-flag="" autocomplete="off" maxlength="64"; }
@@ -459,6 +482,7 @@ mod tests {
             on_limit: OnLimit::Wait,
             warned_at: None,
             waiting_tasks: 0,
+            has_campaign: None,
         }
     }
 
@@ -492,6 +516,16 @@ mod tests {
             command(&named, ["--money", "--tokens"], limit),
             "dalsegno budget set user 'Kim B.' --money 2.50 --tokens 900"
         );
+    }
+
+    #[test]
+    fn notes_about_the_budget_that_was_set_stand_above_the_list() {
+        let view = View::at(chrono::DateTime::UNIX_EPOCH);
+        let all =
+            [budget(OwnerKind::Day, "", Some(10), 0), budget(OwnerKind::User, "kim", Some(10), 12)];
+        let notes = |set| set_notes(&view, &all, set).0;
+        assert!(notes("user/kim").contains("is used up"), "{}", notes("user/kim"));
+        assert_eq!([notes("day/"), notes("user/ann"), notes("")], ["", "", ""]);
     }
 
     #[test]

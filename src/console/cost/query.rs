@@ -130,8 +130,8 @@ impl CostQuery {
         ReportCosts {
             by,
             and,
-            since: Some(period.since(view)),
-            until: Some(period.until(view)),
+            since: Some(period.since(view).into()),
+            until: Some(period.until(view).into()),
             campaign_id: self.campaign_id.parse().ok(),
             ..ReportCosts::default()
         }
@@ -146,8 +146,8 @@ impl CostQuery {
         };
         let purpose = read_purpose(&self.purpose);
         ListCalls {
-            since: Some(period.since(view)),
-            until: Some(period.until(view)),
+            since: Some(period.since(view).into()),
+            until: Some(period.until(view).into()),
             campaign_id: self.campaign_id.parse().ok(),
             agent: given(&self.agent),
             model: given(&self.model),

@@ -47,7 +47,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let waits = page.caller.run_if_allowed(ListWaits {}).await?;
     let costs = ReportCosts {
         by: Dimension::Campaign,
-        since: Some(page.view.midnight()),
+        since: Some(page.view.midnight().into()),
         top: u32::try_from(COLOURS.len()).ok(),
         ..ReportCosts::default()
     };

@@ -15,7 +15,7 @@ pub(in crate::console) fn count_unpriced(n: i64) -> Markup {
     html! {
         @if n > 0 {
             p."small soft" {
-                (n) @if n == 1 { " call" } @else { " calls" } " had no price and count as 0, also in budgets. "
+                (n) @if n == 1 { " call had no price and counts" } @else { " calls had no price and count" } " as 0, also in budgets. "
                 a href=(SETTING) { "Set the prices" } " of their models for later calls: the page names the models, and those that are free."
             }
         }
@@ -43,6 +43,13 @@ pub(in crate::console) fn price_hint<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_call_counts_and_several_count() {
+        assert!(count_unpriced(1).0.contains("1 call had no price and counts as 0"));
+        assert!(count_unpriced(2).0.contains("2 calls had no price and count as 0"));
+        assert_eq!(count_unpriced(0).0, "");
+    }
 
     #[test]
     fn each_model_without_a_price_is_named_once() {

@@ -4,7 +4,10 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use maud::{Markup, html};
 
-use crate::http::pages::{PageCaller, TOKEN_FIELD};
+use crate::{
+    domain::period_edge::begin_of_day,
+    http::pages::{PageCaller, TOKEN_FIELD},
+};
 
 /// Digits of an amount after the point.
 const MIN_DIGITS: usize = 2;
@@ -115,27 +118,18 @@ impl View {
 
     /// Returns the beginning of a day.
     pub(in crate::console) fn begin_of(&self, day: NaiveDate) -> DateTime<Utc> {
-        let begin = day.and_time(chrono::NaiveTime::MIN).and_local_timezone(self.zone).earliest();
-        // Clocks that change at midnight skip it.
-        begin.map_or_else(|| day.and_time(chrono::NaiveTime::MIN).and_utc(), |at| at.to_utc())
+        begin_of_day(day, self.zone)
     }
 
     /// Returns the beginning of today.
     pub(in crate::console) fn midnight(&self) -> DateTime<Utc> {
-        let local = self.now.with_timezone(&self.zone);
-        let begin = local.date_naive().and_time(chrono::NaiveTime::MIN);
-        begin.and_local_timezone(self.zone).earliest().map_or(self.now, |at| at.to_utc())
+        self.begin_of(self.day_of(self.now))
     }
 
     /// Returns the beginnings of the next days, from today on, and the end of the last one.
     pub(in crate::console) fn days(&self, n: u32) -> Vec<DateTime<Utc>> {
-        let today = self.now.with_timezone(&self.zone).date_naive();
-        let dates = today.iter_days().take(n as usize + 1);
-        let begin = |date: NaiveDate| {
-            let begin = date.and_time(chrono::NaiveTime::MIN).and_local_timezone(self.zone);
-            begin.earliest().map(|at| at.to_utc())
-        };
-        dates.map(|date| begin(date).unwrap_or(self.now)).collect()
+        let dates = self.day_of(self.now).iter_days().take(n as usize + 1);
+        dates.map(|day| self.begin_of(day)).collect()
     }
 
     /// Shows a day: `Fri 27`.

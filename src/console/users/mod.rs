@@ -81,7 +81,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
 async fn known(page: &Page) -> Result<Markup, Refusal> {
     let report = ReportCosts {
         by: Dimension::User,
-        since: Some(page.view.midnight() - TimeDelta::days(KNOWN_DAYS - 1)),
+        since: Some((page.view.midnight() - TimeDelta::days(KNOWN_DAYS - 1)).into()),
         top: Some(MAX_KNOWN),
         ..ReportCosts::default()
     };

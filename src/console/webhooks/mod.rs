@@ -30,11 +30,11 @@ const KINDS: [(Kind, &str); 4] = [
 pub(super) async fn show(page: Page) -> PageResult {
     let items = page.caller.run(ListWebhooks {}).await?.items;
     let body = html! {
-        div.head { div { h1 { "Webhooks" } div.meta { span { "Addresses that receive a signed request when a task ends" } } } }
+        div.head { div { h1 { "Webhooks" } div.meta { span { "Addresses that receive a signed request when a task ends or a budget warns" } } } }
         div.cols {
             div.stack {
                 @if items.is_empty() {
-                    (empty("No webhook exists. A receiver learns of the end of each task without asking.", "dalsegno webhook add https://example.com/hooks"))
+                    (empty("No webhook exists. A receiver learns of the end of each task and of the warnings of budgets without asking.", "dalsegno webhook add https://example.com/hooks"))
                 } @else {
                     (section("Receivers", &html! { (counted(items.len(), "webhook", "webhooks")) }, &table(&page, &items)))
                 }

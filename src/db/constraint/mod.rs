@@ -99,7 +99,7 @@ pub const USER_MISTAKES: &[UserMistake] = &[
     },
     UserMistake {
         constraint: "experiment_budgets_limit_positive",
-        message: "a limit for experiments must be more than 0; remove the budget to allow none",
+        message: "a limit for reruns must be more than 0; remove the budget to allow none",
     },
     UserMistake {
         constraint: "tasks_traceparent_form",

@@ -1,5 +1,6 @@
 //! Money and tokens, and the rule that decides whether there is enough of both.
 
+mod balance;
 mod refusal;
 
 use std::{
@@ -9,7 +10,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-pub use self::refusal::{OnLimit, Owner, Refusal, budget_subject};
+pub use self::{
+    balance::Balance,
+    refusal::{OnLimit, Owner, Refusal, budget_subject},
+};
 use crate::domain::class::{Class, Classify, Kind};
 
 /// Money is in micro-units: 1,000,000 are one unit of the configured currency.

@@ -21,7 +21,7 @@ pub enum Owner {
     User(Box<str>),
     /// A day of the service: `2026-11-25`.
     Day(Box<str>),
-    /// The budget for experiments of a campaign.
+    /// The budget for reruns of a campaign.
     Experiments(Uuid),
 }
 
@@ -94,7 +94,7 @@ impl Owner {
             Self::Agent(name) => format!("the budget of the agent `{name}`"),
             Self::User(name) => format!("the budget of the user `{name}`"),
             Self::Day(day) => format!("the budget of the day {day}"),
-            Self::Experiments(_) => "the budget of the campaign for experiments".to_owned(),
+            Self::Experiments(_) => "the budget of the campaign for reruns".to_owned(),
         }
     }
 

@@ -10,6 +10,7 @@
 mod action;
 mod actor;
 mod config;
+mod limits;
 mod pauses;
 mod rights;
 
@@ -25,6 +26,7 @@ pub use self::{
     action::Action,
     actor::{Actor, ActorKind, describe_label, name_of_label},
     config::Config,
+    limits::{LIMIT, LimitStep, limit_steps},
     pauses::{PauseSubject, pause_author, pause_data},
     rights::{Rights, rights},
 };

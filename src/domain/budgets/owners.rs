@@ -9,10 +9,10 @@ use uuid::Uuid;
 use super::{OwnerKind, reserve::decode_refusal};
 use crate::domain::{
     Amount, StatementError,
-    amount::{Limit, OnLimit, Owner, Refusal},
+    amount::{Balance, Limit, OnLimit, Owner, Refusal},
 };
 
-/// A budget with its amounts. A budget of a day has those of the present day.
+/// A budget with its amounts. That of a day has those of the present day; all others count all calls of all time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = OwnedBudget)]
 pub struct OwnedBudget {
@@ -37,6 +37,9 @@ pub struct OwnedBudget {
     pub warned_at: Option<DateTime<Utc>>,
     /// Number of tasks that wait for the budget.
     pub waiting_tasks: i64,
+    /// False for a user for whom no campaign works now. Null for other owners, and from older versions.
+    #[serde(default)]
+    pub has_campaign: Option<bool>,
 }
 
 /// A change of limits. `None` leaves a limit as it is, `Some(None)` removes it.
@@ -70,11 +73,33 @@ impl OwnedBudget {
                 Owner::Day(self.period.map(|day| day.to_string()).unwrap_or_default().into())
             }
         };
-        let zone = self.time_zone.as_deref().unwrap_or_default();
-        let next = self.period.and_then(|day| day.succ_opt());
-        let ends = next.map(|day| format!("{day} 00:00 {zone}").into());
+        let ends = self.next_period().map(Into::into);
         let refused = self.limit.check(owner, self.spent, self.reserved, needed);
         refused.map_err(|refusal| Refusal { on_limit: self.on_limit, ends, ..refusal })
+    }
+
+    pub fn balance(&self) -> Balance {
+        let Self { limit, soft, spent, reserved, .. } = *self;
+        Balance { limit, soft, spent, reserved }
+    }
+
+    /// Returns the begin of the next period: `2026-11-26 00:00 Europe/Berlin`. `None`: the budget counts all calls of all time.
+    pub fn next_period(&self) -> Option<String> {
+        let zone = self.time_zone.as_deref().unwrap_or_default();
+        let next = self.period.and_then(|day| day.succ_opt());
+        next.map(|day| format!("{day} 00:00 {zone}"))
+    }
+
+    /// Describes what is unexpected about the budget. `money` formats an amount.
+    pub fn notes(&self, money: &dyn Fn(i64) -> String) -> Vec<String> {
+        let mut notes = self.balance().notes(money);
+        if self.has_campaign == Some(false) {
+            notes.push(format!(
+                "no campaign works for the user `{}` now: `dalsegno memory facts user` sets the user of a campaign",
+                self.key
+            ));
+        }
+        notes
     }
 }
 
@@ -117,6 +142,7 @@ pub async fn list(
         on_limit: row.on_limit,
         warned_at: row.warned_at,
         waiting_tasks: row.n_waiting,
+        has_campaign: None,
     });
     Ok(budget.collect())
 }

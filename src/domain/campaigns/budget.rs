@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{Error, ExperimentBudget, experiments::set_experiment_limit};
 use crate::domain::{
     Amount, StatementError,
-    amount::{Limit, OnLimit},
+    amount::{Balance, Limit, OnLimit},
     budgets,
 };
 
@@ -25,6 +25,13 @@ pub struct Budget {
     /// The budget that pays for reruns. The amounts above leave it out.
     #[serde(default)]
     pub experiments: ExperimentBudget,
+}
+
+impl Budget {
+    pub fn balance(&self) -> Balance {
+        let Self { limit, soft, spent, reserved, .. } = *self;
+        Balance { limit, soft, spent, reserved }
+    }
 }
 
 /// `None` leaves a limit as it is, `Some(None)` takes it away.

@@ -6,7 +6,7 @@ mod calls;
 mod csv;
 mod days;
 
-use std::collections::HashMap;
+use std::{cmp::Reverse, collections::HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
@@ -150,6 +150,7 @@ pub struct CostReport {
     pub time_zone: String,
     pub since: Option<DateTime<Utc>>,
     pub until: Option<DateTime<Utc>>,
+    /// By their costs, then by their tokens, the highest first; with days in the order of their values.
     pub lines: Vec<CostLine>,
     /// The sums of all values that are not among the `top`, for each value of the first of two dimensions.
     #[serde(default)]
@@ -277,7 +278,10 @@ pub async fn report(
     if and == Some(by) {
         return Err(Error::SameDimension);
     }
-    let Lines { lines, others, n_others } = lines(&mut *conn, question).await?;
+    let Lines { mut lines, others, n_others } = lines(&mut *conn, question).await?;
+    if ![Some(by), and].contains(&Some(Dimension::Day)) {
+        sort_by_cost(&mut lines);
+    }
     let mut total = Costs::default();
     lines.iter().chain(&others).for_each(|line| total.add(&line.costs));
     let campaigns = match (by, and) {
@@ -300,6 +304,11 @@ pub async fn report(
         total,
         campaign_names: campaigns::names(conn, &campaigns).await?,
     })
+}
+
+/// Sorts the most expensive line first, and those of the same cost by their tokens.
+fn sort_by_cost(lines: &mut [CostLine]) {
+    lines.sort_by_key(|line| Reverse((line.costs.cost_micros, line.costs.tokens())));
 }
 
 #[derive(Default)]
@@ -364,4 +373,27 @@ fn campaign_ids<'a>(values: impl Iterator<Item = &'a Option<String>>) -> Vec<Uui
     ids.sort_unstable();
     ids.dedup();
     ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_expensive_line_comes_first_and_those_of_the_same_cost_by_their_tokens() {
+        let line = |value: &str, calls, cost_micros, output_tokens| CostLine {
+            value: Some(value.to_owned()),
+            second: None,
+            costs: Costs { calls, cost_micros, output_tokens, ..Costs::default() },
+        };
+        let mut lines = vec![
+            line("few", 9, 0, 5),
+            line("many", 1, 0, 14_000),
+            line("cheap", 1, 20, 1),
+            line("expensive", 1, 30, 1),
+        ];
+        sort_by_cost(&mut lines);
+        let values: Vec<_> = lines.iter().filter_map(|line| line.value.as_deref()).collect();
+        assert_eq!(values, ["expensive", "cheap", "many", "few"]);
+    }
 }

@@ -60,7 +60,9 @@ pub use self::{
     search::{Hit, search},
     shown::{inherit_showings, record_showings},
     texts::find_texts,
-    users::{CampaignUser, check_name, lock_user_of, set_user, unset_user, user_of},
+    users::{
+        CampaignUser, check_name, lock_user_of, set_user, unset_user, user_of, with_campaigns,
+    },
     vectors::{keep_vectors, list_without_vector},
     write::{WritingTurn, WrittenFact, write},
 };

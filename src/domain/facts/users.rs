@@ -78,6 +78,20 @@ pub async fn user_of(
     .map_err(StatementError::to("read the user of a campaign"))
 }
 
+/// Returns those of these users for whom a campaign works.
+pub async fn with_campaigns(
+    executor: impl PgExecutor<'_>,
+    users: &[String],
+) -> Result<Vec<String>, StatementError> {
+    sqlx::query_scalar!(
+        "select distinct user_name from dalsegno.campaign_users where user_name = any($1)",
+        users,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find the users of campaigns"))
+}
+
 /// Reads the user of a campaign after other writers about `user` have ended. Further ones wait until the end of the transaction.
 pub async fn lock_user_of(
     conn: &mut PgConnection,

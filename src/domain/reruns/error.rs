@@ -51,7 +51,7 @@ pub enum Error {
     )]
     UnknownProvider(String),
     #[error(
-        "a call of {model} on {provider} costs money, and campaign {campaign_id} has no budget for experiments: `dalsegno campaign budget {campaign_id} --experiments 1` sets one"
+        "a call of {model} on {provider} costs money, and campaign {campaign_id} has no budget for reruns: `dalsegno campaign budget {campaign_id} --experiments 1` sets one"
     )]
     NoBudget { campaign_id: Uuid, provider: String, model: String },
     #[error("the service cannot be set up for a rerun: {0}")]

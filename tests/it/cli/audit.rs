@@ -213,3 +213,20 @@ async fn reading_writes_no_audit_line_and_a_task_names_its_author() {
     let shown = fixture.json(&["task", "show", text(&task["id"])]).await;
     assert!(text(&shown["added_by"]).starts_with("cli:"), "{shown}");
 }
+
+#[tokio::test]
+async fn changes_of_limits_are_in_words_and_found_by_the_campaign() {
+    let fixture = Fixture::new().await;
+    let budget = ["campaign", "budget", "Harbour", "--warn-tokens", "8000"];
+    assert_eq!(fixture.run(&budget).await.code, 0);
+    assert_eq!(fixture.run(&["budget", "set", "day", "--money", "9"]).await.code, 0);
+    let of_campaign = fixture.run(&["audit", "ls", "--campaign", "Harbour"]).await;
+    assert!(of_campaign.has("soft limit none → 8000 tokens"), "{of_campaign:?}");
+    assert!(of_campaign.has("Harbour") && !of_campaign.has("9.00"), "{of_campaign:?}");
+    let of_budgets = fixture.run(&["audit", "ls", "--action", "budget"]).await;
+    assert!(of_budgets.has("  none → 9.00") && !of_budgets.has("{"), "{of_budgets:?}");
+    let json = fixture.json(&["audit", "ls", "--campaign", "Harbour"]).await;
+    assert_eq!(json[0]["data"]["soft"]["tokens"], 8000, "{json}");
+    let both = fixture.run(&["audit", "ls", "--campaign", "Harbour", "--subject", "x"]).await;
+    assert_eq!(both.code, 2, "{both:?}");
+}

@@ -199,3 +199,17 @@ async fn a_running_erasure_is_queried_by_its_id() {
     let output = fixture.run(&["campaign", "erase", "Winter"]).await;
     assert!(output.code == 3 && output.has("`dalsegno erasure ls` lists the ids"), "{output:?}");
 }
+
+#[tokio::test]
+async fn each_line_of_the_csv_of_costs_ends_with_crlf() {
+    let fixture = Fixture::new().await;
+    fixture.world.turn("Part one.", TurnSettings::default()).await;
+    for arguments in [&["cost", "--by", "agent", "--csv"][..], &["cost", "-o", "csv"]] {
+        let output = fixture.run(arguments).await;
+        assert_eq!(output.code, 0, "{output:?}");
+        let lines: Vec<&str> = output.stdout.split_inclusive('\n').collect();
+        assert!(lines.len() > 1, "{output:?}");
+        let is_whole = |line: &&str| line.ends_with("\r\n") && line.matches('\r').count() == 1;
+        assert!(lines.iter().all(is_whole), "{output:?}");
+    }
+}

@@ -198,6 +198,39 @@ async fn the_most_urgent_budget_of_all_is_first() {
 }
 
 #[tokio::test]
+async fn what_is_unexpected_about_new_limits_stands_in_the_list() {
+    let scenery = Scenery::new().await;
+    let user =
+        json!({ "owner": "user", "key": "kim", "micros": 2_000_000, "soft_micros": 2_000_000 });
+    let set = scenery.send("PATCH", "/v1/budgets", &user).await;
+    assert_eq!(set["has_campaign"], false, "{set}");
+    let of_user = scenery.page("/cost/budgets?of=user%2Fkim").await;
+    for words in [
+        "No campaign works for the user <code>kim</code> now",
+        "The soft limit of $2.00 is not below the hard limit of $2.00",
+        "Counts all calls of all time",
+        "which are not in this list; an eval with a limit",
+    ] {
+        assert!(of_user.contains(words), "{words} in {of_user}");
+    }
+    let campaign = scenery.world.campaign.id;
+    let put = json!({ "user": "kim" });
+    scenery.send("PUT", &format!("/v1/campaigns/{campaign}/user"), &put).await;
+    let of_user = scenery.page("/cost/budgets?of=user%2Fkim").await;
+    assert!(!of_user.contains("No campaign works"), "{of_user}");
+    let day = json!({ "owner": "day", "micros": 3_000_000 });
+    let day_set = scenery.send("PATCH", "/v1/budgets", &day).await;
+    assert_eq!(day_set["has_campaign"], json!(null), "{day_set}");
+    let of_day = scenery.page("/cost/budgets?of=day").await;
+    assert!(of_day.contains("Begins again ") && !of_day.contains("Counts all calls"), "{of_day}");
+    let path = format!("/v1/campaigns/{campaign}/budget");
+    let limit = json!({ "micros": 1_000_000, "soft_micros": 4_000_000 });
+    scenery.send("PATCH", &path, &limit).await;
+    let page = scenery.page(&format!("/campaigns/{campaign}")).await;
+    assert!(page.contains("The soft limit of $4.00 is not below"), "{page}");
+}
+
+#[tokio::test]
 async fn budgets_are_set_with_the_scope_only() {
     let scenery = Scenery::with(&KEYS).await;
     let app = &scenery.app;

@@ -257,7 +257,7 @@ async fn a_model_with_a_price_is_paid_from_the_budget_for_experiments() {
     let failed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let error = failed["reruns"][0]["error"].as_str().unwrap();
     assert!(
-        error.contains("the whole limit of the budget of the campaign for experiments is 1.00"),
+        error.contains("the whole limit of the budget of the campaign for reruns is 1.00"),
         "{error}"
     );
     assert!(
@@ -317,7 +317,7 @@ async fn a_reservation_of_another_rerun_is_waited_for() {
     worker.stop().await;
 }
 
-/// Sets the budget for experiments, in whole units of the currency.
+/// Sets the budget for reruns, in whole units of the currency.
 async fn set_budget(fixture: &Fixture, units: &str) {
     let campaign = fixture.campaign.id.to_string();
     let set = ["campaign", "budget", campaign.as_str(), "--experiments", units];

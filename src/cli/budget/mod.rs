@@ -1,6 +1,6 @@
 //! `dalsegno budget`: lists budgets, and sets their limits.
 
-use std::cmp::Reverse;
+pub(super) mod show;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand, ValueEnum};
@@ -8,14 +8,13 @@ use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure, campaign,
-    output::Table,
     server::{Server, with_server},
     task,
     words::{LimitFlags, parse_on_limit},
 };
 use crate::{
     domain::{
-        amount::{Limit, OnLimit, format_money},
+        amount::OnLimit,
         budgets::{OwnedBudget, OwnerKind},
         ids::{GivenCampaign, PartialId},
     },
@@ -27,11 +26,15 @@ const NO_BUDGETS: &str = "no budgets: `dalsegno budget set day --money 5` sets o
 
 #[derive(Debug, Subcommand)]
 pub(super) enum BudgetCommand {
-    /// Lists budgets with what is spent and how many tasks wait.
+    /// Lists budgets with what is left of each, if it has warned, and how many tasks wait.
     Ls(List),
-    /// Shows the budget of a campaign, a task, an agent, a user or the day.
+    /// Shows the budget of a campaign, a task, an agent, a user or the day: what is left, and when it begins again.
     Show(Owner),
     /// Sets the limits of a budget, or removes them. Waiting tasks that fit continue.
+    ///
+    /// The budget of the day counts the calls of one day, of all users together, and begins again at midnight of `scheduler.time_zone`.
+    /// All others count all calls of all time, those before the limit was set too, and never begin again: tasks at their limit wait until
+    /// it is raised. There is no daily limit of one user.
     Set(Set),
 }
 
@@ -104,7 +107,9 @@ async fn run_on_server(
             let owner = list.owner.map(OwnerKind::from);
             let page = |cursor, limit| ListBudgets { owner, key: None, cursor, limit: Some(limit) };
             let budgets = server.items(list.limit, page).await?;
-            output.print_rows(&budgets, owner.is_some(), NO_BUDGETS, || format_budgets(&budgets));
+            output.print_rows(&budgets, owner.is_some(), NO_BUDGETS, || {
+                show::format_budgets(&budgets)
+            });
         }
         BudgetCommand::Show(owner) => {
             return change(
@@ -144,7 +149,8 @@ async fn change(
                 true => server.call(ShowCampaign { id, summary: false }).await?.budget,
                 false => Some(server.call(campaign::limits_of(id, limits, on_limit)).await?),
             };
-            let text = || budget.as_ref().map(campaign::show::format_budget).unwrap_or_default();
+            let text =
+                || budget.as_ref().map(campaign::show::format_noted_budget).unwrap_or_default();
             output.print_data(&budget, text);
         }
         Named::Task(id) => {
@@ -174,7 +180,7 @@ async fn change(
                 false => server.call(set).await?.0,
             };
             output.print_data(&budget, || match &budget {
-                Some(budget) => format_budgets(std::slice::from_ref(budget)),
+                Some(budget) => show::format_one(budget),
                 None => "there is no limit".to_owned(),
             });
         }
@@ -230,130 +236,5 @@ impl From<ListedOwner> for OwnerKind {
             ListedOwner::User => Self::User,
             ListedOwner::Day => Self::Day,
         }
-    }
-}
-
-/// Formats budgets: those that tasks wait for first, then those of which most is used.
-fn format_budgets(budgets: &[OwnedBudget]) -> String {
-    let mut sorted: Vec<&OwnedBudget> = budgets.iter().collect();
-    sorted.sort_by_key(|budget| Reverse((budget.waiting_tasks > 0, used_percent(budget))));
-    let row = |budget: &OwnedBudget| {
-        let name = match (&budget.name, budget.period) {
-            (Some(name), _) => name.clone(),
-            (None, Some(day)) => day.to_string(),
-            (None, None) => budget.key.clone(),
-        };
-        [
-            budget.owner.as_str().to_owned(),
-            name,
-            used_percent(budget).map_or_else(dash, |percent| format!("{percent} %")),
-            budget.limit.micros.map_or_else(dash, format_money),
-            format_money(budget.spent.micros),
-            format_tokens(budget),
-            budget.waiting_tasks.to_string(),
-            format_reserved(budget),
-            format_limit(budget.soft),
-            budget.on_limit.as_str().to_owned(),
-        ]
-    };
-    let head = [
-        "OWNER",
-        "NAME",
-        "USED",
-        "LIMIT",
-        "SPENT",
-        "TOKENS",
-        "WAITING",
-        "RESERVED",
-        "WARNS AT",
-        "AT THE LIMIT",
-    ];
-    let has_token_limit = budgets.iter().any(|budget| budget.limit.tokens.is_some());
-    let least: &[&str] = match has_token_limit {
-        true => &["AT THE LIMIT", "WARNS AT", "RESERVED"],
-        false => &["TOKENS", "AT THE LIMIT", "WARNS AT", "RESERVED"],
-    };
-    Table::new(&head).leaves_out(least).format(sorted.into_iter().map(row))
-}
-
-fn dash() -> String {
-    "-".to_owned()
-}
-
-/// Returns how much of the tighter limit is spent or reserved, rounded down. `None`: there is no limit.
-fn used_percent(budget: &OwnedBudget) -> Option<i128> {
-    let OwnedBudget { limit, spent, reserved, .. } = budget;
-    let percent = |limit: Option<i64>, spent: i64, reserved: i64| {
-        let used = i128::from(spent) + i128::from(reserved);
-        limit.map(|limit| used * 100 / i128::from(limit.max(1)))
-    };
-    let money = percent(limit.micros, spent.micros, reserved.micros);
-    money.max(percent(limit.tokens, spent.tokens, reserved.tokens))
-}
-
-fn format_tokens(budget: &OwnedBudget) -> String {
-    match budget.limit.tokens {
-        Some(limit) => format!("{} of {limit}", budget.spent.tokens),
-        None => budget.spent.tokens.to_string(),
-    }
-}
-
-fn format_reserved(budget: &OwnedBudget) -> String {
-    let money = format_money(budget.reserved.micros);
-    match (budget.limit.tokens, budget.reserved.tokens) {
-        (Some(_), tokens) if tokens > 0 => format!("{money}, {tokens} tokens"),
-        _ => money,
-    }
-}
-
-fn format_limit(limit: Limit) -> String {
-    match (limit.micros, limit.tokens) {
-        (None, None) => dash(),
-        (Some(micros), None) => format_money(micros),
-        (None, Some(tokens)) => format!("{tokens} tokens"),
-        (Some(micros), Some(tokens)) => format!("{}, {tokens} tokens", format_money(micros)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::Amount;
-
-    fn budget(name: &str, limit: Limit, micros: i64, waiting_tasks: i64) -> OwnedBudget {
-        OwnedBudget {
-            owner: OwnerKind::Agent,
-            key: name.to_owned(),
-            name: None,
-            period: None,
-            time_zone: None,
-            ends_at: None,
-            limit,
-            soft: Limit { micros: None, tokens: None },
-            spent: Amount { micros, tokens: 50 },
-            reserved: Amount { micros: 0, tokens: 40 },
-            on_limit: OnLimit::Wait,
-            warned_at: None,
-            waiting_tasks,
-        }
-    }
-
-    #[test]
-    fn budgets_that_tasks_wait_for_come_first_then_those_of_which_most_is_used() {
-        let money = Limit { micros: Some(2_000_000), tokens: None };
-        let tokens = Limit { micros: Some(2_000_000), tokens: Some(100) };
-        let none = Limit { micros: None, tokens: None };
-        let budgets = [
-            budget("free", none, 1_999_999, 0),
-            budget("half", money, 1_000_000, 0),
-            budget("most", tokens, 0, 0),
-            budget("waits", money, 500_000, 1),
-        ];
-        let text = format_budgets(&budgets);
-        let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        let rows: Vec<_> = text.lines().skip(1).map(cells).collect();
-        let firsts: Vec<String> = rows.iter().map(|row| row[1..4].join(" ")).collect();
-        assert_eq!(firsts, ["waits 25 %", "most 90 %", "half 50 %", "free - -"], "{text}");
-        assert!(text.contains("50 of 100") && text.contains("0.00, 40 tokens"), "{text}");
     }
 }
