@@ -154,7 +154,8 @@ fn describe_change(entry: &Entry) -> String {
     }
 }
 
-fn describe_fields(data: &Value) -> String {
+/// Describes the fields of an object in one line: `agent: writer, state: failed`. Fields that hold nothing are left out.
+pub(super) fn describe_fields(data: &Value) -> String {
     let fields = data.as_object().into_iter().flatten();
     let words = fields.filter_map(|(name, value)| {
         let value = match (name.strip_suffix("micros"), value.as_i64()) {

@@ -7,7 +7,8 @@ use serde_json::json;
 use super::{
     Context, Exit, Failure,
     args::Question,
-    output::{Table, format_fields, time_cell, time_cell_or_dash},
+    audit::describe_fields,
+    output::{Table, format_wrapped_fields, time_cell, time_cell_or_dash},
     server::{Server, with_server},
     words::{parse_period, secs, time, time_or_dash},
 };
@@ -198,11 +199,15 @@ fn format_manual_run(run: &ManualRun) -> String {
 
 fn format_schedule(ScheduleDetail { schedule, last_manual_run }: &ScheduleDetail) -> String {
     let by_hand = last_manual_run.as_ref().map_or_else(|| "-".to_owned(), format_manual_run);
-    format_fields(&[
+    let payload = match describe_fields(&schedule.payload) {
+        fields if fields.is_empty() => "-".to_owned(),
+        fields => fields,
+    };
+    format_wrapped_fields(&[
         ("schedule", schedule.name.clone()),
         ("when", format!("{} {}", schedule.cron, schedule.time_zone)),
         ("job", schedule.kind.clone()),
-        ("payload", schedule.payload.to_string()),
+        ("payload", payload),
         ("last due (UTC)", time_or_dash(schedule.last_slot)),
         ("its job", format_job(schedule)),
         ("by hand (UTC)", by_hand),

@@ -16,6 +16,7 @@ use crate::{
     domain::{
         agent_pauses::{Pause as Paused, ResumeOutcome},
         agents::Catalogue,
+        audit::describe_label,
         statuses::{AgentOverview, State},
         tasks::InterruptMode,
     },
@@ -267,7 +268,7 @@ fn format_pauses(pauses: &[Paused], campaigns: &CampaignNames) -> String {
             pause.agent.clone(),
             pause.campaign_id.map_or_else(|| "all".to_owned(), |id| campaigns.cell(id)),
             time_cell(pause.paused_at),
-            pause.paused_by.clone(),
+            describe_label(&pause.paused_by),
             text_cell(&pause.reason),
         ]
     };

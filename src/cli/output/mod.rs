@@ -26,7 +26,7 @@ pub(super) use self::{
     fields::{format_fields, format_wrapped, format_wrapped_fields},
     screen::Screen,
     style::{Colours, Style},
-    table::{Table, format_table, format_wrapped_table},
+    table::{Table, format_table, format_wrapped_table, time_head},
 };
 use self::{
     style::{Tint, paint, style, tint},

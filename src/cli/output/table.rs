@@ -112,6 +112,11 @@ pub(in crate::cli) fn format_wrapped_table<const N: usize>(
     rows.iter().map(line).collect()
 }
 
+/// Returns a heading over times: without ` (UTC)` where they are relative.
+pub(in crate::cli) fn time_head(name: &str) -> String {
+    head_cell(name, style().has_relative_times())
+}
+
 fn head_cell(name: &str, has_relative_times: bool) -> String {
     let name = if has_relative_times { name.strip_suffix(UTC).unwrap_or(name) } else { name };
     name.to_owned()
