@@ -128,3 +128,24 @@ pub(super) fn format_action(action: &BulkAction) -> String {
     list.extend(action.error.iter().map(|error| ("error", error.clone())));
     format_wrapped_fields(&list)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_filter_of_an_action_is_in_words() {
+        let action = serde_json::from_value(json!({
+            "id": Uuid::nil(), "action": "retry", "filter": { "agent": "writer", "state": "failed", "tags": ["a", "b"] }, "reason": "late",
+            "state": "done", "matched": 1, "done": 1, "skipped": 0, "error": null, "job_id": 1, "created_at": "2026-11-20T12:00:00Z",
+            "started_at": null, "ended_at": null
+        }));
+        let text = format_action(&action.unwrap());
+        assert!(
+            text.contains("\nfilter       agent: writer, state: failed, tags: a b\n"),
+            "{text}"
+        );
+    }
+}

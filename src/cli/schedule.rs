@@ -214,3 +214,23 @@ fn format_schedule(ScheduleDetail { schedule, last_manual_run }: &ScheduleDetail
         ("next (UTC)", format_next(schedule, time)),
     ])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_payload_of_a_schedule_is_in_words() {
+        let shown = |payload: serde_json::Value| {
+            let schedule = serde_json::from_value(json!({
+                "name": "news", "source": "user", "cron": "0 0 8 * * *", "time_zone": "UTC", "catch_up_secs": 60, "kind": "add_task",
+                "queue": "upkeep", "lane": null, "payload": payload, "created_at": "2026-11-20T12:00:00Z", "paused_at": null,
+                "pause_reason": null, "last_slot": null, "last_fired_at": null, "last_job_id": null, "next_slot": null
+            }));
+            format_schedule(&ScheduleDetail { schedule: schedule.unwrap(), last_manual_run: None })
+        };
+        let text = shown(json!({ "agent": "planner", "prompt": "Plan the\nweek." }));
+        assert!(text.contains("  agent: planner, prompt: Plan the week.\n"), "{text}");
+        assert!(shown(json!({})).contains("\npayload         -\n"), "{text}");
+    }
+}

@@ -1,6 +1,6 @@
 //! `dalsegno schedule` and `dalsegno cleanup`.
 
-use chrono::{TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::cleanups;
 use serde_json::json;
 
@@ -72,10 +72,9 @@ async fn a_dry_run_for_a_later_time_counts_what_expires_until_then() {
     let unknown = fixture.run(&["cleanup", "--dry-run", "--at", "next"]).await;
     assert!(unknown.code == 5 && unknown.has("`dalsegno schedule show cleanup`"), "{unknown:?}");
     put_nightly(pool, noon()).await;
-    let next: String = sqlx::query_scalar("select to_char(next_slot at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS') from dalsegno.schedules where name = 'cleanup'")
-        .fetch_one(pool)
-        .await
-        .unwrap();
+    let next = fixture.json(&["schedule", "show", "cleanup"]).await["next_slot"].clone();
+    let next: DateTime<Utc> = serde_json::from_value(next).unwrap();
+    let next = next.format("%F %T");
     let of_next = fixture.run(&["cleanup", "--dry-run", "--at", "next"]).await.stdout;
     assert!(of_next.contains(&format!("\nas of {next} UTC\n")), "{of_next}");
     let of_now = fixture.run(&["cleanup", "--dry-run"]).await.stdout;

@@ -234,6 +234,10 @@ async fn the_overview_fits_eighty_columns_and_its_reasons_and_commands_stay_whol
     assert_eq!(paused.code, 0, "{paused:?}");
     let shown = fixture.on_a_terminal(80, &["overview", "--color", "never"]).await;
     assert!(shown.lines().all(|line| width(line) <= 80), "{shown}");
+    // Times are relative on a terminal, and in UTC in a file.
+    assert!(shown.lines().any(|line| line == "NEEDS ATTENTION, SINCE"), "{shown}");
+    let file = fixture.run(&["overview"]).await.stdout;
+    assert!(file.lines().any(|line| line == "NEEDS ATTENTION, SINCE (UTC)"), "{file}");
     for command in [format!("task retry {id}"), format!("campaign resume {campaign}")] {
         let line = format!("  dalsegno {command}");
         assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
