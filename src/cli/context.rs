@@ -56,6 +56,18 @@ impl Context {
         Ok(Config::load(&self.environment, &self.flags)?)
     }
 
+    /// Says that a command has read the files of this machine, if other commands call a server.
+    pub(super) fn note_local_files(&self) -> String {
+        let server = self.remote.target(&self.environment).ok().flatten();
+        let note = |server: Target| {
+            format!(
+                "\nThese files are of this machine, not of the server {}: `dalsegno agent files` lists its files and their problems.",
+                server.url
+            )
+        };
+        server.map(note).unwrap_or_default()
+    }
+
     /// Loads the usable agents, and prints a warning that names the broken ones.
     pub(super) fn agents(&self, config: &agents::Config) -> Result<Catalogue, Failure> {
         let catalogue = Catalogue::load(config)?;

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
+use chrono::TimeDelta;
 use clap::{Args, Subcommand, ValueEnum};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -16,8 +17,9 @@ use super::{
     args::{InCampaign, Paging},
     estimate::format_flow_estimate,
     output::{Output, format_fields, format_table, short_id, time_cell, time_cell_or_dash},
+    progress::{Progress, wait_for_end},
     server::{Server, with_server},
-    words::{first_line, format_below, time, time_or_dash},
+    words::{first_line, format_below, parse_period, time, time_or_dash},
 };
 use crate::{
     domain::{
@@ -104,8 +106,16 @@ pub(super) struct Start {
     #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
     inputs_file: Option<PathBuf>,
     /// Prints the low, likely and high cost of the flow's steps, and starts nothing.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "wait")]
     estimate: bool,
+    /// Waits for the end of the flow and prints its steps. On a terminal a bar shows the progress.
+    ///
+    /// The exit code is 6 if the time of --timeout ran out. The flow goes on then.
+    #[arg(long)]
+    wait: bool,
+    /// Maximum time to wait, for example 10m.
+    #[arg(long, value_name = "DURATION", requires = "wait", value_parser = parse_period)]
+    timeout: Option<TimeDelta>,
 }
 
 #[derive(Debug, Args)]
@@ -195,7 +205,12 @@ async fn run_on_server(
                 output.print_data(&estimate, || format_flow_estimate(&estimate));
                 return Ok(Exit::Ok);
             }
-            server.call(StartFlow { id, template, inputs, templates: OnceCell::new() }).await?
+            let new = StartFlow { id, template, inputs, templates: OnceCell::new() };
+            let flow = server.call(new).await?;
+            if start.wait {
+                return wait_for_flow(&flow, start.timeout, output, server).await;
+            }
+            flow
         }
         FlowCommand::Pause(Id { id }) => {
             let id = server.id(Noun::Flow, id).await?;
@@ -238,15 +253,48 @@ fn check(folder: Option<&Path>, context: &Context) -> Result<Exit, Failure> {
         }
         Err(problems) => (problems, 0),
     };
-    context.output.print_data(&problems.0, || match problems.is_empty() {
-        true if n_templates == 1 => "1 flow template is in order".to_owned(),
-        true => format!("{n_templates} flow templates are in order"),
-        false => problems.to_string(),
+    context.output.print_data(&problems.0, || {
+        let result = match problems.is_empty() {
+            true if n_templates == 1 => "1 flow template is in order".to_owned(),
+            true => format!("{n_templates} flow templates are in order"),
+            false => problems.to_string().trim_end().to_owned(),
+        };
+        format!("{result}{}", context.note_local_files())
     });
     match problems.is_empty() {
         true => Ok(Exit::Ok),
         false => Ok(Exit::Usage),
     }
+}
+
+/// Waits for the end of a flow. The exit code is that of its state.
+async fn wait_for_flow(
+    flow: &Flow,
+    limit: Option<TimeDelta>,
+    output: Output,
+    server: &Server,
+) -> Result<Exit, Failure> {
+    let id = flow.id;
+    // Before the wait, so that others can look at the flow meanwhile.
+    if !output.is_structured() {
+        output.print_note(&format!("flow {id} is {}", flow.state.as_str()));
+    }
+    let look = async || {
+        let shown = server.call(ShowFlow { id }).await?;
+        let Flow { tasks, open, .. } = &shown.flow;
+        let count = |n: i64| u64::try_from(n).unwrap_or_default();
+        let progress = Progress { done: count(tasks - open), total: count(*tasks) };
+        let has_ended = *open == 0;
+        Ok((shown, progress, has_ended))
+    };
+    let limit = limit.unwrap_or(TimeDelta::MAX);
+    let (shown, exit) = wait_for_end("tasks", limit, output, look).await?;
+    output.print_data(&shown, || format_flow(&shown));
+    Ok(match shown.flow.state {
+        State::Failed => Exit::Failed,
+        State::Cancelled => Exit::Cancelled,
+        State::Running | State::Paused | State::Done => exit,
+    })
 }
 
 fn show_templates(templates: &AllTemplates, output: Output) {

@@ -182,12 +182,14 @@ mod tests {
             of("turns", WaitReason::Condition),
             of("turns", WaitReason::Person),
             of("turns", WaitReason::Retry),
+            of("turns", WaitReason::Snooze),
             of("turns", WaitReason::Slot),
             of("upkeep", WaitReason::Person),
         ];
         let waits = WaitCounts { items, waiting_for_budget: 2, waiting_for_rate_limit: 0 };
         let text = format_waits(&waits);
         assert!(text.contains("space in a budget: `dalsegno budget ls`"), "{text}");
+        assert!(text.contains("`dalsegno job explain ID` names the cause"), "{text}");
         assert_eq!(text.matches("its release by a person: ").count(), 1, "{text}");
         assert!(!text.contains("condition") && !text.contains("after an error: "), "{text}");
         assert!(!text.contains("a free slot of a worker: "), "{text}");

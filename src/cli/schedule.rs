@@ -231,6 +231,7 @@ mod tests {
         };
         let text = shown(json!({ "agent": "planner", "prompt": "Plan the\nweek." }));
         assert!(text.contains("  agent: planner, prompt: Plan the week.\n"), "{text}");
-        assert!(shown(json!({})).contains("\npayload         -\n"), "{text}");
+        let empty = shown(json!({}));
+        assert!(empty.lines().any(|line| line.split_whitespace().eq(["payload", "-"])), "{empty}");
     }
 }

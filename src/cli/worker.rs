@@ -76,7 +76,7 @@ impl FromStr for GivenWorker {
     type Err = NoId;
 
     fn from_str(text: &str) -> Result<Self, NoId> {
-        let pid = text.parse().ok().filter(|pid| *pid > 0);
+        let pid = text.parse::<i32>().ok().filter(|pid| *pid > 0);
         let id = match text.parse::<PartialId>() {
             Err(error) if pid.is_none() => return Err(error),
             id => id.ok(),

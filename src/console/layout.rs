@@ -17,7 +17,9 @@ use crate::{
 };
 
 /// Campaigns in the rail.
-const MAX_CAMPAIGNS: i64 = 6;
+const MAX_CAMPAIGNS: usize = 6;
+/// Newest campaigns that are read for it: those of evals are left out.
+const READ_CAMPAIGNS: i64 = 24;
 
 const KEYS: &[(&str, &str)] = &[
     ("Find an id, a name or an action", "Ctrl K"),
@@ -88,10 +90,11 @@ impl Page {
         favicon: Favicon,
     ) -> Result<Response, Refusal> {
         let list =
-            ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_CAMPAIGNS) };
+            ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(READ_CAMPAIGNS) };
         let campaigns = self.caller.run_if_allowed(list).await?;
         let mut campaigns = campaigns.map(|listing| listing.items).unwrap_or_default();
-        campaigns.retain(|campaign| !campaign.is_erased);
+        campaigns.retain(|campaign| !campaign.is_erased && !campaign.is_of_eval());
+        campaigns.truncate(MAX_CAMPAIGNS);
         let body = html! {
             a.skip href="#main" { "Skip to the content" }
             header.bar {

@@ -155,7 +155,7 @@ pub(super) async fn new_task(Query(asked): Query<TasksAsked>, page: Page) -> Pag
     let body = html! {
         div.head { div { h1 { "Add a task" } div.meta { span { "A task belongs to a campaign" } } } }
         form.filters action="/tasks/new" {
-            label { "Campaign" select name="campaign_id" required { (names.options("")) } }
+            label { "Campaign" select name="campaign_id" required { (names.required_options()) } }
             button."btn primary" { "Continue" }
             a."btn quiet" href="/campaigns" { "Create a campaign" }
         }

@@ -54,7 +54,23 @@ use axum::{
 };
 
 pub use self::redirects::REDIRECTS;
-use crate::http::{RouterState, pages::Pages};
+use crate::{
+    http::{
+        RouterState,
+        pages::{IdAddresses, Pages},
+    },
+    operations::Noun,
+};
+
+/// Pages of a thing with an id, and of what belongs to it.
+const ID_ADDRESSES: IdAddresses = &[
+    ("/campaigns", Noun::Campaign),
+    ("/cost/evals", Noun::Campaign),
+    ("/flows", Noun::Flow),
+    ("/sessions", Noun::Session),
+    ("/tasks", Noun::Task),
+    ("/webhooks", Noun::Webhook),
+];
 
 /// Returns the pages, for the router.
 pub fn pages() -> Pages {
@@ -125,6 +141,7 @@ pub fn pages() -> Pages {
     Pages {
         public: public.layer(middleware::map_response(headers::secure)),
         private: private.layer(middleware::map_response(headers::secure)),
+        id_addresses: ID_ADDRESSES,
         show_problem: problem::show,
     }
 }

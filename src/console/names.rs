@@ -22,6 +22,7 @@ pub(in crate::console) struct Names(BTreeMap<Uuid, CampaignName>);
 struct CampaignName {
     name: String,
     is_erased: bool,
+    is_of_eval: bool,
 }
 
 impl Names {
@@ -30,9 +31,11 @@ impl Names {
             ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
         let campaigns = page.caller.run_if_allowed(list).await?;
         let campaigns = campaigns.map(|listing| listing.items).unwrap_or_default();
-        let named = campaigns
-            .into_iter()
-            .map(|Campaign { id, name, is_erased, .. }| (id, CampaignName { name, is_erased }));
+        let named = campaigns.into_iter().map(|campaign| {
+            let is_of_eval = campaign.is_of_eval();
+            let Campaign { id, name, is_erased, .. } = campaign;
+            (id, CampaignName { name, is_erased, is_of_eval })
+        });
         Ok(Self(named.collect()))
     }
 
@@ -124,13 +127,40 @@ impl Names {
         }
     }
 
-    /// Renders the campaigns as options of a choice, the newest first. Erased ones are left out, unless one is chosen.
+    /// Renders the campaigns as options of a choice, the newest first, and those of evals last. Erased ones are left out, unless one is chosen.
     pub(in crate::console) fn options(&self, chosen: &str) -> Markup {
         let chosen: Option<Uuid> = chosen.parse().ok();
         let offered =
             |(id, campaign): &(&Uuid, &CampaignName)| !campaign.is_erased || chosen == Some(**id);
-        html! { @for (id, campaign) in self.0.iter().rev().filter(offered) { option value=(id) selected[chosen == Some(*id)] { (campaign.name) } } }
+        let (of_evals, others): (Vec<_>, Vec<_>) =
+            self.0.iter().rev().filter(offered).partition(|(_, campaign)| campaign.is_of_eval);
+        let options = others.into_iter().chain(of_evals);
+        html! { @for (id, campaign) in options { option value=(id) selected[chosen == Some(*id)] { (campaign.name) } } }
     }
+
+    /// Renders the campaigns as options of a choice that has to be made. None of an eval is chosen before.
+    pub(in crate::console) fn required_options(&self) -> Markup {
+        let has_usual = self.0.values().any(|campaign| !campaign.is_erased && !campaign.is_of_eval);
+        html! { @if !has_usual { (no_campaign()) } (self.options("")) }
+    }
+}
+
+/// Renders campaigns as options of a choice that has to be made, those of evals last. None of an eval is chosen before.
+pub(in crate::console) fn campaign_options<'a>(
+    campaigns: impl Iterator<Item = &'a Campaign>,
+    chosen: &str,
+) -> Markup {
+    let is_chosen = |campaign: &&Campaign| campaign.id.to_string() == chosen;
+    let (of_evals, others): (Vec<_>, Vec<_>) =
+        campaigns.partition(|campaign| campaign.is_of_eval());
+    html! {
+        @if others.is_empty() && !of_evals.iter().any(is_chosen) { (no_campaign()) }
+        @for it in others.iter().chain(&of_evals) { option value=(it.id) selected[is_chosen(it)] { (it.name) } }
+    }
+}
+
+fn no_campaign() -> Markup {
+    html! { option value="" { "choose a campaign" } }
 }
 
 /// Reads campaign, agent and instance of a conversation's lane.
@@ -173,7 +203,7 @@ mod tests {
     use super::*;
 
     fn named(name: &str) -> CampaignName {
-        CampaignName { name: name.to_owned(), is_erased: false }
+        CampaignName { name: name.to_owned(), is_erased: false, is_of_eval: false }
     }
 
     #[test]
@@ -203,6 +233,35 @@ mod tests {
         let shown = names.select("campaign_id", &erased.to_string()).0;
         assert!(shown.contains(&format!("value=\"{erased}\" selected>(erased)")), "{shown}");
         assert_eq!(names.newest().collect::<Vec<_>>(), ["(erased)", "Harbour series"]);
+    }
+
+    #[test]
+    fn campaigns_of_evals_are_offered_last_and_never_chosen_before() {
+        let [usual, eval] = [7, 8].map(Uuid::from_u128);
+        let of_eval = || CampaignName { is_of_eval: true, ..named("eval captions") };
+        let names = Names([(usual, named("Harbour series")), (eval, of_eval())].into());
+        let shown = names.required_options().0;
+        assert!(shown.starts_with(&format!("<option value=\"{usual}\"")), "{shown}");
+        assert!(shown.contains(&eval.to_string()), "{shown}");
+        let shown = Names([(eval, of_eval())].into()).required_options().0;
+        assert!(shown.starts_with("<option value=\"\">"), "{shown}");
+        let campaign = |id: Uuid, name: &str, tags: &[&str]| -> Campaign {
+            let campaign = serde_json::json!({
+                "id": id, "name": name, "status": "active", "brief": "", "client_context": null, "parameters": {},
+                "created_at": "2026-11-20T12:00:00Z", "closed_at": null, "tags": tags, "metadata": {},
+            });
+            serde_json::from_value(campaign).unwrap()
+        };
+        let all = [
+            campaign(eval, "eval captions", &[crate::domain::campaigns::EVAL_TAG]),
+            campaign(usual, "Harbour series", &["autumn"]),
+        ];
+        let shown = campaign_options(all.iter(), "").0;
+        assert!(shown.starts_with(&format!("<option value=\"{usual}\">Harbour")), "{shown}");
+        let shown = campaign_options(all[..1].iter(), "").0;
+        assert!(shown.starts_with("<option value=\"\">"), "{shown}");
+        let shown = campaign_options(all[..1].iter(), &eval.to_string()).0;
+        assert!(shown.starts_with(&format!("<option value=\"{eval}\" selected>")), "{shown}");
     }
 
     #[test]

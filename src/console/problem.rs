@@ -16,9 +16,12 @@ use super::{
     parts::{icon, linked_words, url_text},
     sign_in,
 };
-use crate::http::{
-    Problem,
-    pages::{FailedRequest, local_target, see_other},
+use crate::{
+    domain::ids::PartialId,
+    http::{
+        Problem,
+        pages::{FailedRequest, local_target, see_other},
+    },
 };
 
 /// The code of the problem of an address without a page.
@@ -57,8 +60,8 @@ fn respond(failed: &FailedRequest, problem: &Problem) -> Response {
                 div.actions {
                     @if let Some(back) = &back { a.btn.primary href=(back) { "Back" } }
                     a.btn.primary[back.is_none()] href="/" { "Overview" }
-                    @let words = words_of(path);
-                    @if problem.code == UNKNOWN_ADDRESS && !words.is_empty() { a.btn href={ "/find?q=" (url_text(&words)) } { (icon("search")) "Find “" bdi { (words) } "”" } }
+                    @let words = search_words(problem.code, path);
+                    @if !words.is_empty() { a.btn href={ "/find?q=" (url_text(&words)) } { (icon("search")) "Find “" bdi { (words) } "”" } }
                     @if failed.method == Method::GET && problem.retryable { a.btn href=(failed.target) { (icon("retry")) "Try again" } }
                 }
             };
@@ -69,6 +72,20 @@ fn respond(failed: &FailedRequest, problem: &Problem) -> Response {
 
 /// Longest words of an address that are searched for.
 const WORDS_MAX_CHARS: usize = 100;
+
+/// Returns the words with which to search for the thing at an address; nothing if the address is right and the problem another one.
+fn search_words(code: &str, path: &str) -> String {
+    match code {
+        UNKNOWN_ADDRESS | "bad_address" => words_of(path),
+        // Something else may have the id.
+        "unknown_id" => {
+            let mut parts = path.split('/');
+            let id = parts.find(|part| part.parse::<PartialId>().is_ok());
+            id.unwrap_or_default().to_owned()
+        }
+        _ => String::new(),
+    }
+}
 
 /// Returns the words of an address, for a search.
 fn words_of(path: &str) -> String {

@@ -57,25 +57,30 @@ pub(super) async fn confirm(Query(query): Query<Vec<(String, String)>>, page: Pa
     let back = back(&query);
     let tasks = read(&page, &ids(&query)).await?;
     let (fit, others): (Vec<_>, Vec<_>) = tasks.iter().partition(|task| act.applies_to(task.state));
-    let n_fit = counted(fit.len(), "task", "tasks");
     let refused = match act {
         SelectionAction::Retry => page.caller.refused_retries(&fit).await?,
         SelectionAction::Cancel => Vec::new(),
     };
+    // A retry of these alone would leave the steps after them cancelled.
+    let (steps, fit): (Vec<_>, Vec<_>) = fit.into_iter().partition(|task| {
+        refused.iter().any(|retry| retry.task_id == task.id && retry.flow_id.is_some())
+    });
+    let n_fit = counted(fit.len(), "task", "tasks");
     let body = html! {
         div.head { div { h1 { (act.word()) " " (n_fit) } } }
         @if tasks.is_empty() {
             (empty("No task is selected. In the list, `x` selects the row, and so does its checkbox.", "dalsegno task ls"))
         } @else if !act.is_allowed(&page) {
             (empty("The key of this sign-in has no scope for this action.", "dalsegno key ls"))
-        } @else if fit.is_empty() {
+        } @else if fit.is_empty() && steps.is_empty() {
             (empty(act.no_effect(), "dalsegno task ls"))
         } @else {
-            @if !refused.is_empty() { p.small { (describe_refused(refused.len(), None)) "." } }
-            (form(&page, act, &fit, back))
+            @if !refused.is_empty() { p.small { (describe_refused(&refused, None)) "." } }
+            @if !fit.is_empty() { (form(&page, act, &fit, back)) }
         }
         div.stack {
             @if !fit.is_empty() { (section("Selected tasks", &html! { (n_fit) }, &table(&page, &fit, &refused))) }
+            @if !steps.is_empty() { (section("Retried with their flows", &html! { (steps.len()) }, &table(&page, &steps, &refused))) }
             @if !others.is_empty() {
                 (section("Left as they are", &html! { (others.len()) }, &html! { p."small soft" { (act.no_effect()) } (table(&page, &others, &[])) }))
             }

@@ -1,12 +1,11 @@
 //! Checks of the files of agents, skills, nodes and flow templates.
 
-use std::path::Path;
-
 use super::Finding;
 use crate::{
     config::Config,
     domain::{
         agents::{Catalogue, Problems},
+        files::describe_place,
         flows::{self, Templates},
         text::count,
     },
@@ -32,7 +31,9 @@ pub(super) fn examine(config: &Config) -> Vec<Finding> {
                 (count(n_skills, "skill", "skills"), &config.agents.skills_folder),
                 (count(n_nodes, "node", "nodes"), &config.agents.nodes_folder),
             ];
-            let what = what.map(|(files, folder)| format!("{files} {}", place(folder))).join("; ");
+            let what = what
+                .map(|(files, folder)| format!("{files} {}", describe_place(folder)))
+                .join("; ");
             let mut findings = vec![match problems.is_empty() {
                 true => report_warnings(&catalogue, config, what),
                 false => report_broken(&problems),
@@ -102,7 +103,8 @@ fn flow_templates(config: &flows::Config, catalogue: &Catalogue) -> Finding {
 fn built_in_flows(templates: &Templates, config: &flows::Config) -> Finding {
     let unusable: Vec<&str> = templates.broken().map(|broken| broken.name.as_str()).collect();
     let (n_usable, names) = (templates.all().count(), unusable.join(", "));
-    let usable = format!("{}, {}", count(n_usable, "template", "templates"), place(&config.folder));
+    let usable =
+        format!("{}, {}", count(n_usable, "template", "templates"), describe_place(&config.folder));
     let unused =
         format!("not used here, because their agents do not exist or have problems: {names}");
     match (unusable.is_empty(), n_usable) {
@@ -115,13 +117,6 @@ fn built_in_flows(templates: &Templates, config: &flows::Config) -> Finding {
 fn broken_flows(problems: &flows::Problems) -> Finding {
     let what = indented(&problems.to_string());
     Finding::fail(FLOWS, what, WHY_FLOWS, "fix the files, then run `dalsegno flow check`")
-}
-
-fn place(folder: &Path) -> String {
-    match folder.is_dir() {
-        true => format!("in {}", folder.display()),
-        false => format!("built in, because there is no folder {}", folder.display()),
-    }
 }
 
 fn indented(problems: &str) -> String {

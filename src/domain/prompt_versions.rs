@@ -2,13 +2,28 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use sqlx::PgExecutor;
+use serde_json::Value;
+use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
-use crate::domain::StatementError;
+use crate::{
+    context::{Digest, manifest::Kind},
+    domain::{
+        StatementError, context_texts,
+        manifests::{self, Part},
+    },
+};
 
 /// Maximum number of versions in a list.
 const MAX_VERSIONS: i64 = 100;
+
+/// Digits of a hash that lists show.
+const SHORT_HASH_DIGITS: usize = 12;
+
+/// Returns the beginning of a hash that lists show.
+pub fn short_hash(prompt_hash: &str) -> &str {
+    prompt_hash.get(..SHORT_HASH_DIGITS).unwrap_or(prompt_hash)
+}
 
 /// A version of an agent's prompt that sessions were made with. Versions end with the last of their sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -56,4 +71,23 @@ pub async fn list(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("list the versions of a prompt"))
+}
+
+/// Reads the text of a version: the prompt of the agent as the newest stored call had it. `None`: it is not stored.
+pub async fn find_text(
+    conn: &mut PgConnection,
+    version: &PromptVersion,
+) -> Result<Option<String>, StatementError> {
+    let Some((session_id, turn)) = version.stored_context() else { return Ok(None) };
+    let calls = manifests::of_turn(&mut *conn, session_id, turn).await?;
+    let parts = calls.iter().flat_map(|call| &call.parts);
+    let Some(digest) = prompt_digest(parts) else { return Ok(None) };
+    let mut texts = context_texts::find(conn, &[digest]).await?;
+    Ok(texts.remove(&digest))
+}
+
+/// Returns the digest of the agent's prompt among the parts of a context.
+fn prompt_digest<'a>(mut parts: impl Iterator<Item = &'a Part>) -> Option<Digest> {
+    let prompt = parts.find(|part| part.kind == Kind::AgentPrompt.as_str())?;
+    serde_json::from_value(Value::from(prompt.sha256.clone()?)).ok()
 }

@@ -117,7 +117,7 @@ pub fn router(config: &Config, front: RouterState) -> Router {
 pub fn router_with_pages(config: &Config, front: RouterState, pages: Pages) -> Router {
     let (gate, calls) = (Gate::new(config, front.clone()), CallState::new(config));
     let show = pages.show_problem;
-    let pages = pages.routes(config, gate.clone(), calls.clone());
+    let pages = pages.routes(config, front.clone(), gate.clone(), calls.clone());
     guarded(config, api(config, gate, calls).merge(pages))
         .layer(middleware::from_fn_with_state(show, pages::show_problems))
         .with_state(front)

@@ -23,7 +23,8 @@ use crate::domain::{
 #[serde(deny_unknown_fields)]
 pub struct ForkSession {
     pub id: Uuid,
-    /// The last turn that the fork has, which must be done. Default: the last turn of the session that is done.
+    /// The last turn that the fork has, which must be done. Another session of the same conversation is searched for it, too: the numbers
+    /// continue from session to session. Default: the last turn of the session that is done.
     pub turn: Option<i32>,
     /// Name of the new instance. Default: `main-fork-1` for a fork of `main`, or the next free number.
     #[schema(max_length = 64)]
@@ -67,6 +68,6 @@ impl Change for ForkSession {
             "turn": fork.forked_at_turn,
             "instance": fork.instance,
         });
-        Ok(ChangeOutput::of(id, fork, data))
+        Ok(ChangeOutput::of(fork.forked_from_session.unwrap_or(id), fork, data))
     }
 }

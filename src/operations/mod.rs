@@ -131,7 +131,10 @@ pub use self::{
     },
     fidelity::{ListCheckedTurns, ReportFidelity},
     fields::{Fields, FormFile, ItemsText, parse_id},
-    files::{Files, ListFiles, ListPromptVersions, PromptVersions, ShowFile, SourceText},
+    files::{
+        FILE_VERSION, Files, ListFiles, ListPromptVersions, PromptText, PromptVersions, ShowFile,
+        ShowPromptVersion, SourceText,
+    },
     flow_estimates::{EstimateFlow, FlowEstimate, StepEstimate},
     flows::{
         AllTemplates, CancelFlow, ListFlowTemplates, ListFlows, PauseFlow, ResumeFlow, RetryFlow,
@@ -294,6 +297,7 @@ pub const ALL: &[Entry] = &[
     entry::<ListFiles>(),
     entry::<ShowFile>(),
     entry::<ListPromptVersions>(),
+    entry::<ShowPromptVersion>(),
     entry::<ReportFidelity>(),
     entry::<ListCheckedTurns>(),
     entry::<ListTurns>(),

@@ -27,6 +27,7 @@ use crate::{
     domain::{
         agent_pauses::Pause,
         agents::{self, Agent, Catalogue, Node},
+        files::describe_place,
         text::count,
     },
     jobs,
@@ -46,9 +47,9 @@ pub(super) enum AgentCommand {
     Ls,
     /// Lists the nodes that tasks can belong to.
     Nodes,
-    /// Lists all problems of the files of agents, skills and nodes; exits 2 if there is one.
+    /// Lists all problems of the files of agents, skills and nodes on this machine; exits 2 if there is one.
     ///
-    /// `flow check` checks the flow templates.
+    /// `flow check` checks the flow templates, `agent files` lists the files of a server.
     Check(Check),
     /// Lists the files of agents, skills, nodes and flow templates with the number of their problems.
     Files,
@@ -212,10 +213,14 @@ fn check(
         true => "",
         false => "; `dalsegno flow check` checks the flow templates",
     };
-    context.output.print_data(&problems.0, || match problems.0.is_empty() {
-        true if n_agents == 1 => format!("1 agent and its skills are in order{flows}"),
-        true => format!("{n_agents} agents and their skills are in order{flows}"),
-        false => problems.to_string(),
+    let place = describe_place(&config.folder);
+    context.output.print_data(&problems.0, || {
+        let result = match problems.0.is_empty() {
+            true if n_agents == 1 => format!("1 agent and its skills are in order, {place}{flows}"),
+            true => format!("{n_agents} agents and their skills are in order, {place}{flows}"),
+            false => problems.to_string().trim_end().to_owned(),
+        };
+        format!("{result}{}", context.note_local_files())
     });
     match problems.0.is_empty() {
         true => Exit::Ok,

@@ -21,6 +21,7 @@ use crate::{
     domain::{
         agents::{MAIN, SessionMode},
         amount::{Limit, OnLimit},
+        campaigns::EVAL_TAG,
         evals::{AnswerSource, Case, Eval, Place, RerunCase, Variant, judge_prompt, rubric_key},
         reruns::Rerun,
         tasks::{Line, OnFailure},
@@ -81,7 +82,7 @@ async fn find_campaign(args: &Run, eval: &Eval, server: &Server) -> Result<Uuid,
                 budget,
                 // A run ends when all of its tasks have.
                 on_limit: Some(OnLimit::Fail),
-                tags: vec!["eval".to_owned()],
+                tags: vec![EVAL_TAG.to_owned()],
                 metadata: Map::new(),
             };
             Ok(server.call(campaign).await?.campaign.id)

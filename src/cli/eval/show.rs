@@ -3,7 +3,10 @@
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::{
-    cli::output::{format_table, format_wrapped, format_wrapped_fields, time_cell_or_dash},
+    cli::{
+        output::{format_table, format_wrapped, format_wrapped_fields, time_cell_or_dash},
+        turn::list::NO_PRICE,
+    },
     domain::{
         amount::format_money,
         evals::{AnswerSource, FailedAnswer, RunReport, Totals, VariantReport},
@@ -70,12 +73,30 @@ fn format_variants(variants: &[VariantReport]) -> String {
             format!("{} of {}", it.totals.passed, it.totals.answers),
             before(it, |totals| format!("{} %", totals.percent())),
             it.totals.tokens.to_string(),
-            before(it, |totals| format_money(totals.micros)),
+            before(it, |totals| match totals.is_unpriced() {
+                true => NO_PRICE.to_owned(),
+                false => format_money(totals.micros),
+            }),
             seconds(it.totals.median_ms),
         ]
     };
     let head = ["VARIANT", "PASSED", "RATE", "TOKENS", "COST", "MEDIAN"];
-    format_table(&head, variants.iter().map(row))
+    let table = format_table(&head, variants.iter().map(row));
+    format!("{table}{}", price_note(variants))
+}
+
+/// Names the variants whose costs cannot be compared, because answers have no price.
+fn price_note(variants: &[VariantReport]) -> String {
+    let unpriced = variants.iter().filter(|it| it.totals.answers_without_price > 0);
+    let names: Vec<&str> = unpriced.map(|it| it.variant.as_str()).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let note = format!(
+        "Costs cannot be compared: no price is set for models of {}. The setting `prices.models` has the prices of later calls.",
+        names.join(", ")
+    );
+    format!("\n{}", format_wrapped("", &note))
 }
 
 /// Names the commands that print failed answers.
@@ -106,5 +127,23 @@ fn seconds(ms: Option<i64>) -> String {
     match ms {
         Some(ms) => format!("{:.1} s", TimeDelta::milliseconds(ms).as_seconds_f64()),
         None => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variant_without_a_price_is_not_free() {
+        let variant = |name: &str, micros, answers_without_price| VariantReport {
+            variant: name.to_owned(),
+            agent: name.to_owned(),
+            totals: Totals { answers: 2, micros, answers_without_price, ..Totals::default() },
+            before: None,
+        };
+        let text = format_variants(&[variant("now", 12_450, 0), variant("next", 0, 2)]);
+        assert!(text.contains("no price") && text.contains("for models of next."), "{text}");
+        assert_eq!(price_note(&[variant("now", 0, 0)]), "");
     }
 }

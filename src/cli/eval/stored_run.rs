@@ -50,8 +50,9 @@ pub(super) async fn list_runs(
         });
         runs[at].answers.push(answer(place));
     };
-    for ListedTask { task, metadata, .. } in list_tasks(campaign_id, &eval.label(), server).await? {
-        add(&metadata, &|place| Answer::of_task(place, &task));
+    for listed in list_tasks(campaign_id, &eval.label(), server).await? {
+        let ListedTask { task, metadata, is_unpriced, .. } = listed;
+        add(&metadata, &|place| Answer::of_task(place, &task, is_unpriced));
     }
     for rerun in list_reruns(eval, campaign_id, server).await? {
         add(&rerun.metadata, &|place| Answer::of_rerun(place, &rerun));

@@ -163,8 +163,8 @@ pub(super) struct Interrupt {
 pub(super) struct Fork {
     #[command(flatten)]
     id: Id,
-    /// Last turn that the fork has. Default: the last one that is done.
-    #[arg(long, value_name = "TURN", value_parser = clap::value_parser!(i32).range(1..))]
+    /// Last turn that the fork has, also one of an earlier session of the conversation. Default: the last one that is done.
+    #[arg(long, value_name = "TURN")]
     at: Option<i32>,
     /// Name of the new instance. Default: that of the session with `-fork-1`, or the next free number.
     #[arg(long = "as", value_name = "INSTANCE")]

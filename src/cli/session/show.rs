@@ -16,7 +16,7 @@ use crate::{
         compactions::{self, Compaction, KeptPrompts},
         conversations::Detail,
         explanations::SessionExplanation,
-        messages::StoredMessage,
+        messages::{EndOfTask, StoredMessage},
         nodes::NodeVisit,
         sessions::Session,
         tasks::{CancelOutcome, InterruptResult},
@@ -179,7 +179,21 @@ pub(super) fn format_message(stored: &StoredMessage) -> String {
     );
     let calls =
         message.tool_calls.iter().map(|call| format!("calls {} {}\n", call.name, call.arguments));
-    format!("{head}\n{}\n{}\n", message.text.trim_end(), calls.collect::<String>())
+    let text = match stored.results() {
+        Some(results) => results.ends.iter().map(format_end).collect::<Vec<_>>().join("\n\n"),
+        None => message.text.clone(),
+    };
+    format!("{head}\n{}\n{}\n", text.trim_end(), calls.collect::<String>())
+}
+
+/// Formats the result of a task that the task has waited for.
+fn format_end(end: &EndOfTask) -> String {
+    let EndOfTask { task, agent, instance, state, text, left_out_chars } = end;
+    let cut = match left_out_chars {
+        0 => String::new(),
+        n => format!("\n[{n} further characters were left out for their length]"),
+    };
+    format!("{agent}/{instance}, task {task}, {state}:\n{}{cut}", text.trim_end())
 }
 
 /// Formats messages like [`format_message`], for a view that has no times and places.
@@ -242,4 +256,26 @@ pub(super) fn format_compaction(
 pub(in crate::cli) fn serialised_name(word: impl serde::Serialize) -> String {
     let value = serde_json::to_value(word).unwrap_or_default();
     value.as_str().unwrap_or_default().replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_result_of_another_task_is_a_text_with_its_author() {
+        let end = EndOfTask {
+            task: Uuid::nil(),
+            agent: "reviewer".to_owned(),
+            instance: "main".to_owned(),
+            state: "done".to_owned(),
+            text: "It fits.\n".to_owned(),
+            left_out_chars: 3,
+        };
+        let expected = format!(
+            "reviewer/main, task {}, done:\nIt fits.\n[3 further characters were left out for their length]",
+            Uuid::nil()
+        );
+        assert_eq!(format_end(&end), expected);
+    }
 }

@@ -189,6 +189,7 @@ mod tests {
             because: format!("this call may cost up to {cost}"),
             budget: Some(format!("agent/{agent}")),
             command: format!("dalsegno budget set agent {agent} --money 0.81"),
+            flow_id: None,
         };
         let refused = vec![
             of(1, "planner", "0.80"),

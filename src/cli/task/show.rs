@@ -14,7 +14,7 @@ use crate::{
         amount::format_money,
         audit::describe_label,
         batches,
-        tasks::{Detail, State, Task, TaskWaits, WaitedFor},
+        tasks::{Detail, State, Task, TaskWaits, WaitedFor, retry_command},
         turns::{self, Turn},
     },
 };
@@ -61,7 +61,8 @@ pub(super) fn format_task(
     if let (Some(flow), Some(step)) = (detail.flow_id, &detail.step) {
         list.push(("flow", format!("{flow}, step {step}")));
         if matches!(task.state, State::Failed | State::Cancelled) {
-            list.push(("to retry", format!("`dalsegno flow retry {flow} --from {step}`")));
+            let command = retry_command(task.id, Some((flow, step.as_str())));
+            list.push(("to retry", format!("`{command}`")));
         }
     }
     if let Some(waiting) = &detail.waiting {

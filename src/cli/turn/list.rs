@@ -11,7 +11,7 @@ use crate::{
 };
 
 pub(super) fn format_turns(turns: &[ListedTurn], catalogue: &Catalogue) -> String {
-    let row = |ListedTurn { turn, .. }: &ListedTurn| {
+    let row = |ListedTurn { turn, is_unpriced, .. }: &ListedTurn| {
         [
             turn.number.to_string(),
             turn.state_word().to_owned(),
@@ -19,7 +19,7 @@ pub(super) fn format_turns(turns: &[ListedTurn], catalogue: &Catalogue) -> Strin
             turn.calls.to_string(),
             format_count(turn.input_tokens + turn.cache_read_tokens + turn.cache_creation_tokens),
             format_count(turn.output_tokens),
-            format_cost(turn.cost_micros),
+            format_known_cost(turn.cost_micros, *is_unpriced),
             turn.started_at.format("%m-%d %H:%M").to_string(),
             duration(turn).map_or_else(|| "-".to_owned(), format_duration),
         ]
@@ -70,6 +70,14 @@ pub(in crate::cli) fn format_count(n: i64) -> String {
         1_000_000..10_000_000 => format!("{}.{}M", n / 1_000_000, n % 1_000_000 / 100_000),
         _ => format!("{}M", n / 1_000_000),
     }
+}
+
+/// Cost of turns and calls without a price.
+pub(in crate::cli) const NO_PRICE: &str = "no price";
+
+/// Formats a cost, or says that it has no price.
+pub(super) fn format_known_cost(micros: i64, is_unpriced: bool) -> String {
+    if is_unpriced { NO_PRICE.to_owned() } else { format_cost(micros) }
 }
 
 /// Formats a cost in at most six characters, up to 999 units of the currency.

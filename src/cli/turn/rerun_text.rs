@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 
-use super::list::{format_cost, format_count, format_duration};
+use super::list::{format_count, format_duration, format_known_cost};
 use crate::{
     cli::{
         output::{format_table, format_wrapped},
@@ -14,6 +14,9 @@ use crate::{
     transcript::ToolCall,
 };
 
+/// Printed below a table in which a cost is unknown.
+const UNKNOWN_COSTS: &str = "Costs without a price cannot be compared: the setting `prices.models` has the prices of later calls.";
+
 pub(super) fn format_reruns(listed: &TurnReruns) -> String {
     let TurnReruns { original, reruns, .. } = listed;
     let head = ["RERUN", "MODEL", "STATE", "IN", "OUT", "COST", "TOOK"];
@@ -22,6 +25,9 @@ pub(super) fn format_reruns(listed: &TurnReruns) -> String {
     let mut text = format_table(&head, rows);
     if original.is_whole_turn {
         text.push_str("Tokens, cost and time of the turn are those of all its calls.\n");
+    }
+    if original.is_unpriced || reruns.iter().any(|rerun| rerun.is_unpriced) {
+        text.push_str(&format_wrapped("", UNKNOWN_COSTS));
     }
     let said = answer_text(original.answer.as_deref().unwrap_or_default(), &original.tool_calls);
     text.push_str(&format!("\nAnswer of the turn:\n{}\n", shown_or(&said, "not stored")));
@@ -41,7 +47,7 @@ fn original_row(original: &OriginalCall) -> [String; 7] {
         "-".to_owned(),
         count(original.input_tokens),
         count(original.output_tokens),
-        format_cost(original.cost_micros),
+        format_known_cost(original.cost_micros, original.is_unpriced),
         duration(original.took_ms),
     ]
 }
@@ -58,7 +64,7 @@ fn row(rerun: &Rerun, original: &OriginalCall) -> [String; 7] {
         serialised_name(rerun.state),
         count(input),
         count(rerun.output_tokens),
-        format_cost(rerun.cost_micros),
+        format_known_cost(rerun.cost_micros, rerun.is_unpriced),
         duration(rerun.took_ms),
     ]
 }

@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use uuid::Uuid;
 
-use super::list::{duration, format_duration};
+use super::list::{NO_PRICE, duration, format_duration};
 use crate::{
     cli::{
         output::{
@@ -16,6 +16,7 @@ use crate::{
         agents::Catalogue,
         amount::format_money,
         manifests::{CallContext, Part},
+        prompt_versions::short_hash,
         turns::{Detail, HistoryCheck, ListedTurn, PUT_OFF, State},
         usage::{LedgerCall, Purpose},
     },
@@ -23,8 +24,6 @@ use crate::{
 
 /// Longest shown source of a part. The names of skills have no limit.
 const SOURCE_MAX_CHARS: usize = 20;
-/// Cost of turns and calls without a price.
-const NO_PRICE: &str = "no price";
 
 pub(super) fn format_turn(detail: &Detail, catalogue: &Catalogue) -> String {
     let Detail { ledger, contexts, .. } = detail;
@@ -66,7 +65,7 @@ pub(super) fn format_turn(detail: &Detail, catalogue: &Catalogue) -> String {
 }
 
 fn fields(detail: &Detail, catalogue: &Catalogue) -> Vec<(&'static str, String)> {
-    let ListedTurn { turn, agent, instance, provider, model, .. } = &detail.turn;
+    let ListedTurn { turn, agent, instance, provider, model, prompt_hash, .. } = &detail.turn;
     let ended = match duration(turn) {
         Some(took) => format!("{}, after {}", time_or_dash(turn.ended_at), format_duration(took)),
         None => "-".to_owned(),
@@ -78,10 +77,18 @@ fn fields(detail: &Detail, catalogue: &Catalogue) -> Vec<(&'static str, String)>
         (Some(seq), _) => format!("message {seq} of the session"),
         (None, _) => "not stored in this session".to_owned(),
     };
+    let version = match prompt_hash.is_empty() {
+        true => "unknown".to_owned(),
+        false => {
+            let hash = short_hash(prompt_hash);
+            format!("{hash} of the agent's prompt; `dalsegno agent versions {agent} --show {hash}`")
+        }
+    };
     let mut fields = vec![
         ("turn", format!("{} of session {}", turn.number, turn.session_id)),
         ("state", turn.state_word().to_owned()),
         ("agent", catalogue.format_name(agent, instance)),
+        ("version", version),
         ("model", format!("{model} on {provider}")),
         ("task", format!("{}, attempt {}", turn.task_id, turn.attempt)),
         ("prompt", prompt),

@@ -24,7 +24,8 @@ pub(super) async fn show(
     let campaigns = listing.map(|listing| listing.items).unwrap_or_default();
     let open = || campaigns.iter().filter(|campaign| campaign.status != Status::Closed);
     let named = campaign_id(&query.campaign_id)?;
-    let Some(campaign) = named.or_else(|| open().next().map(|campaign| campaign.id)) else {
+    let first = open().find(|campaign| !campaign.is_of_eval()).or_else(|| open().next());
+    let Some(campaign) = named.or_else(|| first.map(|campaign| campaign.id)) else {
         return Ok(empty(
             "The system prompt contains texts of a campaign, and no campaign is open.",
             "dalsegno campaign create \"Harbour series\"",

@@ -18,8 +18,8 @@ use crate::{
         sessions::Session,
     },
     operations::{
-        Agents, ListAgentPauses, ListFlowTemplates, ListFlows, ListSessions, PauseAgentEverywhere,
-        Refusal, ResumeAgent, ResumeAgentEverywhere,
+        Agents, AllTemplates, ListAgentPauses, ListFlowTemplates, ListFlows, ListSessions,
+        PauseAgentEverywhere, Refusal, ResumeAgent, ResumeAgentEverywhere,
     },
 };
 
@@ -61,20 +61,21 @@ pub(super) async fn show(
 ) -> Result<Markup, Refusal> {
     let templates = page.caller.run_if_allowed(ListFlowTemplates {}).await;
     // A folder that cannot be read has its problem on the list of files.
-    let templates = templates.ok().flatten().map(|all| all.items).unwrap_or_default();
+    let all = templates.ok().flatten();
+    let all = all.unwrap_or(AllTemplates { items: Vec::new(), broken: Vec::new() });
     let name = file.name.as_str();
     Ok(match file.kind {
         SourceKind::Agent => html! {
-            (in_templates(&templates, |step| step.agent == name))
+            (in_templates(&all, |agent, _| agent == name))
             (sessions(page, name).await?)
         },
         SourceKind::Skill => by_agents(agents, name),
         SourceKind::Node => html! {
-            (in_templates(&templates, |step| step.node.as_deref() == Some(name)))
+            (in_templates(&all, |_, node| node == Some(name)))
             (readings(agents.nodes.iter().find(|node| node.name == name)))
         },
         SourceKind::Flow => {
-            html! { (agents_of(templates.iter().find(|it| it.name == name))) (flows(page, name).await?) }
+            html! { (agents_of(all.items.iter().find(|it| it.name == name))) (flows(page, name).await?) }
         }
     })
 }
@@ -140,22 +141,20 @@ pub(super) async fn paused(page: &Page, name: &str, pauses: &[Pause]) -> Result<
     Ok(section("Paused", &html! { (pauses.len()) }, &body))
 }
 
-fn in_templates(
-    templates: &[Template],
-    is_use: impl Fn(&crate::domain::flows::Step) -> bool,
-) -> Markup {
-    let uses: Vec<(&str, &str)> = templates
-        .iter()
-        .flat_map(|it| {
-            it.steps
-                .iter()
-                .filter(|step| is_use(step))
-                .map(|step| (it.name.as_str(), step.name.as_str()))
-        })
-        .collect();
+/// Lists the steps for whose agent and node `is_use` is true, also those of broken templates: the file itself may have broken them.
+fn in_templates(all: &AllTemplates, is_use: impl Fn(&str, Option<&str>) -> bool) -> Markup {
+    let usable = all.items.iter().flat_map(|it| {
+        let steps = it.steps.iter().filter(|step| is_use(&step.agent, step.node.as_deref()));
+        steps.map(|step| (it.name.as_str(), step.name.as_str(), false))
+    });
+    let broken = all.broken.iter().flat_map(|it| {
+        let steps = it.steps.iter().filter(|step| is_use(&step.agent, step.node.as_deref()));
+        steps.map(|step| (it.name.as_str(), step.name.as_str(), true))
+    });
+    let uses: Vec<(&str, &str, bool)> = usable.chain(broken).collect();
     let body = html! {
         @if uses.is_empty() { p."small soft" { "No flow template names it." } }
-        @else { ul."rows small" { @for (template, step) in &uses { li { a href={ "/catalogue/flow/" (template) } { bdi { (template) } } ", step " bdi { (step) } } } } }
+        @else { ul."rows small" { @for (template, step, is_broken) in &uses { li { a href={ "/catalogue/flow/" (template) } { bdi { (template) } } ", step " bdi { (step) } @if *is_broken { span.faint { ", cannot be started" } } } } } }
     };
     section("In flow templates", &html! { (uses.len()) }, &body)
 }

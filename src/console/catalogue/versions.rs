@@ -6,16 +6,17 @@ use super::PageQuery;
 use crate::{
     console::{
         page::Page,
-        parts::{Tone, counted, empty, marks_words, section, url_text, wide, word_diff},
+        parts::{Tone, counted, empty, id, marks_words, section, url_text, wide, word_diff},
     },
-    domain::{class::Kind, files::SourceFile, prompt_versions::PromptVersion},
-    operations::{CompareContexts, ListPromptVersions, PartDiff, Refusal, ShowContext},
+    domain::{
+        class::Kind,
+        files::SourceFile,
+        prompt_versions::{PromptVersion, short_hash},
+    },
+    operations::{
+        ListPromptVersions, Refusal, ShowPromptVersion, WordChange, WordChangeKind, diff_words,
+    },
 };
-
-/// Digits of a hash that are shown.
-const HASH_CHARS: usize = 12;
-/// Parts of a context that are written in the files of an agent and of its skills. Others belong to a campaign or to a turn.
-const FROM_FILES: [&str; 2] = ["agent_prompt", "skill"];
 
 /// Returns the address of a version on the page of its agent.
 pub(in crate::console) fn address(agent: &str, prompt_hash: &str) -> String {
@@ -42,7 +43,7 @@ pub(super) async fn show(
     let text = match chosen {
         Some(chosen) => {
             let pair = Pair::of(&versions, chosen, place(&query.with), &here);
-            one(page, &pair).await?
+            one(page, &file.name, &pair).await?
         }
         None => html! {},
     };
@@ -50,7 +51,7 @@ pub(super) async fn show(
     Ok(html! {
         (section("Versions that calls have seen", &html! { (versions.len()) ", the last used first" }, &html! {
             (wide("Versions", &table))
-            p."small soft after" { "A version is the hash of the prompt with which a session was opened; another prompt opens a new one. Versions go with the last of their sessions." }
+            p."small soft after" { "A version is the hash of the text of the agent's file with which a session was opened; another text opens a new session. Skills and edicts belong to no version: they may change from turn to turn. Versions go with the last of their sessions." }
         }))
         (text)
     })
@@ -121,21 +122,29 @@ fn link(here: &str, version: &PromptVersion, with: &PromptVersion) -> String {
 fn table(page: &Page, versions: &[PromptVersion], here: &str, chosen: Option<usize>) -> Markup {
     html! {
         table.folds {
-            thead { tr { th { "State" } th { "Version" } th { "First used" } th { "Last used" } th.num { "Sessions" } th.num { "Turns" } th { "Last session" } } }
+            thead { tr { th { "State" } th { "Version" } th { "First used" } th { "Last used" } th.num { "Sessions" } th.num { "Turns" } } }
             tbody {
                 @for (place, version) in versions.iter().enumerate() {
                     tr {
                         td { @if version.is_current { (Tone::Running.state("current", None)) } @else { (Tone::Done.state("earlier", None)) } }
                         td.text { a href={ (here) "&version=" (version.prompt_hash) "#version" } aria-current=[(chosen == Some(place)).then_some("true")] { code { (short(version)) } } (comparisons(versions, place, here)) }
                         td.nowrap { (page.view.calendar(version.first_used_at)) }
-                        td.nowrap { (page.view.calendar(version.last_used_at)) }
+                        td { span.nowrap { (page.view.calendar(version.last_used_at)) } div.small { "in " (last_use(version)) } }
                         td.num { (version.sessions) }
                         td.num { (version.turns) }
-                        td { a href={ "/sessions/" (version.last_session_id) } { (crate::console::parts::id("", version.last_session_id)) } @if version.last_session_turns > 0 { ", " a href={ "/sessions/" (version.last_session_id) "/turns/" (version.last_session_turns) } { "turn " (version.last_session_turns) } } }
                     }
                 }
             }
         }
+    }
+}
+
+/// The session that was used last, with its last turn.
+fn last_use(version: &PromptVersion) -> Markup {
+    let (session, turn) = (version.last_session_id, version.last_session_turns);
+    html! {
+        a href={ "/sessions/" (session) } { (id("", session)) }
+        @if turn > 0 { ", " a href={ "/sessions/" (session) "/turns/" (turn) } { "turn " (turn) } }
     }
 }
 
@@ -152,17 +161,17 @@ fn comparisons(versions: &[PromptVersion], place: usize, here: &str) -> Markup {
     }
 }
 
-fn short(version: &PromptVersion) -> String {
-    version.prompt_hash.chars().take(HASH_CHARS).collect()
+fn short(version: &PromptVersion) -> &str {
+    short_hash(&version.prompt_hash)
 }
 
-/// Shows the system prompt of a version as its last call was sent it, and the parts from files that differ from another version.
-async fn one(page: &Page, pair: &Pair<'_>) -> Result<Markup, Refusal> {
+/// Shows the prompt of a version, and its changes from or to another version.
+async fn one(page: &Page, agent: &str, pair: &Pair<'_>) -> Result<Markup, Refusal> {
     let version = pair.version();
-    let text = system_of(page, version).await?;
+    let text = text_of(page, agent, version).await?;
     let compared = pair.older_and_newer();
     let changes = match compared {
-        Some((older, newer)) => changes_between(page, older, newer).await?,
+        Some((older, newer)) => changes_between(page, agent, older, newer).await?,
         None => None,
     };
     let body = html! {
@@ -170,15 +179,16 @@ async fn one(page: &Page, pair: &Pair<'_>) -> Result<Markup, Refusal> {
         @if let Some((older, newer)) = compared {
             p."small soft after" { "From the older version " code { (short(older)) } " to the newer version " code { (short(newer)) } ". " (marks_words()) }
             @match &changes {
-                Some(changes) => {
-                    @for part in changes { (word_diff(&part.words)) }
-                    @if changes.is_empty() { p { "Prompt and skills are the same; the roster of the lead has changed." } }
-                },
+                Some(changes) if changes.iter().all(|it| it.kind == WordChangeKind::Same) => p { "The prompt is the same; the roster of the lead has changed." },
+                Some(changes) => (word_diff(changes)),
                 None => p { "The texts cannot be compared: no call of one of the versions has a stored context." },
             }
         }
         @match &text {
-            Some(text) => details.after open[changes.is_none()] { summary { "The whole system prompt of version " (short(version)) } pre."code wrap" tabindex="0" dir="auto" { (text) } },
+            Some(text) => {
+                details.after open[changes.is_none()] { summary { "The agent's prompt of version " (short(version)) } pre."code wrap" tabindex="0" dir="auto" { (text) } }
+                (whole_system_prompt(version))
+            },
             None => (empty("The text of this version cannot be shown: its newest stored context is gone, or no call has one.", &format!("dalsegno turn ls {}", version.last_session_id))),
         }
     };
@@ -188,36 +198,40 @@ async fn one(page: &Page, pair: &Pair<'_>) -> Result<Markup, Refusal> {
     )
 }
 
-/// Returns the system prompt of the newest stored call of a version.
-async fn system_of(page: &Page, version: &PromptVersion) -> Result<Option<String>, Refusal> {
-    let Some((id, turn)) = version.stored_context() else { return Ok(None) };
-    let ask = ShowContext { id, turn: Some(turn), call: None };
-    match page.caller.run_if_allowed(ask).await {
-        Ok(sent) => Ok(sent.and_then(|sent| sent.system)),
-        Err(refusal) if matches!(refusal.kind, Kind::NotFound | Kind::Conflict) => Ok(None),
+/// Leads to the system prompt of the newest stored turn, which also has skills, edicts and texts of the campaign.
+fn whole_system_prompt(version: &PromptVersion) -> Markup {
+    let Some((session, turn)) = version.stored_context() else { return html! {} };
+    let target = format!("/sessions/{session}/turns/{turn}?show=request#request");
+    html! {
+        p."small soft after" { "A turn is also sent skills, edicts and texts of its campaign. " a href=(target) { "The system prompt of turn " (turn) } ", the newest one with this version." }
+    }
+}
+
+/// Returns the text of a version, if it is stored and the caller may see it.
+async fn text_of(
+    page: &Page,
+    agent: &str,
+    version: &PromptVersion,
+) -> Result<Option<String>, Refusal> {
+    let show = ShowPromptVersion { name: agent.to_owned(), version: version.prompt_hash.clone() };
+    match page.caller.run_if_allowed(show).await {
+        Ok(shown) => Ok(shown.and_then(|shown| shown.text)),
+        // It is gone since the list was read.
+        Err(refusal) if refusal.kind == Kind::NotFound => Ok(None),
         Err(refusal) => Err(refusal),
     }
 }
 
-/// Lists the parts from files that differ between the newest stored calls of two versions, if both have one.
+/// Compares the prompts of two versions, if both texts are stored.
 async fn changes_between(
     page: &Page,
+    agent: &str,
     older: &PromptVersion,
     newer: &PromptVersion,
-) -> Result<Option<Vec<PartDiff>>, Refusal> {
-    let Some(((id, from), (to_session, to))) = older.stored_context().zip(newer.stored_context())
-    else {
-        return Ok(None);
-    };
-    let ask = CompareContexts { id, from, to, to_session: Some(to_session) };
-    match page.caller.run_if_allowed(ask).await {
-        Ok(diff) => Ok(diff.map(|diff| {
-            let of_files = diff.parts.into_iter();
-            of_files.filter(|part| FROM_FILES.contains(&part.kind.as_str())).collect()
-        })),
-        Err(refusal) if matches!(refusal.kind, Kind::NotFound | Kind::Conflict) => Ok(None),
-        Err(refusal) => Err(refusal),
-    }
+) -> Result<Option<Vec<WordChange>>, Refusal> {
+    let Some(before) = text_of(page, agent, older).await? else { return Ok(None) };
+    let Some(after) = text_of(page, agent, newer).await? else { return Ok(None) };
+    Ok(Some(diff_words(&before, &after)))
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use crate::{
         layout::Content,
         page::{Page, PageResult},
         parts::{
-            Tone, counted, duration, empty, facts, id, next_page, optional, section, tokens,
-            url_text, wide,
+            Tone, counted, duration, empty, facts, id, next_page, no_price, optional, section,
+            tokens, url_text, wide,
         },
     },
     domain::evals::{AnswerResult, EvalRun, VariantResult},
@@ -93,7 +93,18 @@ fn variants(page: &Page, run: &EvalRun, before: Option<&EvalRun>) -> Markup {
             tbody { @for variant in run.variants.iter() { tr { (cells(page, variant, earlier(before, variant))) } } }
         }
     };
-    wide("Variants", &table)
+    html! { (wide("Variants", &table)) (price_note(&run.variants)) }
+}
+
+/// Names the variants whose costs cannot be compared, because answers have no price.
+fn price_note(variants: &[VariantResult]) -> Markup {
+    let unpriced = variants.iter().filter(|it| it.answers_without_price > 0);
+    let names: Vec<&str> = unpriced.map(|it| it.variant.as_str()).collect();
+    html! {
+        @if !names.is_empty() {
+            p."small soft after" { "Costs cannot be compared: " (no_price()) " is set for models of " (names.join(", ")) ", so their calls count as 0." }
+        }
+    }
 }
 
 fn earlier<'a>(before: Option<&'a EvalRun>, variant: &VariantResult) -> Option<&'a VariantResult> {
@@ -103,7 +114,9 @@ fn earlier<'a>(before: Option<&'a EvalRun>, variant: &VariantResult) -> Option<&
 /// The figures of a variant; those that differ from the run before have the difference.
 fn cells(page: &Page, it: &VariantResult, before: Option<&VariantResult>) -> Markup {
     let points = before.map(|before| it.percent() - before.percent()).filter(|n| *n != 0);
-    let spent = before.map(|before| it.micros - before.micros).filter(|n| *n != 0);
+    let has_costs = |it: &VariantResult| it.answers_without_price == 0;
+    let before_cost = before.filter(|before| has_costs(it) && has_costs(before));
+    let spent = before_cost.map(|before| it.micros - before.micros).filter(|n| *n != 0);
     let ms = |ms: i64| duration(chrono::TimeDelta::milliseconds(ms));
     html! {
         td { b { (it.variant) } @if it.agent != it.variant { div.tiny { a href={ "/catalogue/agent/" (it.agent) } { (it.agent) } } } }
@@ -114,7 +127,7 @@ fn cells(page: &Page, it: &VariantResult, before: Option<&VariantResult>) -> Mar
         }
         td.num { (tokens(it.tokens)) }
         td.num {
-            (page.view.money(it.micros))
+            @if it.is_unpriced() { (no_price()) } @else { (page.view.money(it.micros)) }
             @if let Some(spent) = spent { div."tiny faint" { @if spent > 0 { "+" } (page.view.money(spent)) } }
         }
         td.num {
@@ -185,7 +198,7 @@ fn answer_table(page: &Page, answers: &[AnswerResult]) -> Markup {
                 td.text { (it.case) @if it.repetition > 1 { ", repetition " (it.repetition) } }
                 td { (source(it)) }
                 td.num { (tokens(it.tokens)) }
-                td.num { (money(it.micros)) }
+                td.num { @if it.is_unpriced { (no_price()) } @else { (money(it.micros)) } }
                 td.num { @if let Some(ms) = it.took_ms { (duration(chrono::TimeDelta::milliseconds(ms))) } }
             }
         }

@@ -11,6 +11,7 @@ use crate::{
     console::{
         estimates,
         layout::Content,
+        names::campaign_options,
         page::{Page, PageResult},
         parts::{Action, campaign_id, counted, empty, section, url_text},
     },
@@ -92,8 +93,10 @@ async fn respond(
         }
         (broken(&templates.broken))
         @match chosen {
-            Some(template) => div.cols {
-                div.stack { (form(page, template, &open, &query.campaign_id, given)) div #estimate aria-live="polite" { @if let Some(estimate) = estimate { (estimate) } } (section("Steps", &html! { (counted(template.steps.len(), "step", "steps")) }, &steps(template))) }
+            Some(template) => div.stack {
+                div.narrow { (form(page, template, &open, &query.campaign_id, given)) }
+                div #estimate aria-live="polite" { @if let Some(estimate) = estimate { (estimate) } }
+                (section("Steps", &html! { (counted(template.steps.len(), "step", "steps")) }, &steps(template)))
             },
             None => @if !templates.items.is_empty() { p.soft { "Choose a template to see its inputs." } },
         }
@@ -147,7 +150,7 @@ fn form(
     let body = html! {
         div.field {
             label for="flow-campaign" { "Campaign" }
-            select #flow-campaign name="id" required { @for it in campaigns { option value=(it.id) selected[it.id.to_string() == campaign] { (it.name) } } }
+            select #flow-campaign name="id" required { (campaign_options(campaigns.iter().copied(), campaign)) }
         }
         @for input in &template.inputs { (field(input, given)) }
         div."actions after" {

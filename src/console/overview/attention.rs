@@ -14,7 +14,8 @@ use crate::{
     domain::attention::{Attention, Kind},
     operations::{
         EnableWebhook, ReleaseLane, ReplayWebhook, ResumeAgent, ResumeAgentEverywhere,
-        ResumeCampaign, ResumeCredential, ResumeQueue, ResumeSchedule, RetryTask, RunCleanup,
+        ResumeCampaign, ResumeCredential, ResumeQueue, ResumeSchedule, RetryFlow, RetryTask,
+        RunCleanup,
     },
 };
 
@@ -153,7 +154,12 @@ fn fix(page: &Page, item: &Attention) -> Markup {
     }
     let since = item.replay_since.map(|at| at.to_rfc3339()).unwrap_or_default();
     let deliveries = [("id", subject), ("since", since.as_str())];
+    let flow = item.flow_id.map(|id| id.to_string()).unwrap_or_default();
+    let step = [("id", flow.as_str()), ("from", item.step.as_deref().unwrap_or_default())];
     let action = match (item.kind, item.campaign_id) {
+        (Kind::FailedTask, _) if item.step.is_some() => {
+            Action::of::<RetryFlow>("Retry the flow", "", &step, "/")
+        }
         (Kind::FailedTask, _) => Action::of::<RetryTask>("Retry", "", &id, "/"),
         (Kind::HeldLane, _) => Action::of::<ReleaseLane>("Release", "", &name, "/"),
         (Kind::PausedCampaign, _) => Action::of::<ResumeCampaign>("Resume", "", &id, "/"),
@@ -230,6 +236,7 @@ mod tests {
             command: String::new(),
             then: None,
             flow_id: None,
+            step: None,
             budget: None,
             replay_since: None,
             since: None,

@@ -26,7 +26,9 @@ pub(in crate::console) fn fails_again(caller: &PageCaller, retry: &RefusedRetry)
     let may_raise = retry.budget.as_deref().is_some_and(|budget| may_raise(caller, budget));
     html! {
         div.tiny {
-            (Tone::Failed.state("would fail again", None)) " " bdi { (coded(&retry.because)) } ". "
+            @if retry.flow_id.is_some() { (Tone::Waiting.state("with its flow", None)) } @else { (Tone::Failed.state("would fail again", None)) }
+            " " bdi { (coded(&retry.because)) } ". "
+            @if let Some(flow) = retry.flow_id { a href={ "/flows/" (flow) } { "The flow" } }
             @if may_raise { a href=(raise_form(retry.task_id)) { "Raise the limit" } " first." }
         }
     }

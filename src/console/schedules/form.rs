@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::HERE;
 use crate::{
     console::{
+        names::campaign_options,
         page::Page,
         parts::{Action, section},
     },
@@ -56,7 +57,7 @@ pub(super) fn show(page: &Page, choices: &Choices, schedule: Option<&Schedule>) 
         div.field { label for="cron" { "When: second, minute, hour, day of month, month, day of week" } input #cron name="cron" required maxlength="120" placeholder="0 30 7 * * Mon" autocomplete="off" value=[schedule.map(|it| it.cron.as_str())]; }
         div.field { label for="zone" { "Time zone" } input #zone name="time_zone" required maxlength="60" autocomplete="off" value=(zone); }
         div.field { label for="catch-up" { "Seconds after a missed moment during which the task is still added" } input #catch-up name="number:catch_up_secs" type="number" min="1" required value=(catch_up); }
-        div.field { label for="schedule-campaign" { "Campaign" } select #schedule-campaign name="task.campaign_id" required { @for it in &choices.campaigns { option value=(it.id) selected[it.id.to_string() == campaign] { (it.name) } } } }
+        div.field { label for="schedule-campaign" { "Campaign" } select #schedule-campaign name="task.campaign_id" required { (campaign_options(choices.campaigns.iter(), &campaign)) } }
         div.field {
             label for="schedule-agent" { "Agent" }
             input #schedule-agent name="task.agent" list="schedule-agents" required maxlength="130" autocomplete="off" value=(text("agent"));

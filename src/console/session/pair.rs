@@ -7,13 +7,13 @@ use super::window::Window;
 use crate::{
     console::{
         page::Page,
-        parts::{counted, icon, rendered, title, tokens},
+        parts::{agent_name, counted, icon, id, rendered, title, tokens},
     },
     domain::{
         compactions::Compaction,
         conversations::Detail,
         manifests::{CallContext, Part},
-        messages::StoredMessage,
+        messages::{Results, StoredMessage},
     },
     transcript::Role,
 };
@@ -128,7 +128,9 @@ fn row(page: &Page, shown: &PairView<'_>, message: &StoredMessage) -> Markup {
                 b { (author(shown.detail, message)) } span.faint { (kind(message)) ", " a href={ "/sessions/" (shown.detail.session.id) "/turns/" (message.turn) } { "turn " (message.turn) } }
                 span.end { (page.view.time(message.created_at)) " · " a href=(here) { (message.seq) } }
             }
-            @if message.message.role == Role::Posts { (posts(page, shown.detail, message)) } @else { (text(message)) }
+            @if message.message.role == Role::Posts { (posts(page, shown.detail, message)) }
+            @else if let Some(results) = message.results() { (ends(&results)) }
+            @else { (text(message)) }
         }
         div.spine.gone[!is_sent] { span { (tokens(i64::try_from(message.message.text.len() / 4).unwrap_or(0))) } }
         div.msg.seen.not[!is_sent] { header { b { (if is_sent { "Sent" } else { "Not sent" }) } span.end { (sight) } } @if is_sent { p dir="auto" { (heading(message)) } } }
@@ -186,8 +188,11 @@ fn kind(message: &StoredMessage) -> &'static str {
     }
 }
 
-/// Names a message by its first words, or by the authors of its posts.
+/// Names a message by its first words, by the number of its results, or by the authors of its posts.
 fn heading(message: &StoredMessage) -> Markup {
+    if let Some(results) = message.results() {
+        return html! { "results of " (counted(results.ends.len(), "task", "tasks")) };
+    }
     let Some(posts) = message.posts() else { return html! { (title(&message.message.text)) } };
     let mut authors: Vec<&str> = posts.posts.iter().map(|post| post.sender.as_ref()).collect();
     authors.sort_unstable();
@@ -218,6 +223,20 @@ fn posts(page: &Page, detail: &Detail, message: &StoredMessage) -> Markup {
     }
 }
 
+/// Shows the results of tasks that the task has waited for: agent, task, state, text.
+fn ends(results: &Results) -> Markup {
+    html! {
+        @for end in &results.ends {
+            p."small post-head" {
+                b { bdi { (agent_name(&end.agent, &end.instance)) } }
+                " · " a href={ "/tasks/" (end.task) } { (id("task", end.task)) } " · " (end.state)
+            }
+            (rendered(beginning(&end.text)))
+            @if end.left_out_chars > 0 { p."small soft" { (end.left_out_chars) " further characters were left out for their length." } }
+        }
+    }
+}
+
 /// Returns the beginning of a text that is too long for the page.
 fn beginning(text: &str) -> &str {
     match text.char_indices().nth(TEXT_MAX_CHARS) {
@@ -241,5 +260,30 @@ fn text(message: &StoredMessage) -> Markup {
         @for call in &message.message.tool_calls {
             details { summary { (icon("tool")) " calls " code { bdi { (call.name) } } } pre."code wrap" dir="auto" { (serde_json::to_string_pretty(&call.arguments).unwrap_or_default()) } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::domain::messages::EndOfTask;
+
+    #[test]
+    fn results_of_other_tasks_are_texts_with_their_authors() {
+        let end = EndOfTask {
+            task: Uuid::from_u128(7),
+            agent: "reviewer".to_owned(),
+            instance: "main".to_owned(),
+            state: "done".to_owned(),
+            text: "It **fits** <script>.".to_owned(),
+            left_out_chars: 3,
+        };
+        let shown = ends(&Results { ends: vec![end] }).0;
+        for part in ["reviewer", "/tasks/00000000", "<strong>fits</strong>", "3 further"] {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+        assert!(!shown.contains("<script>") && !shown.contains("left_out_chars"), "{shown}");
     }
 }

@@ -37,7 +37,9 @@ use crate::{
         tasks::{Detail, State, WaitedFor},
     },
     http::Problem,
-    operations::{CancelTask, ChangeTaskPriority, ExplainTask, RetryTask, ShowCampaign, ShowTask},
+    operations::{
+        CancelTask, ChangeTaskPriority, ExplainTask, RetryFlow, RetryTask, ShowCampaign, ShowTask,
+    },
 };
 
 #[derive(Debug, Deserialize)]
@@ -135,7 +137,6 @@ fn head(page: &Page, detail: &Detail, name: &str, is_refused: bool) -> Markup {
     let given = task.id.to_string();
     let here = format!("/tasks/{given}");
     let fields = [("id", given.as_str())];
-    let retry = Action::of::<RetryTask>("Retry", "retry", &fields, &here);
     let cancel = Confirmation {
         action: Action::of::<CancelTask>("Cancel task", "", &fields, &here).class("btn danger"),
         id: "confirm-cancel",
@@ -158,12 +159,27 @@ fn head(page: &Page, detail: &Detail, name: &str, is_refused: bool) -> Markup {
                 }
             }
             div.actions {
-                @if matches!(task.state, State::Failed | State::Cancelled) && !is_refused { (retry.button(&page.view, &page.caller)) }
+                @if matches!(task.state, State::Failed | State::Cancelled) && !is_refused { (retry(page, detail)) }
                 @if task.state == State::Queued { (priority(page, detail)) }
                 @if !has_ended { (cancel.button(&page.view, &page.caller)) }
             }
         }
     }
+}
+
+/// The button that runs the task again: a step with its flow, because the steps after it would stay cancelled otherwise.
+fn retry(page: &Page, detail: &Detail) -> Markup {
+    let (view, caller) = (&page.view, &page.caller);
+    if let (Some(flow), Some(step)) = (detail.flow_id, &detail.step) {
+        let (given, then) = (flow.to_string(), format!("/flows/{flow}"));
+        let fields = [("id", given.as_str()), ("from", step.as_str())];
+        let retry = Action::of::<RetryFlow>("Retry the flow from here", "retry", &fields, &then);
+        return retry.button(view, caller);
+    }
+    let given = detail.task.id.to_string();
+    let here = format!("/tasks/{given}");
+    let fields = [("id", given.as_str())];
+    Action::of::<RetryTask>("Retry", "retry", &fields, &here).button(view, caller)
 }
 
 /// The form for the priority of a waiting task.
@@ -202,9 +218,7 @@ fn explain(page: &Page, detail: &Detail, explanation: &Explanation) -> Markup {
                 @else { p.next dir="auto" { (sentence(&page.view, next)) } }
                 @match refused_at(explanation) {
                     Some(refusal) => {
-                        @let fields = [("id", given.as_str())];
-                        @let retry = Action::of::<RetryTask>("Retry", "retry", &fields, &here);
-                        (remedies::raise_and_retry(page, &here, refusal, &retry.button(&page.view, &page.caller)))
+                        (remedies::raise_and_retry(page, &here, refusal, &retry(page, detail)))
                     }
                     None => (remedies::show(page, &here, obstacles)),
                 }

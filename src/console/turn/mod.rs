@@ -1,6 +1,7 @@
 //! The page of a turn: its calls over time, the manifest with reasons, the request as sent, and reruns.
 
 mod difference;
+mod forks;
 mod provider;
 mod requests;
 mod reruns;
@@ -30,11 +31,12 @@ use crate::{
         manifests::{CallContext, Part},
         memory,
         posts::HiddenPost,
+        prompt_versions::short_hash,
         turns::{Detail, PUT_OFF, State, Turn},
     },
     operations::{
         ListMemory, ListPromptVersions, MAX_LIMIT, Operation as _, Refusal, ShowFile, ShowSession,
-        ShowTurn,
+        ShowTurn, SourceText,
     },
 };
 
@@ -88,14 +90,19 @@ pub(super) async fn show(
         _ => None,
     };
     let campaign = session.session.campaign_id;
-    let rerun = reruns::form(&page, (given, number, call), campaign, calls.as_ref()).await?;
-    let prompt = prompt_page(&page, &listed.agent, &session.session.prompt_hash).await?;
+    let file = agent_file(&page, &listed.agent).await?;
+    let text = file.as_ref().and_then(|file| file.text.as_deref());
+    let place = (given, number, call);
+    let rerun = reruns::forms(&page, place, campaign, calls.as_ref(), text).await?;
+    let may_list = page.caller.may_reach(&ListPromptVersions::SPEC);
+    // The page of an agent without a file does not exist.
+    let prompt = file.filter(|_| may_list);
+    let prompt = prompt.map(|_| versions::address(&listed.agent, &listed.prompt_hash));
     let links = PartLinks {
         session: given,
         campaign,
         titles: edict_titles(&page, campaign, context).await?,
-        // A turn of an earlier session of the conversation may have had another prompt.
-        prompt: (turn.session_id == session.session.id).then_some(prompt).flatten(),
+        prompt: prompt.clone(),
     };
     let body = html! {
         div.head {
@@ -103,7 +110,7 @@ pub(super) async fn show(
                 h1 { bdi { (name) } }
                 div.meta { (turn_state(turn)) (agent(&listed.agent, &listed.instance)) span { bdi { (listed.model) } " on " (listed.provider) } a href={ "/tasks/" (turn.task_id) } { (id("task", turn.task_id)) } }
             }
-            div.actions { (rerun) }
+            div.actions { (forks::form(&page, turn)) (rerun) }
         }
         (lede(&page, &detail))
         div.cols {
@@ -119,7 +126,7 @@ pub(super) async fn show(
                 @if let Some(calls) = &calls { (reruns::table(&page, calls).await?) }
             }
             aside."stack side" {
-                (section("Facts", &html! {}, &turn_facts(&page, &detail, worker)))
+                (section("Facts", &html! {}, &turn_facts(&page, &detail, worker, prompt.as_deref())))
                 (difference::form(&here, number, &query.with))
             }
         }
@@ -257,16 +264,12 @@ async fn edict_titles(
     Ok(items.map(|item| (item.id.to_string(), item.title)).collect())
 }
 
-/// Returns the page of a version of an agent's prompt, if the caller may see it and the agent still has a file.
-async fn prompt_page(page: &Page, agent: &str, hash: &str) -> Result<Option<String>, Refusal> {
-    if !page.caller.may_reach(&ListPromptVersions::SPEC) {
-        return Ok(None);
-    }
+/// Reads the file of an agent, if it has one and the caller may see it.
+async fn agent_file(page: &Page, agent: &str) -> Result<Option<SourceText>, Refusal> {
     let show = ShowFile { kind: SourceKind::Agent, name: agent.to_owned() };
     match page.caller.run_if_allowed(show).await {
-        Ok(file) => Ok(file.map(|_| versions::address(agent, hash))),
         Err(refusal) if refusal.kind == Kind::NotFound => Ok(None),
-        Err(refusal) => Err(refusal),
+        read => read,
     }
 }
 
@@ -276,7 +279,7 @@ struct PartLinks {
     campaign: Uuid,
     /// Titles of edicts by their ids.
     titles: HashMap<String, String>,
-    /// The page of the version of the prompt that the session has.
+    /// The page of the version of the prompt that the turn had.
     prompt: Option<String>,
 }
 
@@ -309,7 +312,7 @@ impl PartLinks {
     }
 }
 
-fn turn_facts(page: &Page, detail: &Detail, worker: Markup) -> Markup {
+fn turn_facts(page: &Page, detail: &Detail, worker: Markup, version: Option<&str>) -> Markup {
     let turn = &detail.turn.turn;
     let check = turn.history_check.and_then(|check| serde_json::to_value(check).ok());
     let check = check.as_ref().and_then(|it| it.as_str()).unwrap_or_default().replace('_', " ");
@@ -336,11 +339,18 @@ fn turn_facts(page: &Page, detail: &Detail, worker: Markup) -> Markup {
             "Prompt",
             html! { @if let Some(seq) = detail.prompt_seq { a href={ "/sessions/" (turn.session_id) "?cursor=" (seq - 1) "#m" (seq) } { "message " (seq) } } },
         ),
+        ("Agent's prompt", prompt_version(&detail.turn.prompt_hash, version)),
         (
             "Job",
             html! { a href={ "/work/jobs/" (turn.job_id) } { (turn.job_id) } ", lease " (turn.lease) },
         ),
     ])
+}
+
+/// Names the version of the agent's prompt, with a link to its page.
+fn prompt_version(hash: &str, target: Option<&str>) -> Markup {
+    let name = html! { "version " code { (short_hash(hash)) } };
+    html! { @match target { Some(target) => a href=(target) { (name) }, None => (name) } }
 }
 
 #[cfg(test)]

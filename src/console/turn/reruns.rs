@@ -8,8 +8,8 @@ use crate::{
     console::{
         page::Page,
         parts::{
-            Action, Confirmation, Tone, beginning, coded, counted, duration, rendered, section,
-            sentence, title, tokens, wide, word_diff,
+            Action, Confirmation, Tone, beginning, coded, counted, duration, no_price, rendered,
+            section, sentence, title, tokens, wide, word_diff,
         },
     },
     domain::{
@@ -66,12 +66,13 @@ pub(super) fn answer(detail: &Detail, calls: Option<&TurnReruns>) -> Markup {
     section("Answer", &end, &body)
 }
 
-/// The button that makes the call again.
-pub(super) async fn form(
+/// The buttons that make the call again: as it was, or with another prompt. `file` is the text of the agent's file as it is now.
+pub(super) async fn forms(
     page: &Page,
     (id, number, call): (Uuid, i32, i32),
     campaign: Uuid,
     calls: Option<&TurnReruns>,
+    file: Option<&str>,
 ) -> Result<Markup, Refusal> {
     let (given, number, call) = (id.to_string(), number.to_string(), call.to_string());
     let fields = [("id", given.as_str()), ("number", &number), ("call", &call)];
@@ -81,13 +82,29 @@ pub(super) async fn form(
         return Ok(html! {});
     }
     let fixed = calls.and_then(|calls| calls.fixed_temperature.as_deref());
-    let confirmation = Confirmation {
+    let budget = budget(page, campaign).await?;
+    let command = format!("dalsegno turn rerun {given} --turn {number} --call {call}");
+    let with_prompt = file.map(|file| Confirmation {
+        action: Action::of::<RerunTurn>("Rerun with another prompt", "retry", &fields, &here),
+        id: "confirm-rerun-prompt",
+        heading: "Make this call with another prompt",
+        consequences: html! {
+            p { "A worker sends the same context with the prompt, skills, tools, model and options of this text. Neither the conversation nor the agent's file changes, and tools are not run." }
+            (budget)
+        },
+        fields: html! {
+            div.field { label for="rerun-file" { "Agent file, as it is now" } textarea #rerun-file name="agent_file" rows="14" required spellcheck="false" dir="auto" { "\n" (file) } }
+            div.field { label for="rerun-file-times" { "Number of reruns, up to 20" } input #rerun-file-times name="times" data-flag="--times" type="number" min="1" max="20" value="1"; }
+        },
+        command: format!("{command} --agent FILE"),
+    });
+    let same = Confirmation {
         action,
         id: "confirm-rerun",
         heading: "Make this call again",
         consequences: html! {
             p { "A worker sends the same context. The conversation does not change, and tools are not run. A model with a price is paid from the campaign's budget for reruns." }
-            (budget(page, campaign).await?)
+            (budget)
         },
         fields: html! {
             div.field { label for="rerun-times" { "Number of reruns, up to 20" } input #rerun-times name="times" data-flag="--times" type="number" min="1" max="20" value="1"; }
@@ -97,9 +114,13 @@ pub(super) async fn form(
                 None => div.field { label for="rerun-temperature" { "Temperature; empty for that of the call" } input #rerun-temperature name="temperature" data-flag="--temperature" type="number" min="0" max="2" step="0.1"; },
             }
         },
-        command: format!("dalsegno turn rerun {given} --turn {number} --call {call}"),
+        command,
     };
-    Ok(confirmation.button(&page.view, &page.caller))
+    let (view, caller) = (&page.view, &page.caller);
+    Ok(html! {
+        (same.button(view, caller))
+        @if let Some(with_prompt) = with_prompt { (with_prompt.button(view, caller)) }
+    })
 }
 
 /// Says what is left of the campaign's budget for reruns, and where it is set.
@@ -181,7 +202,7 @@ fn original_row(call: &OriginalCall, money: &impl Fn(i64) -> String) -> Markup {
             td { @if call.is_whole_turn { span.faint { "with all calls of its turn" } } }
             td.num { (took(call.took_ms)) }
             td.num { (call.output_tokens.map(tokens).unwrap_or_default()) }
-            td.num { (money(call.cost_micros)) }
+            td.num { @if call.is_unpriced { (no_price()) } @else { (money(call.cost_micros)) } }
         }
     }
 }
@@ -205,7 +226,7 @@ fn row(
             td { (page.view.time(rerun.created_at)) }
             td.num { (took(rerun.took_ms)) }
             td.num { (rerun.output_tokens.map(tokens).unwrap_or_default()) }
-            td.num { @if rerun.state != State::Queued { (money(rerun.cost_micros)) } }
+            td.num { @if rerun.is_unpriced { (no_price()) } @else if rerun.state != State::Queued { (money(rerun.cost_micros)) } }
         }
     }
 }

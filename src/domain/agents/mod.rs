@@ -57,7 +57,7 @@ pub struct Config {
     pub folder: std::path::PathBuf,
     pub skills_folder: std::path::PathBuf,
     pub nodes_folder: std::path::PathBuf,
-    /// Milliseconds between two checks of the files for changes. 0 checks before every turn.
+    /// Milliseconds between two checks of the files for changes. Turns check them when they begin.
     pub look_every_ms: u64,
     /// Providers that files may name: those of the configuration.
     #[serde(skip)]

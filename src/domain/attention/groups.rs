@@ -9,7 +9,7 @@ impl Attention {
     }
 
     fn is_same_failure(&self, other: &Self) -> bool {
-        // A step with the budget of its agent's file is retried with its flow.
+        // A step is retried with its flow.
         let is_task = |it: &Self| it.kind == Kind::FailedTask && it.flow_id.is_none();
         // Budgets may refuse calls with the same amounts, and each has a limit of its own.
         is_task(self)

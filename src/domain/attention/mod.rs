@@ -50,9 +50,12 @@ pub struct Attention {
     /// The command that comes after it, if it takes two.
     #[serde(default)]
     pub then: Option<String>,
-    /// Of a failed step with the budget in its agent's file: the flow with which it is retried.
+    /// Of a failed step: the flow with which it is retried.
     #[serde(default)]
     pub flow_id: Option<Uuid>,
+    /// Of a failed step: its name, from which the flow is retried.
+    #[serde(default)]
+    pub step: Option<String>,
     /// The budget that refuses a call, by its owner and key: `agent/writer`, `campaign/` and an id, `day`.
     #[serde(default)]
     pub budget: Option<String>,
@@ -185,6 +188,7 @@ impl Attention {
             command,
             then: None,
             flow_id: None,
+            step: None,
             budget: None,
             replay_since: None,
             since: None,
@@ -215,8 +219,7 @@ async fn of_failures(
 }
 
 fn of_failed(task: TaskLine, outlook: Option<RetryOutlook>) -> Attention {
-    let retry = format!("dalsegno task retry {}", task.id);
-    let flow_id = outlook.as_ref().and_then(RetryOutlook::flow_id);
+    let retry = tasks::retry_command(task.id, task.flow_step());
     let refusal = task.budget_refusal.as_ref().map(|Json(refusal)| refusal);
     let refused = outlook.zip(refusal).and_then(|(outlook, refusal)| {
         outlook.refused_retry(task.id, refusal, Refusal::raise_command)
@@ -233,7 +236,8 @@ fn of_failed(task: TaskLine, outlook: Option<RetryOutlook>) -> Attention {
         campaign_id: Some(task.campaign_id),
         since: task.ended_at,
         then,
-        flow_id,
+        flow_id: task.flow_id,
+        step: task.step,
         budget,
         ..Attention::of(Kind::FailedTask, &task.id.to_string(), because, command)
     }
@@ -299,7 +303,7 @@ mod tests {
     };
 
     #[test]
-    fn a_step_that_failed_at_its_own_budget_names_the_agents_file_and_its_flow() {
+    fn a_failed_step_names_its_flow_and_at_its_own_budget_the_agents_file() {
         let (owner, used) = (Owner::Task(Uuid::from_u128(1)), Amount { micros: 0, tokens: 9 });
         let limit = Limit { micros: None, tokens: Some(9) };
         let refusal = limit.check(owner, used, Amount::ZERO, used).unwrap_err();
@@ -312,6 +316,8 @@ mod tests {
             prompt: "Write.".to_owned(),
             error: None,
             budget_refusal: Some(Json(refusal)),
+            flow_id: Some(Uuid::from_u128(3)),
+            step: Some("draft".to_owned()),
             session_id: None,
             turn: None,
             started_at: None,
@@ -320,10 +326,19 @@ mod tests {
         let flow_id = Uuid::from_u128(3);
         let outlook = RetryOutlook::AgentFile { flow_id, step: "draft".to_owned() };
         let words = "the budget of the task is used up: 9 tokens of 9 tokens are spent";
+        let plain = TaskLine {
+            budget_refusal: None,
+            error: Some("the model answered nothing".to_owned()),
+            ..task.clone()
+        };
         let listed = of_failed(task, Some(outlook));
         assert_eq!(listed.because, format!("{words}; raise the budget in the agent's file first"));
         assert_eq!(listed.command, format!("dalsegno flow retry {flow_id} --from draft"));
         let others = (listed.then, listed.flow_id, listed.budget);
         assert_eq!(others, (None, Some(flow_id), None));
+        let other = of_failed(plain, None);
+        assert_eq!(other.because, "the model answered nothing");
+        assert_eq!((other.command, other.then), (listed.command, None));
+        assert_eq!((other.flow_id, other.step.as_deref()), (Some(flow_id), Some("draft")));
     }
 }

@@ -61,7 +61,9 @@ fn of_dead(queue: &QueueView) -> Option<Attention> {
 }
 
 fn of_files(n_broken: usize) -> Option<Attention> {
-    let because = "tasks of these agents fail until the files are corrected".to_owned();
+    let because =
+        "tasks of these agents wait until the files are corrected, and no new ones are added"
+            .to_owned();
     let command = "dalsegno agent check".to_owned();
     let name = count(n_broken, "agent file is refused", "agent files are refused");
     let attention = Attention::of(Kind::BrokenAgentFiles, &name, because, command);
@@ -179,6 +181,14 @@ mod tests {
         assert_eq!(of_dead(&queue("turns", 0, 3, 1)), None);
         let found = of_dead(&queue("webhooks", 0, 3, 1)).unwrap();
         assert_eq!((found.count, found.because.as_str()), (Some(3), "3 jobs failed for good"));
+    }
+
+    #[test]
+    fn tasks_of_broken_files_wait() {
+        assert_eq!(of_files(0), None);
+        let found = of_files(2).unwrap();
+        assert_eq!(found.name, "2 agent files are refused");
+        assert!(found.because.contains("wait until the files are corrected"), "{found:?}");
     }
 
     #[test]

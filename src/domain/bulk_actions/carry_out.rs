@@ -13,7 +13,7 @@ use crate::domain::{StatementError, tasks};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Done,
-    /// The task has changed since, and the action does not apply any more.
+    /// The action does not apply: the task has changed since, or it is a step, which only its flow retries.
     Skipped,
 }
 
@@ -45,7 +45,8 @@ pub async fn list_remaining_tasks(
     tasks::list_matching(executor, filter, states, action.created_at, action.cursor, limit).await
 }
 
-/// Applies the action to one task and moves the cursor there, in the caller's transaction. After an error the caller rolls back.
+/// Applies the action to one task and moves the cursor there, in the caller's transaction. After an error the caller rolls back. A retry leaves
+/// out steps of flows: without their flows, the steps after them would stay cancelled.
 pub async fn step(
     conn: &mut PgConnection,
     action: &BulkAction,
@@ -54,7 +55,12 @@ pub async fn step(
 ) -> Result<(), Error> {
     match action.action {
         Action::Cancel => _ = tasks::cancel(&mut *conn, task_id, &action.reason, now).await?,
-        Action::Retry => _ = tasks::retry(&mut *conn, task_id, now).await?,
+        Action::Retry => {
+            if tasks::is_flow_step(&mut *conn, task_id).await? {
+                return advance(conn, action, task_id, Step::Skipped).await;
+            }
+            tasks::retry(&mut *conn, task_id, now).await?;
+        }
     }
     advance(conn, action, task_id, Step::Done).await
 }

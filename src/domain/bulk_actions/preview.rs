@@ -17,7 +17,8 @@ pub struct Preview {
     pub matched: i64,
     /// The first of them, at most 20.
     pub tasks: Vec<ListedTask>,
-    /// Those of `tasks` that would fail again at once, because the limit of their budget does not allow their call. Empty for a cancellation.
+    /// Those of `tasks` that would fail again at once, because the limit of their budget does not allow their call, and those that the action
+    /// leaves out, because they are steps of flows and are retried with these. Empty for a cancellation.
     #[serde(default)]
     pub refused: Vec<RefusedRetry>,
 }
@@ -47,10 +48,10 @@ pub async fn preview(
 }
 
 impl Preview {
-    /// Counts the retries that would fail again, of the tasks that the preview shows.
+    /// Counts the retries that would fail again and those that are left out, of the tasks that the preview shows.
     pub fn describe_refused(&self) -> String {
         let n_shown = self.tasks.len();
         let is_part = usize::try_from(self.matched).is_ok_and(|matched| matched > n_shown);
-        tasks::describe_refused(self.refused.len(), is_part.then_some(n_shown))
+        tasks::describe_refused(&self.refused, is_part.then_some(n_shown))
     }
 }

@@ -74,6 +74,16 @@ pub struct Campaign {
     pub is_erased: bool,
 }
 
+/// Tag of campaigns that `eval run` creates for its answers.
+pub const EVAL_TAG: &str = "eval";
+
+impl Campaign {
+    /// Returns true for a campaign of an eval, which people do not add work to.
+    pub fn is_of_eval(&self) -> bool {
+        self.tags.iter().any(|tag| tag == EVAL_TAG)
+    }
+}
+
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, sqlx::Type, utoipa::ToSchema,
 )]

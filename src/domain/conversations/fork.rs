@@ -35,7 +35,8 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct ForkRequest<'a> {
     pub session_id: Uuid,
-    /// The last turn that the fork has. `None`: the last one that is done.
+    /// The last turn that the fork has, of this session or of another one of its conversation. `None`: the last one of this session that is
+    /// done.
     pub turn: Option<i32>,
     /// A valid name for the new instance. `None`: one is made of the name of the forked instance.
     pub instance: Option<&'a str>,
@@ -53,6 +54,10 @@ pub enum ForkError {
         "cannot fork session {0}: it has no turn that is done; `dalsegno session show {0}` names the session before it, if there is one"
     )]
     NoneDone(Uuid),
+    #[error(
+        "a fork has at least one turn, and {number} is before the first: `dalsegno task add --campaign {campaign_id} --agent {agent} --instance NAME PROMPT` begins a conversation without any"
+    )]
+    BeforeFirst { number: i32, campaign_id: Uuid, agent: String },
     #[error(
         "cannot fork session {0}: it has expired; the next task of its conversation opens a session that can be forked"
     )]
@@ -83,6 +88,7 @@ impl Classify for ForkError {
     fn class(&self) -> Class {
         match self {
             Self::NotDone { .. } | Self::NoneDone(_) => Self::NOT_DONE,
+            Self::BeforeFirst { .. } => turns::Error::UNKNOWN,
             Self::Expired(_) => Self::EXPIRED,
             Self::InstanceTaken { .. } => Self::INSTANCE_TAKEN,
             Self::Agent(error) => error.class(),
@@ -103,12 +109,20 @@ pub async fn fork(
     request: &ForkRequest<'_>,
     now: DateTime<Utc>,
 ) -> Result<Session, ForkError> {
-    let campaign_id = sessions::get(&mut *conn, request.session_id).await?.campaign_id;
+    let given = sessions::get(&mut *conn, request.session_id).await?;
+    let campaign_id = given.campaign_id;
     if campaigns::lock_against_erasure(&mut *conn, campaign_id).await? == campaigns::Status::Closed
     {
         return Err(campaigns::Error::Closed(campaign_id).into());
     }
-    let parent = sessions::lock_against_removal(&mut *conn, request.session_id).await?;
+    let session_id = match request.turn {
+        Some(number) if number < 1 => {
+            return Err(ForkError::BeforeFirst { number, campaign_id, agent: given.agent });
+        }
+        Some(number) => turns::find_session(&mut *conn, given.id, number).await?,
+        None => given.id,
+    };
+    let parent = sessions::lock_against_removal(&mut *conn, session_id).await?;
     if parent.expires_at <= now {
         return Err(ForkError::Expired(parent.id));
     }

@@ -22,6 +22,8 @@ pub struct Answer {
     pub error: Option<String>,
     pub tokens: i64,
     pub micros: i64,
+    /// True if the cost is 0 only because no price was set for the model.
+    pub is_unpriced: bool,
     pub took_ms: Option<i64>,
     pub created_at: DateTime<Utc>,
     /// By the [key of the rubric](rubric_key).
@@ -47,7 +49,7 @@ pub struct FailedAnswer {
 }
 
 impl Answer {
-    pub fn of_task(place: Place, task: &Task) -> Self {
+    pub fn of_task(place: Place, task: &Task, is_unpriced: bool) -> Self {
         let times = task.started_at.zip(task.ended_at);
         Self {
             place,
@@ -57,6 +59,7 @@ impl Answer {
             error: task.error.clone(),
             tokens: task.spent_tokens,
             micros: task.spent_micros,
+            is_unpriced,
             took_ms: times.map(|(from, to)| (to - from).num_milliseconds()),
             created_at: task.created_at,
             judged: HashMap::new(),
@@ -77,6 +80,7 @@ impl Answer {
             error: rerun.error.clone(),
             tokens: rerun.input_tokens.unwrap_or(0) + rerun.output_tokens.unwrap_or(0),
             micros: rerun.cost_micros,
+            is_unpriced: rerun.is_unpriced,
             took_ms: rerun.took_ms.map(i64::from),
             created_at: rerun.created_at,
             judged: HashMap::new(),
@@ -124,6 +128,7 @@ impl Answer {
             turn,
             tokens: self.tokens,
             micros: self.micros,
+            is_unpriced: self.is_unpriced,
             took_ms: self.took_ms,
         }
     }

@@ -51,6 +51,8 @@ pub struct Totals {
     pub tokens: i64,
     /// Cost in millionths, without the judge.
     pub micros: i64,
+    /// Answers whose cost counts as 0 only because no price was set for their model.
+    pub answers_without_price: usize,
     /// Median time from the start of a task or of a call to its end.
     pub median_ms: Option<i64>,
 }
@@ -102,7 +104,8 @@ impl VariantReport {
     /// Returns the results of the variant in the form that is stored.
     pub fn result(&self) -> VariantResult {
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        let Totals { answers, passed, tokens, micros, median_ms } = self.totals;
+        let Totals { answers, passed, tokens, micros, answers_without_price, median_ms } =
+            self.totals;
         VariantResult {
             variant: self.variant.clone(),
             agent: self.agent.clone(),
@@ -110,6 +113,7 @@ impl VariantReport {
             passed: count(passed),
             tokens,
             micros,
+            answers_without_price: count(answers_without_price),
             median_ms,
         }
     }
@@ -129,11 +133,17 @@ impl Totals {
             totals.passed += usize::from(answer.faults(case).is_empty());
             totals.tokens += answer.tokens;
             totals.micros += answer.micros;
+            totals.answers_without_price += usize::from(answer.is_unpriced);
             times_ms.extend(answer.took_ms);
         }
         times_ms.sort_unstable();
         totals.median_ms = times_ms.get(times_ms.len() / 2).copied();
         (totals.answers > 0).then_some(totals)
+    }
+
+    /// Returns true if nothing is known of the cost, because no answer had a price.
+    pub fn is_unpriced(&self) -> bool {
+        self.answers_without_price > 0 && self.micros == 0
     }
 
     /// Returns the share of answers that passed, in percent.
@@ -178,7 +188,7 @@ mod tests {
     fn report_by(file: &str, task: &Task, judged: Option<Task>, is_current: bool) -> RunReport {
         let eval = Eval::read("short.toml", file, |_| unreachable!()).unwrap();
         let judged = judged.into_iter().map(|task| (rubric_key("One line?"), task)).collect();
-        let answer = Answer { judged, ..Answer::of_task(eval.places().remove(0), task) };
+        let answer = Answer { judged, ..Answer::of_task(eval.places().remove(0), task, true) };
         let answers = &[answer];
         let campaign_id = task.campaign_id;
         RunReport::of(&eval, ReportedRun { campaign_id, id: "run", answers, is_current }, &[])
@@ -193,6 +203,7 @@ mod tests {
         let totals = passed.variants[0].totals;
         assert_eq!((totals.passed, totals.percent(), totals.tokens), (1, 100, 7));
         assert_eq!((totals.median_ms, passed.unfinished), (Some(1500), 0));
+        assert_eq!((totals.answers_without_price, totals.is_unpriced()), (1, true));
         assert!(passed.failures.is_empty() && passed.variants[0].before.is_none());
     }
 

@@ -42,6 +42,10 @@ pub struct VariantResult {
     pub tokens: i64,
     /// Cost in millionths, without the judge.
     pub micros: i64,
+    /// Answers whose cost counts as 0 only because no price was set for their model.
+    // Left out where it is 0: older versions do not know it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub answers_without_price: i64,
     /// Median time from the start of a task or of a call to its end.
     pub median_ms: Option<i64>,
 }
@@ -65,6 +69,9 @@ pub struct AnswerResult {
     pub tokens: i64,
     /// Cost in millionths.
     pub micros: i64,
+    /// True if the cost is 0 only because no price was set for the model.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unpriced: bool,
     pub took_ms: Option<i64>,
 }
 
@@ -90,7 +97,16 @@ pub struct EvalRunFilter<'a> {
     pub within: Option<&'a [Uuid]>,
 }
 
+fn is_zero(n: &i64) -> bool {
+    *n == 0
+}
+
 impl VariantResult {
+    /// Returns true if nothing is known of the cost, because no answer had a price.
+    pub fn is_unpriced(&self) -> bool {
+        self.answers_without_price > 0 && self.micros == 0
+    }
+
     /// Returns the share of answers that passed, in percent.
     pub fn percent(&self) -> i64 {
         (self.passed * 100).checked_div(self.answers).unwrap_or(0)

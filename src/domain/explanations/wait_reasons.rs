@@ -11,7 +11,7 @@ pub fn describe_wait(reason: WaitReason) -> &'static str {
         WaitReason::LaneHold => "the release of its lane",
         WaitReason::Later => "its start time",
         WaitReason::Retry => "its next attempt after an error",
-        WaitReason::Snooze => "a time that its last run has set",
+        WaitReason::Snooze => "its next look at a condition, such as its agent's broken file",
         WaitReason::Provider => "a busy or unreachable provider",
         WaitReason::Batch => "the answer to its batch",
         WaitReason::Condition => "space in a budget or a rate limit",
@@ -34,6 +34,9 @@ pub fn describe_wait_end(reason: WaitReason) -> Option<&'static str> {
         WaitReason::Condition => {
             "`dalsegno budget ls` and `dalsegno rate-limit ls` show the limits; a higher one lets them go on"
         }
+        WaitReason::Snooze => {
+            "they look again by themselves; `dalsegno job explain ID` names the cause and the time, and `dalsegno job retry ID` lets one look at once"
+        }
         WaitReason::Signal => {
             "the end of the other task; `dalsegno task explain ID` names it, or the paused flow"
         }
@@ -47,7 +50,6 @@ pub fn describe_wait_end(reason: WaitReason) -> Option<&'static str> {
         | WaitReason::Lane
         | WaitReason::Later
         | WaitReason::Retry
-        | WaitReason::Snooze
         | WaitReason::Provider
         | WaitReason::Batch
         | WaitReason::Crash => return None,

@@ -7,7 +7,7 @@ use crate::domain::{
     audit::describe_label,
     busy_models::format_moment,
     campaigns::Status,
-    tasks::{OnFailure, RetryOutlook, WaitedFor},
+    tasks::{self, OnFailure, RetryOutlook, WaitedFor},
     text::count,
     turns,
 };
@@ -75,7 +75,6 @@ impl TaskFacts {
     }
 
     fn failed(&self) -> Reason {
-        let id = self.task.id;
         let error = self.task.error.as_deref().unwrap_or("no reason was stored");
         let (cause, outlook) = match &self.budget_refusal {
             Some((refusal, outlook)) => (refusal.amounts(), Some(outlook)),
@@ -92,17 +91,24 @@ impl TaskFacts {
             ),
             Some(RetryOutlook::Unknown) | None => ("Fix the cause, then run".to_owned(), ""),
         };
+        let retry = self.retry_command();
         let next = match &self.flow {
-            Some((flow, step)) => format!(
-                "{fix} `dalsegno flow retry {flow} --from {step}`: it runs the step again, and all that depend on it.{end}"
-            ),
-            None => format!("{fix} `dalsegno task retry {id}`."),
+            Some(_) => {
+                format!("{fix} `{retry}`: it runs the step again, and all that depend on it.{end}")
+            }
+            None => format!("{fix} `{retry}`."),
         };
         (format!("It failed: {}", sentence(&cause)), next)
     }
 
+    /// Returns the command that runs the task again, as the overview and lists name it.
+    fn retry_command(&self) -> String {
+        let step = self.flow.as_ref().map(|(flow, step)| (*flow, step.as_str()));
+        tasks::retry_command(self.task.id, step)
+    }
+
     fn cancelled(&self) -> Reason {
-        let id = self.task.id;
+        let retry = self.retry_command();
         let when = match &self.last_turn {
             // One commit has ended both.
             Some(turn) if turn.ended_at == self.task.ended_at => {
@@ -120,12 +126,10 @@ impl TaskFacts {
                 None => format!("It was cancelled{when}."),
             },
             match &self.flow {
-                Some((flow, step)) => format!(
-                    "There is nothing to do. To run the step and all that depend on it after all: `dalsegno flow retry {flow} --from {step}`."
+                Some(_) => format!(
+                    "There is nothing to do. To run the step and all that depend on it after all: `{retry}`."
                 ),
-                None => format!(
-                    "There is nothing to do. To run it after all: `dalsegno task retry {id}`."
-                ),
+                None => format!("There is nothing to do. To run it after all: `{retry}`."),
             },
         )
     }
@@ -231,7 +235,14 @@ impl TaskFacts {
             (_, Some(other)) => format!("{} That job runs task {other}.", self.job.because),
             _ => self.job.because.clone(),
         };
-        (because, self.job.next.clone())
+        let next = match self.job.cause {
+            Cause::Snooze => format!(
+                "{} Once its cause is removed, such as an error in its agent's file, `dalsegno job retry {}` lets it look at once.",
+                self.job.next, self.job.job_id
+            ),
+            _ => self.job.next.clone(),
+        };
+        (because, next)
     }
 
     fn waits_for_budget(&self) -> Reason {
@@ -690,6 +701,22 @@ mod tests {
         let next = "The call is tried again by itself: after an overload or a rate limit there is nothing to do. If the reason names a setting or a server, correct it there;";
         assert!(told.next.starts_with(next), "{told:?}");
         assert_eq!(told.because.matches(refused).count(), 1, "{told:?}");
+    }
+
+    #[test]
+    fn a_task_that_looks_again_names_the_reason_and_the_command_for_now() {
+        let mut facts = facts(State::Queued, "scheduled");
+        facts.job.cause = Cause::Snooze;
+        facts.job.because =
+            "The last run was postponed: agent `writer` is refused until its file is fixed."
+                .to_owned();
+        facts.job.next = "It is due in 20 s.".to_owned();
+        let told = facts.explain();
+        assert_eq!(told.because, facts.job.because);
+        assert!(told.next.starts_with("It is due in 20 s. Once its cause"), "{told:?}");
+        assert!(told.next.contains("`dalsegno job retry 7`"), "{told:?}");
+        facts.job.cause = Cause::Explained;
+        assert_eq!(facts.explain().next, facts.job.next);
     }
 
     #[test]

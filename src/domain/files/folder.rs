@@ -46,3 +46,11 @@ fn paths(folder: &Path) -> io::Result<Option<Vec<PathBuf>>> {
     paths.sort();
     Ok(Some(paths))
 }
+
+/// Says which files are read for a folder: its own, or those that come with Dalsegno.
+pub fn describe_place(folder: &Path) -> String {
+    match folder.is_dir() {
+        true => format!("in {}", folder.display()),
+        false => format!("built in, because there is no folder {}", folder.display()),
+    }
+}

@@ -20,6 +20,7 @@ pub(super) use self::{
     problem::list_problems,
 };
 pub use self::{
+    folder::describe_place,
     format::{FileFormat, KeyText},
     key::{Key, ValueType},
     name::{is_name, nearest},

@@ -34,7 +34,7 @@ pub use self::{
     retry::{n_more, retry},
     show::{Filter, FlowDetail, StepTask, find, get, is_paused, list, show},
     start::{InputValue, Inputs, New, PlannedStep, n_tasks, plan, start},
-    template::{Input, Step, Template},
+    template::{Input, Step, StepOutline, Template},
     templates::{BrokenTemplate, Problems, Templates, check_names},
 };
 use super::{

@@ -220,7 +220,10 @@ fn check(template: &Template, inputs: &Inputs) -> Result<(), Error> {
     for input in &template.inputs {
         let about = &input.about;
         match inputs.get(&input.name) {
-            None => wrong.push(format!("`{}` is missing ({about})", input.name)),
+            None => wrong.push(format!(
+                "`{name}` is missing ({about}): give `--input {name}=TEXT`, or `{name}` in `inputs` of a request",
+                name = input.name
+            )),
             Some(InputValue::List(_)) if !input.is_list => {
                 wrong.push(format!("`{}` must be one text ({about})", input.name));
             }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::domain::{
     agents::{Catalogue, SessionMode as Mode},
-    files::{Document, Fields, File, FrontMatter, Problem, nearest},
+    files::{Document, Fields, File, FrontMatter, ListItem, Problem, nearest},
     tasks::OnFailure,
 };
 
@@ -63,6 +63,16 @@ pub struct Step {
     /// The prompt with `{{input}}`, `{{steps.plan.result.title}}` for a field of an earlier result, and in a repeated step `{{item}}` and
     /// `{{number}}`.
     pub prompt: String,
+}
+
+/// A step of a broken template, as far as the file names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = FlowStepOutline)]
+pub struct StepOutline {
+    pub name: String,
+    pub agent: String,
+    #[serde(default)]
+    pub node: Option<String>,
 }
 
 /// The keys of the front matter, before their parts are checked.
@@ -123,6 +133,20 @@ pub(super) fn parse(file: &File, agents: &Catalogue) -> Result<Template, Vec<Pro
         input.is_list = steps.iter().any(|step| step.each.as_ref() == Some(&input.name));
     }
     fields.finish(Template { name, description, inputs, steps, improvement })
+}
+
+/// Reads the steps of a template with problems. Empty if its front matter cannot be read.
+pub(super) fn outline(file: &File) -> Vec<StepOutline> {
+    let Ok((mut fields, _)) = file.open() else { return Vec::new() };
+    let items = read_keys(&mut fields, &file.name).steps.map(|found| found.items);
+    let outline = |item: &ListItem| {
+        Some(StepOutline {
+            name: item.text("step").unwrap_or_default().to_owned(),
+            agent: item.text("agent")?.to_owned(),
+            node: item.text("node").map(str::to_owned),
+        })
+    };
+    items.unwrap_or_default().iter().filter_map(outline).collect()
 }
 
 pub(super) fn read_keys(fields: &mut Fields<'_>, file_name: &str) -> FrontMatterKeys {

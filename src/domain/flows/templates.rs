@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Config, Error, Template, template};
+use super::{Config, Error, StepOutline, Template, template};
 use crate::domain::{
     agents::Catalogue,
     files::{self, File, Problem, SourceFile, SourceKind, list_problems, nearest},
@@ -25,6 +25,9 @@ pub struct BrokenTemplate {
     /// It comes with Dalsegno, and names agents that this installation does not have.
     pub built_in: bool,
     pub problems: Vec<Problem>,
+    /// Its steps, as far as the file names them with their agents.
+    #[serde(default)]
+    pub steps: Vec<StepOutline>,
 }
 
 /// The problems of all templates, in the order of files and lines.
@@ -58,7 +61,8 @@ impl Templates {
                 }
                 Err(problems) => {
                     templates.sources.push(SourceFile::of(SourceKind::Flow, &file, &problems));
-                    let broken = BrokenTemplate { name: file.name.clone(), built_in, problems };
+                    let (name, steps) = (file.name.clone(), template::outline(&file));
+                    let broken = BrokenTemplate { name, built_in, problems, steps };
                     templates.broken.insert(file.name, broken);
                 }
             }

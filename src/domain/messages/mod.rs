@@ -25,6 +25,7 @@ pub use self::{
     search::{MessageHit, Search, search},
 };
 use super::{StatementError, task_files::attachments};
+pub use crate::context::results::{EndOfTask, Results};
 use crate::context::{Digest, Entry, Weight, posts::Posts};
 use crate::transcript::{Message, Role, ToolCall};
 
@@ -58,6 +59,11 @@ impl StoredMessage {
     /// Returns the posts of a message with the role of posts.
     pub fn posts(&self) -> Option<Posts<'_>> {
         (self.message.role == Role::Posts).then(|| Posts::of_entry(&self.message.text)).flatten()
+    }
+
+    /// Returns the results of other tasks that a notice tells.
+    pub fn results(&self) -> Option<Results> {
+        Results::of(&self.message)
     }
 
     /// Uses the weight and digest that were measured when the message was written.

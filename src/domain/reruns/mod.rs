@@ -33,7 +33,7 @@ use super::{
     StatementError,
     limits::{LimitEffect::Refused, LimitEntry},
     text,
-    usage::Tokens,
+    usage::{self, Tokens},
 };
 use crate::{queue::admin, transcript::ToolCall};
 
@@ -89,6 +89,9 @@ pub struct Rerun {
     pub cache_read_tokens: Option<i64>,
     pub cache_creation_tokens: Option<i64>,
     pub cost_micros: i64,
+    /// True if the cost is 0 only because no price was set for the model.
+    #[serde(default)]
+    pub is_unpriced: bool,
     /// Milliseconds until the end of the answer.
     pub took_ms: Option<i32>,
     /// Number of the row in the ledger.
@@ -150,7 +153,7 @@ macro_rules! select_reruns {
             Rerun,
             r#"select id, session_id, turn, call, number, metadata as "metadata: Json<Map<String, Value>>", state as "state: State", provider, model, temperature, agent_file, created_at,
                       ended_at, is_same_request, answer, partial, coalesce(tool_calls, '[]') as "tool_calls!: Json<Vec<ToolCall>>", input_tokens,
-                      output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, took_ms, ledger_id, error, job_id
+                      output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, false as "is_unpriced!", took_ms, ledger_id, error, job_id
                  from dalsegno.reruns where "# + $tail,
             $($parameter),*
         )
@@ -172,10 +175,10 @@ pub async fn list(
         false => admin::list_ended_jobs(&mut *conn, &jobs).await?,
     };
     if ended.is_empty() {
-        return Ok(found);
+        return Ok(mark_unpriced(conn, found).await?);
     }
     // A job ends after its rerun, so these rows are read after the jobs.
-    let mut found = read_of_turn(conn, session_id, turn).await?;
+    let mut found = read_of_turn(&mut *conn, session_id, turn).await?;
     for rerun in found.iter_mut().filter(|rerun| rerun.state == State::Queued) {
         if let Some(job) = ended.iter().find(|job| rerun.job_id == Some(job.id)) {
             rerun.state = State::Failed;
@@ -185,7 +188,20 @@ pub async fn list(
             });
         }
     }
-    Ok(found)
+    Ok(mark_unpriced(conn, found).await?)
+}
+
+/// Marks the reruns whose calls have no price.
+async fn mark_unpriced(
+    conn: &mut PgConnection,
+    mut reruns: Vec<Rerun>,
+) -> Result<Vec<Rerun>, StatementError> {
+    let calls: Vec<i64> = reruns.iter().filter_map(|rerun| rerun.ledger_id).collect();
+    let unpriced = usage::calls_without_price(conn, &calls).await?;
+    for rerun in &mut reruns {
+        rerun.is_unpriced = rerun.ledger_id.is_some_and(|id| unpriced.contains(&id));
+    }
+    Ok(reruns)
 }
 
 async fn read_of_turn(

@@ -31,6 +31,9 @@ pub struct OriginalCall {
     pub input_tokens: Option<i64>,
     pub output_tokens: Option<i64>,
     pub cost_micros: i64,
+    /// True if the cost is 0 only because no price was set for the model.
+    #[serde(default)]
+    pub is_unpriced: bool,
     pub took_ms: Option<i32>,
 }
 
@@ -66,6 +69,7 @@ pub async fn find_original(
         input_tokens: None,
         output_tokens: None,
         cost_micros: 0,
+        is_unpriced: false,
         took_ms: None,
     };
     // A provider with tools of its own makes several calls in one.
@@ -74,7 +78,8 @@ pub async fn find_original(
             Ok(known.of_call(row).with_answer(answers.swap_remove(at)))
         }
         _ => {
-            let known = known.of_turn(&turn);
+            let has_unpriced = ledger.iter().any(LedgerCall::is_unpriced);
+            let known = known.of_turn(&turn, has_unpriced);
             Ok(answers.pop().map_or(known.clone(), |answer| known.with_answer(answer)))
         }
     }
@@ -88,12 +93,13 @@ impl OriginalCall {
             input_tokens: row.input_tokens.map(|n| n + cached.iter().flatten().sum::<i64>()),
             output_tokens: row.output_tokens,
             cost_micros: row.cost_micros,
+            is_unpriced: row.is_unpriced(),
             took_ms: row.total_ms,
             ..self
         }
     }
 
-    fn of_turn(self, turn: &Turn) -> Self {
+    fn of_turn(self, turn: &Turn, has_unpriced: bool) -> Self {
         let took = turn.ended_at.map(|ended_at| ended_at - turn.started_at);
         let cached = turn.cache_read_tokens + turn.cache_creation_tokens;
         Self {
@@ -101,6 +107,7 @@ impl OriginalCall {
             input_tokens: Some(turn.input_tokens + cached),
             output_tokens: Some(turn.output_tokens),
             cost_micros: turn.cost_micros,
+            is_unpriced: has_unpriced && turn.cost_micros == 0,
             took_ms: took.and_then(|took| i32::try_from(took.num_milliseconds()).ok()),
             ..self
         }

@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
-use super::{Error, ExplainedColumns, State, Task, explained_columns, get, of_jobs};
+use super::{Error, ExplainedColumns, State, Task, explained_columns, get, of_jobs, retry_command};
 use crate::domain::{
     Amount,
     amount::{Owner, Refusal},
     budgets::{self, OwnedBudget, OwnerKind},
     campaigns::{self, Status},
-    text::{count, quote_for_shell},
+    text::count,
 };
 
 /// Result of a retry of a task that failed at a budget, as far as it is known before.
@@ -28,7 +28,7 @@ pub enum RetryOutlook {
     Unknown,
 }
 
-/// A task that failed at a budget and whose retry would fail again, because the limit does not allow its call.
+/// A task whose retry would fail again, because the limit of its budget does not allow its call; or a step, which only its flow retries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RefusedRetry {
     pub task_id: Uuid,
@@ -36,9 +36,12 @@ pub struct RefusedRetry {
     pub because: String,
     /// The budget by its owner and key: `agent/writer`, `campaign/` and an id, `day`. Null for the budget in an agent's file.
     pub budget: Option<String>,
-    /// The command that raises the limit, alike for all tasks of the budget: the limit is enough for each of their calls alone. For a budget
-    /// in an agent's file, the retry of the flow, which reads the file again.
+    /// The command that raises the limit, alike for all tasks of the budget: the limit is enough for each of their calls alone. For a step, the
+    /// retry of its flow, which also reads the budget in the agent's file again.
     pub command: String,
+    /// The flow of which the task is a step. Bulk actions leave steps out.
+    #[serde(default)]
+    pub flow_id: Option<Uuid>,
 }
 
 /// The present amounts of budgets, each of which is read once.
@@ -71,25 +74,35 @@ pub async fn retry_outlook(
     Ok(RetryOutlook::of(task.check_budget(Amount::ZERO, refusal.call)))
 }
 
-/// Finds those of the failed tasks whose retry would fail again at their budget.
+/// Finds those of the failed and cancelled tasks whose retry would fail again at their budget, and those that are retried with their flow.
 pub async fn refused_retries(
     conn: &mut PgConnection,
     tasks: &[&Task],
 ) -> Result<Vec<RefusedRetry>, Error> {
-    let failed = tasks.iter().filter(|task| task.state == State::Failed);
+    let failed = tasks.iter().filter(|task| matches!(task.state, State::Failed | State::Cancelled));
     let jobs: Vec<i64> = failed.map(|task| task.job_id).collect();
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
     let mut known = PresentBudgets::default();
     let mut outlooks = Vec::new();
+    let mut steps = Vec::new();
     for task in of_jobs(&mut *conn, &jobs).await? {
+        let own = task.budget_refusal.as_ref().map(|Json(refusal)| &refusal.owner);
+        if let Some(step) = task.flow_step()
+            && !matches!(own, Some(Owner::Task(_)))
+        {
+            steps.push(RefusedRetry::of_step(task.id, step));
+            continue;
+        }
         let Some(Json(stored)) = task.budget_refusal else { continue };
         let outlook = retry_outlook(&mut *conn, task.id, &stored, &mut known);
         let outlook = Box::pin(outlook).await?;
         outlooks.push((task.id, stored, outlook));
     }
-    Ok(refused_of(&outlooks))
+    let mut refused = refused_of(&outlooks);
+    refused.extend(steps);
+    Ok(refused)
 }
 
 /// Describes the retries that would fail again. Commands set absolute limits, so that those of one budget name the highest one.
@@ -105,13 +118,38 @@ fn refused_of(outlooks: &[(Uuid, Refusal, RetryOutlook)]) -> Vec<RefusedRetry> {
     outlooks.iter().filter_map(refused).collect()
 }
 
-/// Counts the retries that would fail again, of all tasks or of the first ones that were checked.
-pub fn describe_refused(n_refused: usize, first: Option<usize>) -> String {
-    let tasks = match first {
-        Some(n) => format!("{n_refused} of the first {n} tasks"),
-        None => count(n_refused, "task", "tasks"),
+/// Counts the retries that would fail again, and the steps that are retried with their flows: of all tasks, or of the first ones that were
+/// checked.
+pub fn describe_refused(refused: &[RefusedRetry], first: Option<usize>) -> String {
+    let n_steps = refused.iter().filter(|retry| retry.flow_id.is_some()).count();
+    let tasks = |n: usize| match first {
+        Some(of) => format!("{n} of the first {of} tasks"),
+        None => count(n, "task", "tasks"),
     };
-    format!("{tasks} would fail again at once, because a limit is unchanged")
+    let (is, are) = ("is a step of a flow and is", "are steps of flows and are");
+    let words = [
+        (
+            refused.len() - n_steps,
+            "would fail again at once, because a limit is unchanged".to_owned(),
+        ),
+        (n_steps, format!("{} retried with the flow", if n_steps == 1 { is } else { are })),
+    ];
+    let words =
+        words.iter().filter(|(n, _)| *n > 0).map(|(n, words)| format!("{} {words}", tasks(*n)));
+    words.collect::<Vec<String>>().join("; ")
+}
+
+impl RefusedRetry {
+    fn of_step(task_id: Uuid, flow_step: (Uuid, &str)) -> Self {
+        let because = "a retry of the task alone leaves the later steps of its flow cancelled";
+        Self {
+            task_id,
+            because: because.to_owned(),
+            budget: None,
+            command: retry_command(task_id, Some(flow_step)),
+            flow_id: Some(flow_step.0),
+        }
+    }
 }
 
 impl RetryOutlook {
@@ -131,11 +169,11 @@ impl RetryOutlook {
             Self::AgentFile { flow_id, step } => (
                 format!("{}; raise the budget in the agent's file first", stored.amounts()),
                 None,
-                format!("dalsegno flow retry {flow_id} --from {}", quote_for_shell(step)),
+                retry_command(task_id, Some((*flow_id, step))),
             ),
             Self::Space | Self::Unknown => return None,
         };
-        Some(RefusedRetry { task_id, because, budget, command })
+        Some(RefusedRetry { task_id, because, budget, command, flow_id: self.flow_id() })
     }
 
     fn of(checked: Result<(), Refusal>) -> Self {
@@ -143,7 +181,7 @@ impl RetryOutlook {
     }
 
     /// Returns the flow with which a step is retried that failed at the budget in its agent's file.
-    pub(in crate::domain) fn flow_id(&self) -> Option<Uuid> {
+    fn flow_id(&self) -> Option<Uuid> {
         match self {
             Self::AgentFile { flow_id, .. } => Some(*flow_id),
             Self::Refusal(_) | Self::Space | Self::Unknown => None,
@@ -253,8 +291,20 @@ mod tests {
     #[test]
     fn a_count_names_the_tasks_that_were_checked() {
         let words = "would fail again at once, because a limit is unchanged";
-        assert_eq!(describe_refused(1, None), format!("1 task {words}"));
-        assert_eq!(describe_refused(20, Some(20)), format!("20 of the first 20 tasks {words}"));
+        let at_budget = |id| {
+            let refusal = RetryOutlook::Refusal(stored());
+            refused_of(&[(Uuid::from_u128(id), stored(), refusal)]).remove(0)
+        };
+        assert_eq!(describe_refused(&[at_budget(1)], None), format!("1 task {words}"));
+        let many: Vec<RefusedRetry> = (0..20).map(at_budget).collect();
+        assert_eq!(describe_refused(&many, Some(20)), format!("20 of the first 20 tasks {words}"));
+        let step = RefusedRetry::of_step(TASK, (Uuid::from_u128(3), "draft"));
+        assert_eq!(
+            describe_refused(&[at_budget(1), step.clone()], None),
+            format!("1 task {words}; 1 task is a step of a flow and is retried with the flow")
+        );
+        let steps = "2 of the first 20 tasks are steps of flows and are retried with the flow";
+        assert_eq!(describe_refused(&[step.clone(), step], Some(20)), steps);
     }
 
     #[test]

@@ -191,6 +191,14 @@ pub(in crate::domain) async fn explained_columns(
     Ok(ExplainedColumns { cancelled_because, flow: flow_id.zip(step), run_at, refusal })
 }
 
+/// Returns true for a step of a flow. False for a task that is unknown.
+pub async fn is_flow_step(conn: &mut PgConnection, id: Uuid) -> Result<bool, StatementError> {
+    let found = sqlx::query_scalar!("select flow_id from dalsegno.tasks where id = $1", id);
+    let found = found.fetch_optional(conn).await;
+    let found = found.map_err(StatementError::to("read the flow of a task"))?;
+    Ok(found.flatten().is_some())
+}
+
 impl Task {
     pub fn event(&self, kind: feed::Kind, data: Value) -> feed::New {
         feed::New {

@@ -6,8 +6,7 @@ use sqlx::PgExecutor;
 use uuid::Uuid;
 
 use super::{OnFailure, State};
-use crate::domain::StatementError;
-use crate::domain::agents::SessionMode as Mode;
+use crate::domain::{StatementError, agents::SessionMode as Mode, text::quote_for_shell};
 
 /// The latest task of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,4 +64,15 @@ pub async fn hold_of_flow(
         .await
         .map(drop)
         .map_err(StatementError::to("hold the tasks of a flow"))
+}
+
+/// Returns the command that runs a failed or cancelled task again: for the step of a flow that of the flow, because a retry of the task alone
+/// leaves the steps after it cancelled.
+pub fn retry_command(id: Uuid, flow_step: Option<(Uuid, &str)>) -> String {
+    match flow_step {
+        Some((flow, step)) => {
+            format!("dalsegno flow retry {flow} --from {}", quote_for_shell(step))
+        }
+        None => format!("dalsegno task retry {id}"),
+    }
 }

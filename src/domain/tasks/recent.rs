@@ -34,6 +34,12 @@ pub struct TaskLine {
     /// For callers in this process: the refusal of the budget at which it failed.
     #[serde(skip)]
     pub budget_refusal: Option<Json<Refusal>>,
+    /// For callers in this process: the flow that it is a step of.
+    #[serde(skip)]
+    pub flow_id: Option<Uuid>,
+    /// For callers in this process: the name of that step.
+    #[serde(skip)]
+    pub step: Option<String>,
     pub session_id: Option<Uuid>,
     pub turn: Option<i32>,
     pub started_at: Option<DateTime<Utc>>,
@@ -41,6 +47,11 @@ pub struct TaskLine {
 }
 
 impl TaskLine {
+    /// Returns its flow, and its step there.
+    pub(in crate::domain) fn flow_step(&self) -> Option<(Uuid, &str)> {
+        self.flow_id.zip(self.step.as_deref())
+    }
+
     fn cut(self) -> Self {
         let own = subject(&self.prompt, &self.agent, &self.instance);
         let prompt = own.chars().take(LINE_CHARS).collect();
@@ -57,7 +68,8 @@ pub struct WaitMinute {
     pub longest_secs: f64,
 }
 
-/// Lists failed tasks, the newest first, without those of erased campaigns, which cannot be retried.
+/// Lists failed tasks, the newest first, without those of erased campaigns, which cannot be retried, and without steps that a retry of their
+/// flow has replaced.
 pub async fn failed_since(
     executor: impl PgExecutor<'_>,
     since: DateTime<Utc>,
@@ -66,8 +78,11 @@ pub async fn failed_since(
     sqlx::query_as!(
         TaskLine,
         r#"select id, job_id, campaign_id, agent, instance, left(prompt, $3) as "prompt!", left(error, $3) as error,
-                  budget_refusal as "budget_refusal: Json<Refusal>", session_id, turn, started_at, ended_at
-             from dalsegno.tasks where state = 'failed' and ended_at >= $1 and not dalsegno.is_erased(campaign_id)
+                  budget_refusal as "budget_refusal: Json<Refusal>", flow_id, step, session_id, turn, started_at, ended_at
+             from dalsegno.tasks as t where state = 'failed' and ended_at >= $1 and not dalsegno.is_erased(campaign_id)
+              and (flow_id is null
+                   or not exists (select from dalsegno.tasks as later
+                                   where later.flow_id = t.flow_id and later.step_place = t.step_place and later.id > t.id))
             order by ended_at desc limit $2"#,
         since,
         limit,
@@ -87,7 +102,7 @@ pub async fn of_jobs(
     sqlx::query_as!(
         TaskLine,
         r#"select id, job_id, campaign_id, agent, instance, left(prompt, $2) as "prompt!", left(error, $2) as error,
-                  budget_refusal as "budget_refusal: Json<Refusal>", session_id, turn, started_at, ended_at
+                  budget_refusal as "budget_refusal: Json<Refusal>", flow_id, step, session_id, turn, started_at, ended_at
              from dalsegno.tasks where job_id = any ($1) order by started_at desc nulls last"#,
         jobs,
         READ_CHARS,

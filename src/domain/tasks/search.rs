@@ -8,7 +8,11 @@ use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 use super::{State, Task, TaskFilter, filter::select_tasks, list::of_ids};
-use crate::domain::{Page, StatementError, labels::Labels};
+use crate::domain::{
+    Page, StatementError,
+    labels::Labels,
+    usage::{self, TurnPlace},
+};
 
 /// Tasks that one page of a search reads at most.
 pub const MAX_READ: i64 = 2_000;
@@ -20,6 +24,9 @@ pub struct ListedTask {
     pub tags: Vec<String>,
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,
+    /// True if the cost is 0 only because no price was set for the model of its last turn.
+    #[serde(default)]
+    pub is_unpriced: bool,
 }
 
 /// A page of tasks.
@@ -219,12 +226,22 @@ pub async fn listed(
     ids: &[Uuid],
 ) -> Result<Vec<ListedTask>, StatementError> {
     let tasks = of_ids(&mut *conn, ids).await?;
-    let mut labels = labels_of(conn, ids).await?;
+    let mut labels = labels_of(&mut *conn, ids).await?;
+    let free: Vec<TurnPlace> = tasks.iter().filter_map(free_turn).collect();
+    let unpriced = usage::turns_without_price(conn, &free).await?;
     let listed = |task: Task| {
         let StoredLabels { tags, metadata } = labels.remove(&task.id).unwrap_or_default();
-        ListedTask { task, tags, metadata }
+        let is_unpriced = free_turn(&task).is_some_and(|turn| unpriced.contains(&turn));
+        ListedTask { task, tags, metadata, is_unpriced }
     };
     Ok(tasks.into_iter().map(listed).collect())
+}
+
+/// Returns the last turn of a task that has used tokens and cost nothing.
+fn free_turn(task: &Task) -> Option<TurnPlace> {
+    let (session_id, turn) = task.session_id.zip(task.turn)?;
+    let is_free = task.spent_micros == 0 && task.spent_tokens > 0;
+    is_free.then_some(TurnPlace { campaign_id: task.campaign_id, session_id, turn })
 }
 
 /// Reads the tags and metadata of those of these tasks that have any.

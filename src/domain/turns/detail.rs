@@ -35,6 +35,9 @@ pub struct ListedTurn {
     /// True if the cost is 0 only because no price was set for the model.
     #[serde(default)]
     pub is_unpriced: bool,
+    /// The version of the agent's prompt: the hash with which the session was made. Empty if an older version has answered.
+    #[serde(default)]
+    pub prompt_hash: String,
 }
 
 /// A turn with its calls, and what each of them was sent.
@@ -72,6 +75,7 @@ impl ListedTurn {
             instance: session.instance.clone(),
             provider: session.provider.clone(),
             model: session.model.clone(),
+            prompt_hash: session.prompt_hash.clone(),
         }
     }
 }

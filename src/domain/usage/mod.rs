@@ -2,7 +2,7 @@
 
 mod contexts;
 
-use std::{borrow::Cow, time::Duration};
+use std::{borrow::Cow, collections::HashSet, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -266,6 +266,59 @@ pub async fn unpriced_calls(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("find calls without a price"))
+}
+
+/// A turn, with the campaign of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TurnPlace {
+    pub campaign_id: Uuid,
+    pub session_id: Uuid,
+    pub turn: i32,
+}
+
+/// Returns those of these turns that have an unpriced call. They may belong to several campaigns.
+pub async fn turns_without_price(
+    executor: impl PgExecutor<'_>,
+    turns: &[TurnPlace],
+) -> Result<HashSet<TurnPlace>, StatementError> {
+    if turns.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let campaigns: Vec<Uuid> = turns.iter().map(|it| it.campaign_id).collect();
+    let sessions: Vec<Uuid> = turns.iter().map(|it| it.session_id).collect();
+    let numbers: Vec<i32> = turns.iter().map(|it| it.turn).collect();
+    let found = sqlx::query_as!(
+        TurnPlace,
+        r#"select distinct t.campaign_id as "campaign_id!", t.session_id as "session_id!", t.turn as "turn!"
+             from unnest($1::uuid[], $2::uuid[], $3::integer[]) as t (campaign_id, session_id, turn)
+             join dalsegno.usage as u on u.campaign_id = t.campaign_id and u.session_id = t.session_id and u.turn = t.turn
+            where dalsegno.is_unpriced(u)"#,
+        &campaigns,
+        &sessions,
+        &numbers,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find turns without a price"))?;
+    Ok(found.into_iter().collect())
+}
+
+/// Returns those of these calls, by their numbers in the ledger, that have no price.
+pub async fn calls_without_price(
+    executor: impl PgExecutor<'_>,
+    ids: &[i64],
+) -> Result<HashSet<i64>, StatementError> {
+    if ids.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let found = sqlx::query_scalar!(
+        "select u.id from dalsegno.usage as u where u.id = any($1) and dalsegno.is_unpriced(u)",
+        ids,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find calls without a price by their numbers"))?;
+    Ok(found.into_iter().collect())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 mod caller;
 mod form;
 mod live;
+mod short_ids;
 mod sign_in;
 
 use axum::{
@@ -13,7 +14,7 @@ use axum::{
     extract::{DefaultBodyLimit, MatchedPath, Request, State},
     http::{
         HeaderMap, Method, StatusCode,
-        header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE},
+        header::{ACCEPT, CONTENT_TYPE},
     },
     middleware::{self, Next},
     response::Response,
@@ -24,6 +25,7 @@ use self::form::FileFormLimit;
 pub use self::{
     caller::PageCaller,
     form::{FormToken, PageForm, TOKEN_FIELD, local_target},
+    short_ids::IdAddresses,
     sign_in::see_other,
 };
 use super::{
@@ -40,6 +42,8 @@ pub struct Pages {
     /// Pages that need no sign-in, such as the form for it.
     pub public: Router<RouterState>,
     pub private: Router<RouterState>,
+    /// Addresses of private pages that go on with an id: a part of one leads to the whole.
+    pub id_addresses: IdAddresses,
     pub show_problem: ShowProblem,
 }
 
@@ -63,12 +67,15 @@ impl Pages {
     pub(super) fn routes(
         self,
         config: &Config,
+        front: RouterState,
         gate: Gate,
         calls: CallState,
     ) -> Router<RouterState> {
         let private = self.private.route("/sign-out", post(sign_in::sign_out));
         let private = private.route("/events", get(live::events));
         let private = private.layer(Extension(FileFormLimit(config.max_bulk_bytes)));
+        let ids = (front, self.id_addresses);
+        let private = private.layer(middleware::from_fn_with_state(ids, short_ids::complete));
         let private = private.layer(middleware::from_fn_with_state(gate.clone(), gate_pages));
         let public = self.public.route("/sign-in", post(sign_in::sign_in));
         private
@@ -103,7 +110,8 @@ pub(super) async fn show_problems(
             }
             let mut shown = show(&failed, &problem);
             for (name, value) in response.headers() {
-                let is_own = shown.headers().contains_key(name) || *name == WWW_AUTHENTICATE;
+                let is_own =
+                    shown.headers().contains_key(name) || name.as_str() == "www-authenticate";
                 if !is_own && !name.as_str().starts_with("content-") {
                     shown.headers_mut().insert(name, value.clone());
                 }

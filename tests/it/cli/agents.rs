@@ -31,6 +31,8 @@ async fn the_built_in_agents_are_listed() {
         "{output:?}"
     );
     assert!(output.has("`dalsegno flow check` checks the flow templates"), "{output:?}");
+    assert!(output.has("built in, because there is no folder"), "{output:?}");
+    assert!(!output.has("not of the server"), "{output:?}");
 }
 
 #[tokio::test]

@@ -263,6 +263,8 @@ fn agents() -> Vec<Step> {
         ("show_file", vec!["agent", "file", "agent", "copywritter"]),
         ("list_prompt_versions", vec!["agent", "versions", "copywriter"]),
         ("list_prompt_versions", vec!["agent", "versions", "copywritter"]),
+        ("show_prompt_version", vec!["agent", "versions", "copywriter", "--show", "file"]),
+        ("show_prompt_version", vec!["agent", "versions", "copywriter", "--show", "0123"]),
         ("resume_agent", vec!["agent", "resume", "copywriter", "--campaign", "Harbour"]),
         ("resume_agent_everywhere", vec!["agent", "resume", "copywriter", "--everywhere"]),
         ("interrupt_agent", vec!["agent", "interrupt", "copywriter", "--campaign", "Harbour"]),

@@ -74,7 +74,20 @@ async fn a_flow_is_estimated_step_by_step_and_not_started() {
     let flows = fixture.json(&["flow", "ls", "--campaign", &fixture.campaign()]).await;
     assert_eq!(flows, json!([]), "nothing was started");
     let refused = fixture.run(&[&start[..], &topic].concat()).await;
-    assert!(refused.code == 2 && refused.has("parts"), "{refused:?}");
+    assert!(refused.code == 2 && refused.has("`--input parts=TEXT`"), "{refused:?}");
+}
+
+/// No worker runs here.
+#[tokio::test]
+async fn the_wait_for_a_flow_ends_with_its_time_and_leaves_the_flow() {
+    let fixture = Fixture::new().await;
+    let start = ["flow", "start", "reviewed-text", "--campaign", "Harbour", "--input", "task=Go."];
+    let output = fixture.run(&[&start[..], &["--wait", "--timeout", "1s"]].concat()).await;
+    assert!(output.code == 6 && output.has("STEP"), "{output:?}");
+    let flows = fixture.json(&["flow", "ls", "--campaign", &fixture.campaign()]).await;
+    assert_eq!(flows[0]["state"], "running", "{flows}");
+    let output = fixture.run(&[&start[..], &["--timeout", "1s"]].concat()).await;
+    assert!(output.code == 2 && output.has("--wait"), "{output:?}");
 }
 
 #[tokio::test]

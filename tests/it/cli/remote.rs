@@ -341,6 +341,19 @@ async fn a_foreign_server_or_version_is_reported_with_the_reason() {
 }
 
 #[tokio::test]
+async fn a_check_of_local_files_says_that_the_server_may_have_others() {
+    let folder = scratch_folder();
+    let there = [("DALSEGNO_URL", "http://127.0.0.1:7770")];
+    for command in ["agent", "flow"] {
+        let output = run(&folder, &[command, "check"], &there).await;
+        let words = "of this machine, not of the server http://127.0.0.1:7770";
+        assert!(output.code == 0 && output.has(words), "{output:?}");
+        let output = run(&folder, &[command, "check"], &[]).await;
+        assert!(output.code == 0 && !output.has("not of the server"), "{output:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_command_without_a_remote_form_refuses_a_url() {
     let folder = scratch_folder();
     let there = [("DALSEGNO_URL", "http://127.0.0.1:7770")];

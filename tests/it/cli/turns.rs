@@ -125,5 +125,6 @@ async fn an_unknown_turn_is_reported_with_the_command_that_lists_turns() {
     fixture.world.begin(&task, fixture.world.lease(), TurnSettings::default()).await;
     let output = fixture.run(&["turn", "show", &id, "2"]).await;
     assert!(output.has("The context is stored with the end of the turn."), "{output:?}");
-    assert!(output.has("state   running") && output.has("ended   -"), "{output:?}");
+    assert!(output.has("state    running") && output.has("ended    -"), "{output:?}");
+    assert!(output.has("version  aaaaaaaaaaaa of the agent's prompt"), "{output:?}");
 }

@@ -55,6 +55,9 @@ async fn problems_of_files_stand_at_their_lines() {
     let note = broken[line..next].find("class=\"problem\"");
     assert!(note.is_some() && broken[line..next].contains("mentions"), "{broken}");
     assert!(broken.contains("tasks of this agent wait"), "{broken}");
+    let template = "href=\"/catalogue/flow/reviewed-text\"";
+    assert!(broken.contains(template) && broken.contains("cannot be started"), "{broken}");
+    assert!(!broken.contains("No flow template names it"), "{broken}");
     let usable = page(app, "/catalogue/agent/copywriter").await;
     assert!(usable.contains("<strong>short</strong>"), "{usable}");
     let hostile = page(app, "/catalogue/agent/planner").await;
@@ -151,6 +154,8 @@ async fn links_to_comparisons_are_in_sight_on_one_line() {
             return link.getClientRects().length === 1 && box.left >= frame.left - 1 && box.right <= frame.right + 1;
           })";
         assert_eq!(browser.run(seen).await, serde_json::json!([true]), "{width}");
+        let is_whole = "const frame = document.querySelector('.compare').closest('.wide'); return frame.scrollWidth <= frame.clientWidth";
+        assert_eq!(browser.run(is_whole).await, true, "all columns at {width}");
     }
 }
 
@@ -192,12 +197,8 @@ async fn the_text_of_a_version_is_found_in_an_earlier_session() {
     let cannot = "no call of one of the versions has a stored context";
     let page = scenery.page(&comparison).await;
     assert!(page.contains(cannot) && page.contains("cannot be shown"), "{page}");
-    let store = "insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, sha256, manifest)
-         select t.session_id, t.number, 0, '2026-11-20 12:00+00', 9, decode(repeat('00', 32), 'hex'), '{\"parts\": []}'
-           from dalsegno.turns as t join dalsegno.sessions as s on s.id = t.session_id
-          where t.ended_at is not null and (s.id = $1 or s.prompt_hash = $2)";
-    let store = sqlx::query(store).bind(scenery.session_id).bind(later);
-    store.execute(&scenery.app.pool).await.unwrap();
+    store_contexts(&scenery, &earlier, "You write long parts.").await;
+    store_contexts(&scenery, later, "You write short parts.").await;
     // The last session of the earlier version has no context.
     let settings = TurnSettings { at: noon() + TimeDelta::minutes(2), ..TurnSettings::default() };
     let task = scenery.add_apart("Part 11: The fog.").await;
@@ -210,6 +211,55 @@ async fn the_text_of_a_version_is_found_in_an_earlier_session() {
     assert_eq!(version["stored_session_id"], scenery.session_id.to_string(), "{listed}");
     let page = scenery.page(&comparison).await;
     assert!(!page.contains(cannot), "{page}");
+}
+
+/// Stores contexts of the ended turns of a version, with its prompt and a skill.
+async fn store_contexts(scenery: &Scenery, version: &str, prompt: &str) {
+    let mut parts = Vec::new();
+    for (kind, text) in [("agent_prompt", prompt), ("skill", "Name each boat.")] {
+        let store = "insert into dalsegno.context_texts (sha256, kind, content) values (sha256(convert_to($2, 'UTF8')), $1, $2)
+             on conflict (sha256) do update set kind = excluded.kind returning encode(sha256, 'hex')";
+        let store = sqlx::query_scalar::<_, String>(store).bind(kind).bind(text);
+        let sha256 = store.fetch_one(&scenery.app.pool).await.unwrap();
+        parts.push(json!({ "kind": kind, "sha256": sha256, "tokens": 9, "sent": true, "why": "every_call" }));
+    }
+    let store = "insert into dalsegno.manifests (session_id, turn, call, created_at, estimated_tokens, sha256, manifest)
+         select t.session_id, t.number, 0, '2026-11-20 12:00+00', 9, decode(repeat('00', 32), 'hex'), $2
+           from dalsegno.turns as t join dalsegno.sessions as s on s.id = t.session_id
+          where t.ended_at is not null and s.prompt_hash = $1";
+    let store = sqlx::query(store).bind(version).bind(json!({ "parts": parts }));
+    store.execute(&scenery.app.pool).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_version_is_the_prompt_alone_without_skills() {
+    let scenery = Scenery::new().await;
+    let (earlier, later) = add_version(&scenery).await;
+    store_contexts(&scenery, &earlier, "You write long parts.").await;
+    store_contexts(&scenery, later, "You write short parts.").await;
+    let here = "/catalogue/agent/copywriter?part=versions";
+    let page = scenery.page(&format!("{here}&version={later}&with={earlier}")).await;
+    for part in ["You write short parts.", "<del>long</del>", "<ins>short</ins>"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    assert!(!page.contains("Name each boat.") && page.contains("show=request#request"), "{page}");
+    let show = |version: &str| format!("/v1/agents/copywriter/versions/{version}");
+    let text = scenery.get_json(&show("1111")).await;
+    let expected =
+        json!({ "prompt_hash": later, "is_current": false, "text": "You write short parts." });
+    assert_eq!(text, expected);
+    let file = scenery.get_json(&show("file")).await;
+    assert!(file["is_current"] == true && file["prompt_hash"] != earlier, "{file}");
+    let written = scenery.get_json("/v1/files/agent/copywriter").await;
+    let written = written["text"].as_str().unwrap();
+    assert!(written.contains(file["text"].as_str().unwrap().trim()), "{file}");
+    let unknown = send(scenery.app.address, "GET", &show("2222"), &[], "").await;
+    assert!(unknown.problem(404, "unknown_version").contains("dalsegno agent versions copywriter"));
+    // Both versions begin so.
+    let same = "update dalsegno.sessions set prompt_hash = '1' || substr(prompt_hash, 2) where prompt_hash = $1";
+    sqlx::query(same).bind(&earlier).execute(&scenery.app.pool).await.unwrap();
+    let reply = send(scenery.app.address, "GET", &show("1"), &[], "").await;
+    reply.problem(422, "ambiguous_id");
 }
 
 #[tokio::test]

@@ -58,6 +58,23 @@ async fn a_run_is_compared_with_the_one_before_and_leads_to_its_answers() {
 }
 
 #[tokio::test]
+async fn a_variant_without_a_price_is_not_free() {
+    let scenery = Scenery::new().await;
+    let variant = |name: &str, micros: i64, unpriced: i64| json!({ "variant": name, "agent": "copywriter", "answers": 2, "passed": 2, "tokens": 900, "micros": micros, "answers_without_price": unpriced, "median_ms": 4_200 });
+    let answer = json!({ "variant": "next", "case": "lamp", "repetition": 1, "passed": true, "failed_checks": 0, "tokens": 450, "micros": 0, "is_unpriced": true, "took_ms": 4_200, "task_id": scenery.done });
+    let body = json!({
+        "eval": "captions", "run": "abc", "began_at": "2026-11-19T09:00:00Z", "unfinished": 0, "judge_micros": 0,
+        "variants": [variant("now", 200_000, 0), variant("next", 0, 2)], "answers": [answer],
+    });
+    let campaign = scenery.world.campaign.id;
+    let run = scenery.send("POST", &format!("/v1/campaigns/{campaign}/evals"), &body).await;
+    let page = scenery.page(&format!("/cost/evals/{campaign}/{}", run["id"])).await;
+    // Of the variant, of its answer, and in the sentence below.
+    assert_eq!(page.matches(">no price</a>").count(), 3, "{page}");
+    assert!(page.contains("Costs cannot be compared") && page.contains("models of next"), "{page}");
+}
+
+#[tokio::test]
 async fn results_hold_names_only_and_belong_to_a_campaign() {
     let scenery = Scenery::new().await;
     let [first, _] = scenery.record_runs().await;
@@ -97,4 +114,22 @@ async fn evals_fit_into_each_width() {
     }
     let complaints = browser.complaints().await;
     assert!(complaints.is_empty(), "{complaints:?}");
+}
+
+#[tokio::test]
+async fn a_campaign_of_an_eval_is_not_offered_before_others() {
+    let scenery = Scenery::new().await;
+    let new = json!({ "name": "eval captions", "brief": "", "tags": ["eval"] });
+    let eval = scenery.send("POST", "/v1/campaigns", &new).await;
+    let eval = eval["id"].as_str().unwrap();
+    let usual = scenery.world.campaign.id;
+    let overview = scenery.page("/").await;
+    let rail = overview.split("id=\"rail\"").nth(1).unwrap().split("</nav>").next().unwrap();
+    assert!(rail.contains(&format!("/campaigns/{usual}\"")) && !rail.contains(eval), "{rail}");
+    for path in ["/flows/start?template=reviewed-text", "/tasks/new", "/schedules"] {
+        let page = scenery.page(path).await;
+        let at = |id: &str| page.find(&format!("<option value=\"{id}\"")).unwrap_or(usize::MAX);
+        let (usual, eval) = (at(&usual.to_string()), at(eval));
+        assert!(usual < eval && eval < usize::MAX, "{path}: {page}");
+    }
 }

@@ -134,6 +134,17 @@ async fn empty_pages_of_flows_name_a_command() {
 }
 
 #[tokio::test]
+async fn the_whole_graph_of_a_template_is_in_sight() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(1280, 900).await;
+    browser.open(&scenery.url("/flows/start?template=article-series")).await;
+    let seen = "const frame = document.querySelector('.graph').closest('.wide');
+        return frame.scrollWidth <= frame.clientWidth && document.querySelectorAll('.graph .node').length";
+    assert_eq!(browser.run(seen).await, 4);
+}
+
+#[tokio::test]
 async fn the_graph_shows_states_and_the_critical_path() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;

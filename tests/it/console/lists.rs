@@ -186,6 +186,28 @@ async fn previews_of_a_retry_mark_tasks_whose_limit_is_unchanged() {
 }
 
 #[tokio::test]
+async fn each_page_retries_a_failed_step_with_its_flow() {
+    let scenery = Scenery::new().await;
+    let flows = format!("/v1/campaigns/{}/flows", scenery.world.campaign.id);
+    let new = json!({ "template": "reviewed-text", "inputs": { "task": "Write about the quay." } });
+    let flow = scenery.send("POST", &flows, &new).await;
+    let shown = scenery.get_json(&format!("/v1/flows/{}", flow["id"].as_str().unwrap())).await;
+    let id: uuid::Uuid = shown["steps"][0]["task_id"].as_str().unwrap().parse().unwrap();
+    let fail = "update dalsegno.tasks
+         set state = 'failed', started_at = created_at, ended_at = '2026-11-20 11:30+00', error = 'no login' where id = $1";
+    sqlx::query(fail).bind(id).execute(&scenery.app.pool).await.unwrap();
+    for path in ["/".to_owned(), format!("/tasks/{id}")] {
+        let page = scenery.page(&path).await;
+        let alone = page.contains("/do/retry_task");
+        assert!(page.contains("/do/retry_flow") && !alone, "{path}: {page}");
+    }
+    let page = scenery.page(&format!("/tasks/selected?action=retry&id={id}")).await;
+    assert!(page.contains("Retried with their flows"), "{page}");
+    let field = format!("name=\"id\" value=\"{id}\"");
+    assert!(!page.contains(&field), "the step is not retried alone: {page}");
+}
+
+#[tokio::test]
 async fn a_preview_leads_to_a_limit_that_the_caller_may_raise() {
     let scenery = Scenery::with(&KEYS).await;
     scenery.fail_at_budget(scenery.waiting, 5_000_000, 9_000_000).await;

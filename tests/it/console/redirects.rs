@@ -88,3 +88,29 @@ async fn a_browser_gets_a_page_for_every_unknown_address_and_none_that_never_end
     let is_led = events.head.lines().any(|line| line == "location: /");
     assert!(events.status == 303 && is_led, "{events:?}");
 }
+
+#[tokio::test]
+async fn a_part_of_an_id_leads_to_the_page_with_the_whole_id() {
+    let scenery = Scenery::new().await;
+    let get = async |path: &str| client::send(scenery.app.address, "GET", path, &[HTML], "").await;
+    let end = |id: uuid::Uuid| id.simple().to_string()[20..].to_owned();
+    let campaign = scenery.world.campaign.id;
+    for (begin, id, rest) in [
+        ("/tasks", scenery.done, ""),
+        ("/sessions", scenery.session_id, "/turns/1?call=1"),
+        ("/campaigns", campaign, "?part=memory"),
+        ("/flows", scenery.flow, ""),
+    ] {
+        let reply = get(&format!("{begin}/{}{rest}", end(id))).await;
+        let location = reply.head.lines().find_map(|line| line.strip_prefix("location: "));
+        let whole = format!("{begin}/{id}{rest}");
+        assert_eq!((reply.status, location), (303, Some(whole.as_str())), "{reply:?}");
+    }
+    let unknown = get("/tasks/00000000dead").await;
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+    assert!(unknown.body.contains("href=\"/find?q=00000000dead\""), "{unknown:?}");
+    // The name of a page is no id.
+    assert_eq!(get("/tasks/new").await.status, 200);
+    let wrong = get("/tasks/harbour").await;
+    assert!(wrong.status == 400 && wrong.body.contains("/find?q=tasks%20harbour"), "{wrong:?}");
+}

@@ -166,6 +166,32 @@ async fn a_prompt_leads_to_its_version_if_the_caller_may_see_it() {
 }
 
 #[tokio::test]
+async fn a_turn_offers_forks_around_it_and_a_rerun_with_another_prompt() {
+    let scenery = Scenery::new().await;
+    let session = scenery.session_id;
+    let last: i32 = sqlx::query_scalar(
+        "select max(number) from dalsegno.turns where session_id = $1 and state = 'done'",
+    )
+    .bind(session)
+    .fetch_one(&scenery.app.pool)
+    .await
+    .unwrap();
+    let page = scenery.page(&format!("/sessions/{session}/turns/{last}")).await;
+    let before = last - 1;
+    for part in [
+        &format!("<option value=\"{last}\">after this turn"),
+        &format!("<option value=\"{before}\">before this turn, after turn {before}"),
+        &format!("dalsegno session fork {session} --at {last}"),
+        "name=\"agent_file\"",
+        "name: copywriter",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    let first = scenery.page(&format!("/sessions/{session}/turns/1")).await;
+    assert!(first.contains("after this turn") && !first.contains("before this turn"), "{first}");
+}
+
+#[tokio::test]
 async fn reruns_stand_below_their_call_and_are_followed_until_they_end() {
     let turns = TwoTurns::new().await;
     let path = TwoTurns::path(&turns.second);

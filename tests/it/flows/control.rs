@@ -1,6 +1,8 @@
 //! Pausing, resuming, retrying and cancelling flows.
 
 use dalsegno::domain::{
+    attention,
+    bulk_actions::{self, Action},
     erasures, explanations,
     flows::{self, State},
     tasks::{self, State as TaskState},
@@ -415,4 +417,51 @@ async fn an_erasure_removes_inputs_and_reasons_of_flows() {
     ] {
         assert_eq!(fixture.count(sql).await, 0, "{sql}");
     }
+}
+
+#[tokio::test]
+async fn a_failed_step_is_retried_with_its_flow_and_then_needs_no_person() {
+    let fixture = fixture().await;
+    let flow = start(&fixture, "series", &inputs("x", &["a"])).await.unwrap();
+    let plan = task(&fixture, flow.id, 0).await;
+    let fail = "update dalsegno.tasks set state = 'failed', started_at = created_at, ended_at = $2, error = 'no login' where id = $1";
+    sqlx::query(fail).bind(plan.id).bind(noon()).execute(&fixture.pool).await.unwrap();
+    let mut conn = fixture.pool.acquire().await.unwrap();
+    let listed = attention::list(&mut conn, 0, noon()).await.unwrap();
+    let failed = listed.iter().find(|it| it.kind == attention::Kind::FailedTask).unwrap();
+    let retry_flow = format!("dalsegno flow retry {} --from plan", flow.id);
+    assert_eq!((&failed.command, failed.flow_id), (&retry_flow, Some(flow.id)));
+    let told = explanations::explain(&mut conn, plan.id).await.unwrap();
+    assert!(told.next.contains(&format!("`{retry_flow}`")), "{told:?}");
+    // Many tasks at once: the preview says why the step is left out, and the action leaves it as it is.
+    let filter = tasks::TaskFilter { agent: Some("planner".to_owned()), ..Default::default() };
+    let preview = bulk_actions::preview(
+        &mut conn,
+        Action::Retry,
+        &filter,
+        noon() + chrono::TimeDelta::days(9_000),
+    );
+    let preview = preview.await.unwrap();
+    assert_eq!((preview.matched, preview.refused.len()), (1, 1), "{preview:?}");
+    assert_eq!(
+        (&preview.refused[0].command, preview.refused[0].flow_id),
+        (&retry_flow, Some(flow.id))
+    );
+    assert!(preview.describe_refused().contains("is a step of a flow"), "{preview:?}");
+    let new = bulk_actions::New {
+        action: Action::Retry,
+        filter: &filter,
+        reason: "",
+        expected_count: None,
+    };
+    let action = bulk_actions::request(&mut conn, &new, noon()).await.unwrap();
+    assert!(bulk_actions::start(&fixture.pool, action.id, noon()).await.unwrap());
+    bulk_actions::step(&mut conn, &action, plan.id, noon()).await.unwrap();
+    let action = bulk_actions::get(&fixture.pool, action.id).await.unwrap();
+    assert_eq!((action.done, action.skipped), (0, 1));
+    assert_eq!(task(&fixture, flow.id, 0).await.state, TaskState::Failed);
+    retry(&fixture, flow.id, "plan").await.unwrap();
+    let listed = attention::list(&mut conn, 0, noon()).await.unwrap();
+    assert!(listed.iter().all(|it| it.kind != attention::Kind::FailedTask), "{listed:?}");
+    assert_ne!(task(&fixture, flow.id, 0).await.id, plan.id);
 }

@@ -325,6 +325,10 @@ async fn a_broken_flow_template_disables_only_itself() {
     assert_eq!(names, ["bad", "series"]);
     let words = templates.problems().to_string();
     assert!(words.contains("the file of the agent `reviewer` has problems"), "{words}");
+    let steps = templates.broken().flat_map(|broken| &broken.steps);
+    let reviewed: Vec<_> = steps.filter(|step| step.agent == "reviewer").collect();
+    assert_eq!(reviewed.len(), 1, "{reviewed:?}");
+    assert_eq!((reviewed[0].name.as_str(), &reviewed[0].node), ("review", &None));
 
     let missing = Config { folder: fixture.folder().join("nowhere") };
     let shipped = Templates::load(&missing, &catalogue).unwrap();
@@ -352,7 +356,7 @@ async fn all_invalid_inputs_are_reported_together() {
     wrong.insert("colour".to_owned(), dalsegno::domain::flows::InputValue::Text("red".to_owned()));
     let words = start(&fixture, "series", &wrong).await.unwrap_err().to_string();
     for expected in [
-        "`topic` is missing (What it is about)",
+        "`topic` is missing (What it is about): give `--input topic=TEXT`",
         "`parts` is an empty list",
         "`colour` is not an input",
     ] {

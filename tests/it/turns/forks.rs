@@ -300,6 +300,22 @@ async fn the_conversation_of_a_fork_ends_at_its_turn() {
 }
 
 #[tokio::test]
+async fn a_turn_of_an_earlier_session_of_the_conversation_is_forked_from_there() {
+    let fixture = Fixture::new(&[]).await;
+    let worker = fixture.start_worker().await;
+    let earlier = converse(&fixture, "main", &["Part one.", "Part two."]).await;
+    fixture.write_agent("writer", &super::fixture::WRITER.replace("You write", "You now write"));
+    let later = converse(&fixture, "main", &["Part three."]).await;
+    worker.stop().await;
+    assert_ne!(later, earlier);
+    let fork = fork(&fixture, later, 1).await;
+    assert_eq!((fork.forked_from_session, fork.forked_at_turn), (Some(earlier), Some(1)));
+    let refused = try_fork(&fixture, later, Some(0), None).await.unwrap_err();
+    let advice = "--agent writer --instance NAME PROMPT` begins a conversation without any";
+    assert!(refused.to_string().contains(advice), "{refused}");
+}
+
+#[tokio::test]
 async fn forks_are_refused_with_reasons_and_named_without_collisions() {
     let fixture = Fixture::new(&[]).await;
     let worker = fixture.start_worker().await;

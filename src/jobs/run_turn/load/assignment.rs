@@ -175,7 +175,8 @@ pub async fn read(
     services: &Services,
     job_id: i64,
 ) -> Result<TaskRecord, Error> {
-    let catalogue = services.library.current();
+    // The rest of the turn has it, too, or a later one.
+    let catalogue = services.library.latest();
     let beside = LoadParams {
         readers: &catalogue.blackboard_readers(),
         edicts_max_bytes: services.memory.edicts_max_bytes,
