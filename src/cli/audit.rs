@@ -6,14 +6,14 @@ use serde_json::Value;
 use super::{
     Context, Exit, Failure,
     campaign_names::CampaignNames,
-    output::{Table, text_cell, time_cell},
+    output::{Table, short_id, text_cell, time_cell},
     server::{Server, with_server},
     words::{Moment, parse_moment},
 };
 use crate::{
     domain::{
         amount::format_money,
-        audit::{Entry, LIMIT, LimitStep, limit_steps},
+        audit::{Entry, LIMIT, LimitStep, describe_label, limit_steps},
         ids::GivenCampaign,
     },
     operations::ListAudit,
@@ -22,6 +22,11 @@ use crate::{
 /// Printed below an empty list.
 const NO_ENTRIES: &str =
     "no entries: each command that changes something adds one, such as `dalsegno campaign create`";
+
+/// Printed if no entry has the subject.
+const SUBJECTS: &str =
+    "`--subject` takes an id, its last digits as lists show them (of the newest 100000 entries),
+the name of a campaign, an agent, a user, an API key or a schedule, or the host of a webhook";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum AuditCommand {
@@ -40,7 +45,7 @@ pub(super) struct List {
     /// campaign.limit and task.limit for the others.
     #[arg(long)]
     action: Option<String>,
-    /// Only changes of this thing: an id, or the name of a campaign, an agent or a user.
+    /// Only changes of this thing: an id or the last digits that lists show; the name of a campaign, an agent, a user, an API key or a schedule; the host of a webhook.
     #[arg(long, value_name = "NAME|ID")]
     subject: Option<String>,
     /// Only changes of this campaign: its name, its id, or a unique beginning or end (8 digits or more) of the id.
@@ -91,19 +96,24 @@ async fn run_on_server(
     context
         .output
         .print_rows(&entries, is_filtered, NO_ENTRIES, || format_entries(&entries, &names));
+    if entries.is_empty() && list.subject.is_some() && !context.output.is_structured() {
+        context.output.print_note(SUBJECTS);
+    }
     Ok(Exit::Ok)
 }
 
 fn format_entries(entries: &[Entry], campaigns: &CampaignNames) -> String {
     let row = |entry: &Entry| {
-        let actor = match entry.actor.as_str() {
-            "" => entry.actor_kind.clone(),
-            name => format!("{} {name}", entry.actor_kind),
+        let label = match (entry.actor_kind.as_str(), entry.actor.as_str()) {
+            (kind, "") => kind.to_owned(),
+            // The handle, which a label has behind the name, is not in the log.
+            ("key", name) => format!("key:{name}:"),
+            (kind, name) => format!("{kind}:{name}"),
         };
         [
             entry.id.to_string(),
             time_cell(entry.at),
-            actor,
+            describe_label(&label),
             entry.peer.clone().unwrap_or_else(|| "-".to_owned()),
             entry.action.clone(),
             subject(entry, campaigns),
@@ -119,10 +129,11 @@ fn format_entries(entries: &[Entry], campaigns: &CampaignNames) -> String {
     table.format(entries.iter().map(row))
 }
 
-/// Returns the subject: a campaign by its name.
+/// Returns the subject: a campaign by its name, another id shortened, as lists do.
 fn subject(entry: &Entry, campaigns: &CampaignNames) -> String {
     match entry.subject.parse() {
         Ok(id) if entry.subject_kind == "campaign" => campaigns.cell(id),
+        Ok(id) if entry.subject.len() == 36 => short_id(id),
         _ => entry.subject.clone(),
     }
 }
@@ -143,7 +154,8 @@ fn describe_change(entry: &Entry) -> String {
     }
 }
 
-fn describe_fields(data: &Value) -> String {
+/// Describes the fields of an object in one line: `agent: writer, state: failed`. Fields that hold nothing are left out.
+pub(super) fn describe_fields(data: &Value) -> String {
     let fields = data.as_object().into_iter().flatten();
     let words = fields.filter_map(|(name, value)| {
         let value = match (name.strip_suffix("micros"), value.as_i64()) {
@@ -180,6 +192,28 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
+
+    #[test]
+    fn an_id_is_short_and_a_name_is_whole() {
+        let of = |kind: &str, text: &str| {
+            let entry = Entry {
+                id: 1,
+                at: DateTime::UNIX_EPOCH,
+                actor_kind: "cli".to_owned(),
+                actor: "ops@host".to_owned(),
+                actor_id: None,
+                action: "task.cancel".to_owned(),
+                subject_kind: kind.to_owned(),
+                subject: text.to_owned(),
+                peer: None,
+                data: Value::Null,
+            };
+            subject(&entry, &CampaignNames::default())
+        };
+        assert_eq!(of("task", "01a222e8-64f9-71bc-81fb-68c265d94ece"), "68c265d94ece");
+        assert_eq!(of("schedule", "68c265d94ece"), "68c265d94ece");
+        assert_eq!(of("budget", "agent/writer"), "agent/writer");
+    }
 
     #[test]
     fn a_change_is_in_words_and_amounts_are_money() {
@@ -223,6 +257,7 @@ mod tests {
         let names = CampaignNames::default();
         let local = format_entries(&[entry(None)], &names);
         assert!(!local.contains("FROM") && local.contains("budget.set"), "{local}");
+        assert!(local.contains(" ops on the command line of host "), "{local}");
         let mixed = format_entries(&[entry(None), entry(Some("10.0.0.7"))], &names);
         assert!(mixed.contains("FROM") && mixed.contains("10.0.0.7"), "{mixed}");
     }

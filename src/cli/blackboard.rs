@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     domain::{
+        audit::describe_label,
         blackboard::{self, Entry, WriteOutcome},
         ids::{GivenCampaign, NoId},
     },
@@ -190,7 +191,7 @@ fn format_entries(entries: &[Entry]) -> String {
         [
             entry.version.to_string(),
             time_cell(entry.changed_at),
-            entry.actor.clone(),
+            describe_label(&entry.actor),
             kind.to_owned(),
             entry.bytes.to_string(),
             entry.paths.join(" "),

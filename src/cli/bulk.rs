@@ -7,7 +7,8 @@ use uuid::Uuid;
 use super::{
     Context, Exit, Failure,
     args::{Id, Paging},
-    output::{Output, format_fields, format_table, short_id, time_cell, time_cell_or_dash},
+    audit::describe_fields,
+    output::{Output, format_table, format_wrapped_fields, short_id, time_cell, time_cell_or_dash},
     progress::{Progress, WaitFlag, wait_for_end},
     server::{Server, with_server},
     words::{time, time_or_dash},
@@ -110,12 +111,12 @@ fn format_actions(actions: &[BulkAction]) -> String {
 }
 
 pub(super) fn format_action(action: &BulkAction) -> String {
-    let filter = serde_json::to_string(&action.filter).unwrap_or_default();
+    let filter = serde_json::to_value(&action.filter).unwrap_or_default();
     let mut list = vec![
         ("bulk action", action.id.to_string()),
         ("action", action.action.as_str().to_owned()),
         ("state", action.state.as_str().to_owned()),
-        ("filter", filter),
+        ("filter", describe_fields(&filter)),
         ("reason", action.reason.clone()),
         ("tasks", action.matched.to_string()),
         ("done", action.done.to_string()),
@@ -125,5 +126,26 @@ pub(super) fn format_action(action: &BulkAction) -> String {
         ("ended", time_or_dash(action.ended_at)),
     ];
     list.extend(action.error.iter().map(|error| ("error", error.clone())));
-    format_fields(&list)
+    format_wrapped_fields(&list)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_filter_of_an_action_is_in_words() {
+        let action = serde_json::from_value(json!({
+            "id": Uuid::nil(), "action": "retry", "filter": { "agent": "writer", "state": "failed", "tags": ["a", "b"] }, "reason": "late",
+            "state": "done", "matched": 1, "done": 1, "skipped": 0, "error": null, "job_id": 1, "created_at": "2026-11-20T12:00:00Z",
+            "started_at": null, "ended_at": null
+        }));
+        let text = format_action(&action.unwrap());
+        assert!(
+            text.contains("\nfilter       agent: writer, state: failed, tags: a b\n"),
+            "{text}"
+        );
+    }
 }

@@ -1,5 +1,8 @@
 //! `dalsegno cleanup`: removes expired sessions.
 
+use std::str::FromStr;
+
+use anyhow::anyhow;
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{Args, Subcommand};
 
@@ -9,17 +12,23 @@ use super::{
     progress::{Progress, WaitFlag, wait_for_end},
     server::{Server, with_server},
     session::serialised_name,
+    words::time,
 };
 use crate::{
+    clock::{Clock as _, SystemClock},
     domain::{
-        audit::name_of_label,
+        audit::describe_label,
         cleanups::{CleanupRun, Preview, UNCOUNTED},
+        schedules::NIGHTLY_CLEANUP,
         sessions::DueReason,
         text::count,
         timestamp,
     },
-    operations::{ListCleanupRuns, PreviewCleanup, RunCleanup},
+    operations::{ListCleanupRuns, PreviewCleanup, RunCleanup, ShowSchedule},
 };
+
+/// Printed below an empty list.
+const NO_RUNS: &str = "no cleanups: `dalsegno cleanup` runs one now, and `dalsegno schedule show cleanup` names the time of the next one";
 
 /// Without a command: makes a worker remove now what the nightly cleanup would remove.
 #[derive(Debug, Args)]
@@ -28,13 +37,32 @@ pub(super) struct Cleanup {
     /// Shows what would be removed and why, and removes nothing.
     #[arg(long, conflicts_with = "wait")]
     dry_run: bool,
-    /// Time of the cleanup that --dry-run shows: 2026-11-23T02:00:00Z. Default: now.
-    #[arg(long, value_name = "TIME", requires = "dry_run", value_parser = timestamp::parse)]
-    at: Option<DateTime<Utc>>,
+    /// Time of the cleanup that --dry-run shows: 2026-11-23T02:00:00Z, or `next` for the next nightly run. Default: now.
+    #[arg(long, value_name = "TIME|next", requires = "dry_run")]
+    at: Option<Moment>,
     #[command(flatten)]
     wait: WaitFlag,
     #[command(subcommand)]
     command: Option<CleanupCommand>,
+}
+
+/// The time of a cleanup that is previewed.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    At(DateTime<Utc>),
+    /// That of the next nightly run.
+    Next,
+}
+
+impl FromStr for Moment {
+    type Err = timestamp::Error;
+
+    fn from_str(text: &str) -> Result<Self, timestamp::Error> {
+        match text {
+            "next" => Ok(Self::Next),
+            text => timestamp::parse(text).map(Self::At),
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -70,11 +98,22 @@ async fn run_on_server(
                 limit: Some(limit),
             };
             let runs = server.items(*limit, page).await?;
-            output.print_data(&runs, || format_runs(&runs));
+            output.print_rows(&runs, after.is_some(), NO_RUNS, || format_runs(&runs));
         }
         None if cleanup.dry_run => {
-            let preview = server.call(PreviewCleanup { at: cleanup.at }).await?;
-            output.print_data(&preview, || format_preview(&preview));
+            let next = match (cleanup.at, output.is_structured()) {
+                (Some(Moment::Next), _) | (None, false) => next_slot(server).await,
+                _ => None,
+            };
+            let at = match cleanup.at {
+                Some(Moment::At(at)) => Some(at),
+                Some(Moment::Next) => Some(next.ok_or_else(no_next)?),
+                None => None,
+            };
+            let preview = server.call(PreviewCleanup { at }).await?;
+            let coming = next.filter(|_| at.is_none());
+            let moment = format_moment(at.unwrap_or_else(|| SystemClock.now()), coming);
+            output.print_data(&preview, || format_preview(&preview, &moment));
         }
         None => {
             // Counted before the run, which removes what is counted.
@@ -121,12 +160,38 @@ async fn wait_for_run(
     Ok(exit)
 }
 
-fn format_preview(preview: &Preview) -> String {
+/// Returns the time of the next nightly run. `None`: it is not known, the schedule is paused, or the caller may not see it.
+async fn next_slot(server: &Server) -> Option<DateTime<Utc>> {
+    let show = ShowSchedule { name: NIGHTLY_CLEANUP.to_owned() };
+    let schedule = server.call(show).await.ok()?.schedule;
+    schedule.next_slot.filter(|_| schedule.pause_reason.is_none())
+}
+
+fn no_next() -> Failure {
+    let error = anyhow!(
+        "the next cleanup has no time: its schedule is paused or does not exist yet; `dalsegno schedule show {NIGHTLY_CLEANUP}` shows it"
+    );
+    Failure::new(Exit::Conflict, error)
+}
+
+/// Names the moment of a preview, and the time of the next run, if it is another one.
+fn format_moment(at: DateTime<Utc>, next: Option<DateTime<Utc>>) -> String {
+    let mut text = format!("as of {} UTC\n", time(at));
+    if let Some(next) = next {
+        text.push_str(&format!(
+            "next run: {} UTC; `dalsegno cleanup --dry-run --at next` previews it\n",
+            time(next)
+        ));
+    }
+    text
+}
+
+fn format_preview(preview: &Preview, moment: &str) -> String {
     let keep_days = preview.keep_days;
     let mut text = match preview.sessions {
-        0 => "no session would be removed\n".to_owned(),
+        0 => format!("no session would be removed\n{moment}"),
         n => format!(
-            "{} would be removed, with {}, {} bytes; nothing was removed\n\n{}",
+            "{} would be removed, with {}, {} bytes; nothing was removed\n{moment}\n{}",
             count(n, "session", "sessions"),
             count(preview.messages, "message", "messages"),
             preview.bytes,
@@ -216,9 +281,9 @@ fn format_runs(runs: &[CleanupRun]) -> String {
     format_wrapped_table(&head, runs.iter().map(row), "REMOVED AND KEPT")
 }
 
-/// Names the caller of a run, without kind and host. Folders are removed by each host itself.
+/// Names the caller of a run. Folders are removed by each host itself.
 fn format_caller(run: &CleanupRun) -> String {
-    run.requested_by.as_deref().map_or("-", name_of_label).to_owned()
+    run.requested_by.as_deref().map_or_else(|| "-".to_owned(), describe_label)
 }
 
 /// Lists what a run removed and kept, without zeros.
@@ -277,12 +342,12 @@ mod tests {
         let cells = (format_caller(&nightly), format_removed(&nightly));
         assert_eq!(cells, ("schedule".to_owned(), "nothing".to_owned()));
         let asked = run(Some("cli:ann@vm"), 1);
-        assert_eq!(format_caller(&asked), "ann");
+        assert_eq!(format_caller(&asked), "ann on the command line of vm");
         let removed = "1 session, 12 messages, 1 summary kept, due, but kept: 2 in use";
         assert_eq!(format_removed(&asked), removed);
         let text = format_runs(&[nightly, asked]);
-        assert!(text.contains("BY        REMOVED AND KEPT\n"), "{text}");
+        assert!(text.contains("BY                             REMOVED AND KEPT\n"), "{text}");
         let others = [Some("anonymous"), None].map(|caller| format_caller(&run(caller, 0)));
-        assert_eq!(others, ["anonymous", "-"]);
+        assert_eq!(others, ["a caller without a key", "-"]);
     }
 }

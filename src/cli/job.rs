@@ -14,14 +14,13 @@ use super::{
 use crate::{
     domain::{
         agents::Catalogue,
-        explanations::describe_outcome,
         tasks::{CancelledJob, RetriedJob},
     },
     operations::{
         AwaitedModel, CancelJob, ExplainJob, HoldJob, JobState, ListJobs, ListedJob, ReleaseJob,
         RetryJob, ShowJob,
     },
-    queue::admin::{CancelOutcome, Explanation, JobDetail, JobSummary, WaitReason},
+    queue::admin::{CancelOutcome, Explanation, JobDetail, JobSummary, WaitReason, outcome_words},
 };
 
 /// Printed below an empty list.
@@ -271,7 +270,7 @@ fn detail(job: &JobDetail) -> String {
     for run in &job.runs {
         let error = run.error.as_deref().unwrap_or_default();
         let ended = run.ended_at.format("%F %T");
-        let outcome = describe_outcome(&run.outcome);
+        let outcome = outcome_words(&run.outcome);
         text.push_str(&format!("attempt {}  {outcome}  {ended}  {error}\n", run.attempt));
     }
     text

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     clock::{Clock as _, SystemClock},
     domain::{
+        audit::describe_label,
         ids::{GivenCampaign, PartialId},
         keys::{self, Key, Scope},
     },
@@ -183,7 +184,7 @@ fn format_keys(keys: &[Key], now: DateTime<Utc>) -> String {
             state.to_owned(),
             time_cell_or_dash(key.expires_at),
             time_cell_or_dash(key.last_used_at),
-            key.created_by.clone(),
+            describe_label(&key.created_by),
         ]
     };
     let head = [

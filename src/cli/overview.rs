@@ -3,7 +3,9 @@
 use super::{
     Context, Exit, Failure,
     campaign_names::{CAMPAIGN, CampaignNames},
-    output::{Table, format_wrapped, short_id, short_text, text_cell, time_cell_or_dash},
+    output::{
+        Table, format_wrapped, short_id, short_text, text_cell, time_cell_or_dash, time_head,
+    },
     server::with_server,
 };
 use crate::{
@@ -46,7 +48,7 @@ fn format_attention(items: &[Attention]) -> String {
         return "nothing waits for a person\n".to_owned();
     }
     let may_lack = may_lack_failures(items);
-    let mut text = "NEEDS ATTENTION, SINCE (UTC)\n".to_owned();
+    let mut text = format!("{}\n", time_head("NEEDS ATTENTION, SINCE (UTC)"));
     for group in group_failures(items) {
         let first = group[0];
         let (name, commands) = match group.as_slice() {

@@ -7,7 +7,8 @@ use serde_json::json;
 use super::{
     Context, Exit, Failure,
     args::Question,
-    output::{Table, format_fields, time_cell, time_cell_or_dash},
+    audit::describe_fields,
+    output::{Table, format_wrapped_fields, time_cell, time_cell_or_dash},
     server::{Server, with_server},
     words::{parse_period, secs, time, time_or_dash},
 };
@@ -198,14 +199,39 @@ fn format_manual_run(run: &ManualRun) -> String {
 
 fn format_schedule(ScheduleDetail { schedule, last_manual_run }: &ScheduleDetail) -> String {
     let by_hand = last_manual_run.as_ref().map_or_else(|| "-".to_owned(), format_manual_run);
-    format_fields(&[
+    let payload = match describe_fields(&schedule.payload) {
+        fields if fields.is_empty() => "-".to_owned(),
+        fields => fields,
+    };
+    format_wrapped_fields(&[
         ("schedule", schedule.name.clone()),
         ("when", format!("{} {}", schedule.cron, schedule.time_zone)),
         ("job", schedule.kind.clone()),
-        ("payload", schedule.payload.to_string()),
+        ("payload", payload),
         ("last due (UTC)", time_or_dash(schedule.last_slot)),
         ("its job", format_job(schedule)),
         ("by hand (UTC)", by_hand),
         ("next (UTC)", format_next(schedule, time)),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_payload_of_a_schedule_is_in_words() {
+        let shown = |payload: serde_json::Value| {
+            let schedule = serde_json::from_value(json!({
+                "name": "news", "source": "user", "cron": "0 0 8 * * *", "time_zone": "UTC", "catch_up_secs": 60, "kind": "add_task",
+                "queue": "upkeep", "lane": null, "payload": payload, "created_at": "2026-11-20T12:00:00Z", "paused_at": null,
+                "pause_reason": null, "last_slot": null, "last_fired_at": null, "last_job_id": null, "next_slot": null
+            }));
+            format_schedule(&ScheduleDetail { schedule: schedule.unwrap(), last_manual_run: None })
+        };
+        let text = shown(json!({ "agent": "planner", "prompt": "Plan the\nweek." }));
+        assert!(text.contains("  agent: planner, prompt: Plan the week.\n"), "{text}");
+        let empty = shown(json!({}));
+        assert!(empty.lines().any(|line| line.split_whitespace().eq(["payload", "-"])), "{empty}");
+    }
 }

@@ -1,7 +1,7 @@
 //! `dalsegno worker`, `worker-turns` and `worker-upkeep`: signals and telemetry; the work itself is `crate::worker`.
 //! `worker ls` lists the processes.
 
-use std::io::Read as _;
+use std::{io::Read as _, str::FromStr};
 
 use anyhow::anyhow;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -10,9 +10,7 @@ use uuid::Uuid;
 
 use super::{
     Context, Exit, Failure,
-    output::{
-        Table, format_fields, format_table, short_id, text_cell, time_cell, time_cell_or_dash,
-    },
+    output::{Table, clock_cell, format_fields, short_id, text_cell, time_cell, time_cell_or_dash},
     server::{Server, with_server},
     signals::run_under_signals,
     words::{Moment, parse_moment, time, time_or_dash},
@@ -20,12 +18,12 @@ use super::{
 use crate::{
     domain::{
         agents::Catalogue,
-        ids::{self, PartialId},
+        ids::{self, NoId, PartialId},
         tasks::TaskLine,
     },
     jobs::Pool,
     operations::{ListWorkers, ShowWorkerActivity, WorkerActivity},
-    queue::admin::{WorkerLoad, WorkerRun, WorkerView},
+    queue::admin::{WorkerLoad, WorkerRun, WorkerView, outcome_words},
     shutdown::Shutdown,
     telemetry, worker,
 };
@@ -61,9 +59,36 @@ pub(super) struct Activity {
     /// Looks back from this time instead of now: 2026-11-23T08:00:00Z, or 2h for two hours ago.
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     until: Option<Moment>,
-    /// Lists the runs of this worker with their tasks: its id, or a unique beginning or end of it; `dalsegno worker ls` lists them.
-    #[arg(long, value_name = "ID")]
-    worker: Option<PartialId>,
+    /// Lists the runs of this worker with their tasks: its id, a unique beginning or end of it, or its pid; `dalsegno worker ls` lists them.
+    #[arg(long, value_name = "ID|PID")]
+    worker: Option<GivenWorker>,
+}
+
+/// A worker as a person gives it: by its id, or by its pid if no other listed worker has it.
+#[derive(Debug, Clone)]
+struct GivenWorker {
+    text: String,
+    id: Option<PartialId>,
+    pid: Option<i32>,
+}
+
+impl FromStr for GivenWorker {
+    type Err = NoId;
+
+    fn from_str(text: &str) -> Result<Self, NoId> {
+        let pid = text.parse::<i32>().ok().filter(|pid| *pid > 0);
+        let id = match text.parse::<PartialId>() {
+            Err(error) if pid.is_none() => return Err(error),
+            id => id.ok(),
+        };
+        Ok(Self { text: text.to_owned(), id, pid })
+    }
+}
+
+impl GivenWorker {
+    fn matches(&self, worker: &WorkerView) -> bool {
+        self.pid == Some(worker.pid) || self.id.as_ref().is_some_and(|id| id.matches(worker.id))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -134,9 +159,12 @@ async fn show_activity(flags: &Activity, context: &Context) -> Result<Exit, Fail
         let until = until.map(|until| until.at);
         let show = ShowWorkerActivity { minutes: Some(*minutes), until, worker_id };
         let activity = server.call(show).await?;
-        context.output.print_data(&activity, || match worker_id {
-            Some(_) => format_runs(&activity, &context.catalogue()),
-            None => format_activity(&activity),
+        context.output.print_data(&activity, || {
+            let end = until.unwrap_or(activity.since + TimeDelta::minutes(*minutes));
+            match worker_id {
+                Some(_) => format_runs(&activity, end, &context.catalogue()),
+                None => format_activity(&activity, until),
+            }
         });
         match worker_id {
             Some(id) if activity.workers.is_empty() => context.output.print_note(&format!(
@@ -152,9 +180,9 @@ async fn show_activity(flags: &Activity, context: &Context) -> Result<Exit, Fail
     .await
 }
 
-/// Finds a worker among the newest by a part of its id.
-async fn find_worker(given: &PartialId, server: &Server) -> Result<Uuid, Failure> {
-    if let Some(id) = given.whole() {
+/// Finds a worker among the newest by a part of its id, or by its pid.
+async fn find_worker(given: &GivenWorker, server: &Server) -> Result<Uuid, Failure> {
+    if let Some(id) = given.id.as_ref().and_then(PartialId::whole) {
         return Ok(id);
     }
     let page = |cursor: Option<String>, limit| ListWorkers {
@@ -162,8 +190,8 @@ async fn find_worker(given: &PartialId, server: &Server) -> Result<Uuid, Failure
         limit: Some(limit),
     };
     let mut found = server.items(MAX_SEARCHED, page).await?;
-    found.retain(|worker| given.matches(worker.id));
-    let text = given.text();
+    found.retain(|worker| given.matches(worker));
+    let text = &given.text;
     match found.as_slice() {
         [worker] => Ok(worker.id),
         [] => {
@@ -173,7 +201,9 @@ async fn find_worker(given: &PartialId, server: &Server) -> Result<Uuid, Failure
             Err(Failure::new(Exit::NotFound, error))
         }
         _ => {
-            let error = anyhow!("more than one worker matches `{text}`; write more of the id");
+            let error = anyhow!(
+                "more than one worker matches `{text}`: write the id that `dalsegno worker ls` lists"
+            );
             Err(Failure::new(Exit::Usage, error))
         }
     }
@@ -190,8 +220,8 @@ pub(super) fn activity_command(worker: Uuid, ended_at: Option<DateTime<Utc>>) ->
     command
 }
 
-/// Formats one worker and its runs.
-fn format_runs(activity: &WorkerActivity, catalogue: &Catalogue) -> String {
+/// Formats one worker and its runs in the span that ends then.
+fn format_runs(activity: &WorkerActivity, end: DateTime<Utc>, catalogue: &Catalogue) -> String {
     let worker = |worker: &WorkerLoad| {
         let state = worker.gone_reason.clone().unwrap_or_else(|| "runs".to_owned());
         format_fields(&[
@@ -202,6 +232,7 @@ fn format_runs(activity: &WorkerActivity, catalogue: &Catalogue) -> String {
             ("started", time(worker.started_at)),
             ("gone", time_or_dash(worker.gone_at)),
             ("state", state),
+            ("runs", format!("{} to {} UTC", time(activity.since), time(end))),
         ])
     };
     let row = |run: &WorkerRun| {
@@ -213,9 +244,9 @@ fn format_runs(activity: &WorkerActivity, catalogue: &Catalogue) -> String {
             run.kind.clone(),
             of_task(&|task: &TaskLine| short_id(task.id)),
             of_task(&|task: &TaskLine| catalogue.format_name(&task.agent, &task.instance)),
-            time_cell(run.started_at),
-            time_cell_or_dash(run.ended_at),
-            run.outcome.clone().unwrap_or_else(|| "runs".to_owned()),
+            clock_cell(run.started_at, end),
+            run.ended_at.map_or_else(|| "-".to_owned(), |at| clock_cell(at, end)),
+            outcome_words(run.outcome.as_deref().unwrap_or("runs")).to_owned(),
             of_task(&|task: &TaskLine| text_cell(&task.prompt)),
         ]
     };
@@ -227,22 +258,27 @@ fn format_runs(activity: &WorkerActivity, catalogue: &Catalogue) -> String {
     format!("{workers}\n{runs}").trim_start().to_owned()
 }
 
-fn format_activity(activity: &WorkerActivity) -> String {
+fn format_activity(activity: &WorkerActivity, until: Option<DateTime<Utc>>) -> String {
     let row = |worker: &WorkerLoad| {
         let own = || activity.runs.iter().filter(|run| run.worker_id == worker.id);
         let running = own().filter(|run| run.ended_at.is_none());
         let running: Vec<_> = running.map(|run| format!("{} {}", run.kind, run.job_id)).collect();
         [
+            short_id(worker.id),
             worker.host.clone(),
             worker.pid.to_string(),
             format!("{} of {}", running.len(), worker.slots),
             own().filter(|run| run.ended_at.is_some()).count().to_string(),
-            time_cell(worker.lease_until),
+            until.map_or_else(
+                || time_cell(worker.lease_until),
+                |until| clock_cell(worker.lease_until, until),
+            ),
             running.join(", "),
         ]
     };
-    let head = ["HOST", "PID", "SLOTS", "ENDED", "LEASE UNTIL (UTC)", "RUNS"];
-    format_table(&head, activity.workers.iter().map(row))
+    let head = ["ID", "HOST", "PID", "SLOTS", "ENDED", "LEASE UNTIL (UTC)", "RUNS"];
+    let table = Table::new(&head).leaves_out(&["LEASE UNTIL (UTC)"]);
+    table.format(activity.workers.iter().map(row))
 }
 
 fn format_workers(workers: &[WorkerView]) -> String {
@@ -270,4 +306,22 @@ fn stop_with_stdin(shutdown: Shutdown) {
         while matches!(std::io::stdin().read(&mut buffer), Ok(1..)) {}
         shutdown.hard.cancel();
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_is_given_by_its_id_or_its_pid() {
+        let worker: WorkerView = serde_json::from_value(serde_json::json!({
+            "id": "01a222e8-64f9-71bc-81fb-68c265d94ece", "host": "a", "pid": 4711, "started_at": "2026-11-28T12:00:00Z",
+            "queues": [], "gone_at": null, "gone_reason": null
+        }))
+        .unwrap();
+        let matches = |text: &str| text.parse::<GivenWorker>().unwrap().matches(&worker);
+        assert!(matches("4711") && matches("68c265d94ece") && matches("01a222e8"));
+        assert!(!matches("471") && !matches("68c265d94ecf"));
+        assert!("host-a".parse::<GivenWorker>().is_err());
+    }
 }

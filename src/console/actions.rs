@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     campaign::new_task,
-    page::{DONE, Page},
+    page::{Done, Page},
     parts::{View, url_text},
 };
 use crate::{
@@ -46,8 +46,7 @@ pub(super) async fn run(
     };
     let response = go_on(&headers, &filled(local_target(form.field("then")), &output));
     // The next page confirms the action, and removes the cookie.
-    let done = format!("{DONE}={operation}; Path=/; Max-Age=20; HttpOnly; SameSite=Strict");
-    Ok(([(SET_COOKIE, done)], response).into_response())
+    Ok(([(SET_COOKIE, Done::cookie(&operation, &output))], response).into_response())
 }
 
 async fn run_fields(

@@ -84,7 +84,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
         (groups::keys(HERE))
         (form(&page, &query, &names, &agents))
         @if listing.items.is_empty() {
-            @if query.is_filtered() { div.empty { "No line matches these filters. " a href=(HERE) { "Show all lines" } } }
+            @if query.is_filtered() { div.empty { "No line matches these filters. " @if !query.subject.is_empty() { "A subject is an id, its last 8 or more digits, the name of a campaign, an agent, a user, an API key or a schedule, or the host of a webhook. " } a href=(HERE) { "Show all lines" } } }
             @else { (empty("The log has no line yet: it begins with the first change.", "dalsegno audit ls")) }
         } @else {
             (section("Newest first", &end, &table(&page, &listing.items, &names)))
@@ -121,7 +121,7 @@ fn form(page: &Page, query: &PageQuery, names: &Names, agents: &[String]) -> Mar
                 @if is_other { option value=(query.action) selected { (query.action) } }
             } }
             label { "Caller" input name="actor" value=(query.actor) placeholder="a name, a kind or a key" size="18"; }
-            label { "Subject" input type="search" name="subject" list="subjects" value=(query.subject) placeholder="a campaign, an agent, a user, an id" size="24"; }
+            label { "Subject" input type="search" name="subject" list="subjects" value=(query.subject) placeholder="a name, an id or its last digits" size="28"; }
             datalist #subjects {
                 @for name in names.newest().take(MAX_NAMES).chain(agents.iter().map(String::as_str)) { option value=(name) {} }
             }

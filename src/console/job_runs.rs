@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use maud::{Markup, html};
 use uuid::Uuid;
 
-use super::page::Page;
+use super::{page::Page, parts::url_text};
 use crate::{
     domain::{class::Kind, turns::Turn},
     operations::{ExplainJob, Refusal, ShowJob},
@@ -17,6 +17,8 @@ use crate::{
 const LOST: &str = "lost";
 /// Jobs of a task whose runs are read at most: each retry of a task has another job.
 const MAX_JOBS: usize = 10;
+/// Minutes after the end of a run that a link to it shows, too.
+const MINUTES_AFTER: i64 = 5;
 
 /// A worker as pages name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,8 @@ struct WorkerName {
     id: Uuid,
     host: Option<String>,
     pid: Option<i32>,
+    /// The end of the run. `None`: it runs now.
+    ended_at: Option<DateTime<Utc>>,
 }
 
 /// Workers of runs, by job and lease.
@@ -75,7 +79,7 @@ impl JobRuns {
         self.losses.get(&(turn.job_id, turn.lease)).copied()
     }
 
-    /// Names the worker of a turn, with a link to the workers.
+    /// Names the worker of a turn, with a link to what it ran at that time.
     pub(super) fn worker_of(&self, turn: &Turn) -> Markup {
         match self.workers.get(&(turn.job_id, turn.lease)) {
             Some(name) => shown(name),
@@ -97,11 +101,12 @@ fn known<T>(found: Result<Option<T>, Refusal>) -> Result<Option<Option<T>>, Refu
 }
 
 fn of_run(run: &RunRecord) -> Option<WorkerName> {
-    Some(WorkerName { id: run.worker_id?, host: run.host.clone(), pid: run.pid })
+    let (host, ended_at) = (run.host.clone(), Some(run.ended_at));
+    Some(WorkerName { id: run.worker_id?, host, pid: run.pid, ended_at })
 }
 
 fn of_present(run: &PresentRun) -> WorkerName {
-    WorkerName { id: run.worker_id, host: run.host.clone(), pid: run.pid }
+    WorkerName { id: run.worker_id, host: run.host.clone(), pid: run.pid, ended_at: None }
 }
 
 /// Names the worker of an ended run.
@@ -114,9 +119,24 @@ pub(super) fn worker_of_present(run: &PresentRun) -> Markup {
     shown(&of_present(run))
 }
 
-fn shown(WorkerName { id, host, pid }: &WorkerName) -> Markup {
+/// Returns the end of the time that a link to an ended run shows.
+fn around(ended_at: DateTime<Utc>) -> DateTime<Utc> {
+    ended_at + TimeDelta::minutes(MINUTES_AFTER)
+}
+
+/// Returns the address of the runs of a worker until a time, or until now.
+pub(super) fn runs_address(worker: Uuid, until: Option<DateTime<Utc>>) -> String {
+    let mut address = format!("/work?worker={worker}");
+    if let Some(until) = until {
+        let until = until.to_rfc3339_opts(SecondsFormat::Secs, true);
+        address.push_str(&format!("&until={}", url_text(&until)));
+    }
+    address
+}
+
+fn shown(WorkerName { id, host, pid, ended_at }: &WorkerName) -> Markup {
     html! {
-        a href="/work" title={ "Worker " (id) } {
+        a href=(runs_address(*id, ended_at.map(around))) title={ "What worker " (id) " ran at that time" } {
             @match (host, pid) {
                 (Some(host), Some(pid)) => { bdi { (host) } " (pid " (pid) ")" },
                 _ => (super::parts::id("worker", *id)),
@@ -131,8 +151,14 @@ mod tests {
 
     #[test]
     fn a_worker_is_named_by_host_and_process() {
-        let name = WorkerName { id: Uuid::nil(), host: Some("<b>".into()), pid: Some(41) };
+        let ended_at = "2026-11-28T12:00:00Z".parse().ok();
+        let name =
+            WorkerName { id: Uuid::nil(), host: Some("<b>".into()), pid: Some(41), ended_at };
         let shown = shown(&name).0;
         assert!(shown.contains("&lt;b&gt;") && shown.contains("(pid 41)"), "{shown}");
+        assert!(
+            shown.contains("/work?worker=0") && shown.contains("&amp;until=2026-11-28T12%3A05"),
+            "{shown}"
+        );
     }
 }

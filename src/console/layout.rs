@@ -8,7 +8,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use super::{
     assets, navigation,
-    page::{DONE, Page, Theme},
+    page::{DONE, Done, Page, Theme},
     parts::{Tone, icon, title},
 };
 use crate::{
@@ -107,7 +107,7 @@ impl Page {
                 (self.rail(&campaigns))
                 main.main #main tabindex="-1" data-watch=(content.watch) data-feed=[self.caller.newest_event()] data-zone=(self.view.zone()) {
                     nav.crumbs aria-label="Path" { (content.path) }
-                    @if let Some(done) = self.done { p."notice done" role="status" { (icon("done")) "Done: " (done_words(done)) "." } }
+                    @if let Some(done) = self.done { p."notice done" role="status" { (icon("done")) "Done: " (describe_done(done)) "." } }
                     div #banner role="status" {}
                     div.outcome #outcome role="alert" {}
                     (content.body)
@@ -270,6 +270,18 @@ const VERBS: [(&str, &str); 32] = [
     ("test", "is being tested"),
 ];
 
+/// Says what an operation has done, with the number of things if there is one.
+fn describe_done(Done { operation, count }: Done) -> String {
+    match (operation, count) {
+        ("replay_webhook", Some(0)) => {
+            "no delivery is sent again: all since that time have arrived, or wait for their first attempt".to_owned()
+        }
+        ("replay_webhook", Some(1)) => "1 delivery is sent again".to_owned(),
+        ("replay_webhook", Some(n)) => format!("{n} deliveries are sent again"),
+        _ => done_words(operation),
+    }
+}
+
 /// Says what an operation has done: `the task is cancelled`.
 fn done_words(operation: &str) -> String {
     match operation {
@@ -346,5 +358,9 @@ mod tests {
         assert_eq!(done_words("retry_job"), "the job may run now");
         assert_eq!(done_words("state_fact"), "the fact is stated");
         assert_eq!(done_words("hand_out"), "hand out");
+        let replay = |count| describe_done(Done { operation: "replay_webhook", count });
+        assert_eq!(replay(Some(1)), "1 delivery is sent again");
+        assert_eq!(replay(Some(12)), "12 deliveries are sent again");
+        assert_eq!(replay(None), "the webhook is sent again");
     }
 }

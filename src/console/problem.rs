@@ -24,6 +24,8 @@ use crate::{
     },
 };
 
+/// The code of the problem of an address without a page.
+const UNKNOWN_ADDRESS: &str = "not_found";
 const REDIRECT: HeaderName = HeaderName::from_static("hx-redirect");
 
 /// Shows a problem to a browser: as a page, as a part of one, or as the way to the sign-in.
@@ -47,8 +49,12 @@ fn respond(failed: &FailedRequest, problem: &Problem) -> Response {
         }
         (_, true) => (problem.status, Html(block(problem).into_string())).into_response(),
         (_, false) => {
+            let request_id = problem.request_id.clone();
+            // The words of the API name its routes.
+            let unknown =
+                (problem.code == UNKNOWN_ADDRESS).then(|| Problem { request_id, ..not_found() });
             let body = html! {
-                (block(problem))
+                (block(unknown.as_ref().unwrap_or(problem)))
                 @let back = came_from(failed);
                 @if back.is_some() && has_files(failed) { p."small soft" { "Files have to be chosen again: a browser does not keep them." } }
                 div.actions {
@@ -70,7 +76,7 @@ const WORDS_MAX_CHARS: usize = 100;
 /// Returns the words with which to search for the thing at an address; nothing if the address is right and the problem another one.
 fn search_words(code: &str, path: &str) -> String {
     match code {
-        "not_found" | "bad_address" => words_of(path),
+        UNKNOWN_ADDRESS | "bad_address" => words_of(path),
         // Something else may have the id.
         "unknown_id" => {
             let mut parts = path.split('/');
@@ -149,7 +155,7 @@ fn next_step(detail: &str) -> Option<(String, &'static str)> {
 /// Builds the problem of an unknown path of the console.
 pub(super) fn not_found() -> Problem {
     let detail = "there is no page at this path: the overview links to all pages";
-    Problem::new(StatusCode::NOT_FOUND, "not_found", detail)
+    Problem::new(StatusCode::NOT_FOUND, UNKNOWN_ADDRESS, detail)
 }
 
 fn sign_in_path(failed: &FailedRequest) -> String {

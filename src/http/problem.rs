@@ -123,6 +123,10 @@ fn answer(status: StatusCode, retry_after_secs: Option<u32>, body: String) -> Re
 }
 
 pub(super) async fn not_found() -> Problem {
+    unknown_route()
+}
+
+pub(super) fn unknown_route() -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
         "not_found",

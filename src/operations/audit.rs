@@ -10,8 +10,9 @@ use crate::domain::{
     audit::{self, Entry, Filter},
     budgets::OwnerKind,
     campaigns, facts,
-    keys::Scope,
-    timestamp,
+    ids::PartialId,
+    keys::{self, Scope},
+    timestamp, webhooks,
 };
 
 /// A subject of lines as a person names it.
@@ -32,7 +33,8 @@ pub struct ListAudit {
     pub actor: Option<String>,
     /// `task.cancel`, or `task` for everything that was done to tasks.
     pub action: Option<String>,
-    /// An id; or the name of a campaign, an agent, a user, or another thing that has one.
+    /// An id; eight or more of its last digits, if one of the newest 100,000 lines has it; or the name of a campaign, an agent, a user, an API
+    /// key, a schedule, or another thing that has one; or the URL or the host of a webhook.
     pub subject: Option<String>,
     /// Only lines that were written at this moment or later.
     #[serde(default, deserialize_with = "timestamp::optional")]
@@ -72,23 +74,68 @@ impl Operation for ListAudit {
     }
 }
 
-/// Looks up what a text names: campaigns, an agent, a user by the facts about them. The owner of a budget is part of its subject.
+/// Looks up what a text names: the things whose ids end with it, or else campaigns, an agent, a user by the facts about them, API keys and
+/// webhooks. The owner of a budget is part of its subject, and a schedule is its own.
 async fn subject(call: &Call, text: &str) -> Result<Subject, Refusal> {
-    let id = text.parse::<Uuid>().ok();
-    let campaigns: Vec<Uuid> = match id {
+    let ids = ids_of(call, text).await?;
+    let campaigns: Vec<Uuid> = match ids.is_empty() {
         // The id of something else is no campaign: its lines are found by the index alone.
-        Some(id) => campaigns::names(&call.pool, &[id]).await?.into_keys().collect(),
-        None => campaigns::ids_of_name(&call.pool, text).await?,
+        false => campaigns::names(&call.pool, &ids).await?.into_keys().collect(),
+        true => campaigns::ids_of_name(&call.pool, text).await?,
     };
     let campaigns: Vec<String> = campaigns.iter().map(Uuid::to_string).collect();
     // A user may be named by a UUID; an agent is not.
     let facts = facts::ids_of_user(&call.pool, text).await?;
-    let agents: Vec<String> = id.is_none().then(|| text.to_owned()).into_iter().collect();
+    let agents: Vec<String> = ids.is_empty().then(|| text.to_owned()).into_iter().collect();
+    let named = match ids.is_empty() {
+        true => ids_of_keys_and_webhooks(call, text).await?,
+        false => Vec::new(),
+    };
     let budgets =
         [OwnerKind::Agent, OwnerKind::User].map(|owner| format!("{}/{text}", owner.as_str()));
     let mut subjects = vec![text.to_owned()];
     subjects.extend(budgets);
     subjects.extend(campaigns.iter().cloned());
-    subjects.extend(facts.iter().map(Uuid::to_string));
+    subjects.extend(facts.iter().chain(&ids).chain(&named).map(Uuid::to_string));
     Ok(Subject { subjects, agents, campaigns })
+}
+
+/// Returns the id that a text is, or those of subjects that end with its digits.
+async fn ids_of(call: &Call, text: &str) -> Result<Vec<Uuid>, Refusal> {
+    if let Ok(id) = text.parse() {
+        return Ok(vec![id]);
+    }
+    match text.parse::<PartialId>().ok().and_then(|given| given.end) {
+        Some(end) => Ok(audit::subjects_ending(&call.pool, &end).await?),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Finds API keys by their name or handle, also revoked ones, and webhooks by their URL or host.
+async fn ids_of_keys_and_webhooks(call: &Call, text: &str) -> Result<Vec<Uuid>, Refusal> {
+    let mut ids = keys::ids_of_name(&call.pool, text).await?;
+    let webhooks = webhooks::list(&call.pool).await?;
+    ids.extend(webhooks.iter().filter(|webhook| names_url(text, &webhook.url)).map(|it| it.id));
+    Ok(ids)
+}
+
+/// Returns true if a text is a URL, with or without its scheme, or its host.
+fn names_url(text: &str, url: &str) -> bool {
+    let bare = url.split_once("://").map_or(url, |(_, bare)| bare);
+    let host = bare.split(['/', '?']).next().unwrap_or(bare);
+    [url, bare, host].contains(&text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_webhook_is_named_by_its_url_or_its_host() {
+        let url = "https://shop.example/hooks?a=1";
+        for text in [url, "shop.example/hooks?a=1", "shop.example"] {
+            assert!(names_url(text, url), "{text}");
+        }
+        assert!(!names_url("example", url) && !names_url("", url));
+    }
 }

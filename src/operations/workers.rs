@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
@@ -9,7 +10,7 @@ use crate::{
     domain::{
         class::Kind,
         tasks::{self, TaskLine},
-        timestamp,
+        timestamp, turns,
     },
     queue::admin::{self, ActivitySpan, WorkerLoad, WorkerRun, WorkerView},
 };
@@ -50,7 +51,8 @@ pub struct WorkerActivity {
     pub workers: Vec<WorkerLoad>,
     /// Running ones first; at most 500, and at most 500 that have ended.
     pub runs: Vec<WorkerRun>,
-    /// The tasks of the runs of one worker, without those that were retried as another job since.
+    /// The tasks of the runs of one worker, by the job of the run: also those that were retried as another job since, if the run had a turn
+    /// or was the first one.
     #[serde(default)]
     pub tasks: Vec<TaskLine>,
 }
@@ -86,12 +88,20 @@ impl Operation for ShowWorkerActivity {
         let ids: Vec<Uuid> = workers.iter().map(|worker| worker.id).collect();
         let runs = admin::worker_runs(&mut *conn, &ids, span, MAX_RUNS).await?;
         let tasks = match self.worker_id {
-            Some(_) => {
-                let jobs: Vec<i64> = runs.iter().map(|run| run.job_id).collect();
-                tasks::of_jobs(&mut *conn, &jobs).await?
-            }
+            Some(_) => tasks_of(conn, &runs).await?,
             None => Vec::new(),
         };
         Ok(WorkerActivity { since, workers, runs, tasks })
     }
+}
+
+/// Finds the tasks of runs, also by jobs that were followed by others when the task was retried.
+async fn tasks_of(conn: &mut PgConnection, runs: &[WorkerRun]) -> Result<Vec<TaskLine>, Refusal> {
+    let jobs: Vec<i64> = runs.iter().map(|run| run.job_id).collect();
+    let (Some(oldest), Some(newest)) = (jobs.iter().min(), jobs.iter().max()) else {
+        return Ok(Vec::new());
+    };
+    let retried = tasks::retried_between(&mut *conn, *oldest, *newest).await?;
+    let earlier = turns::jobs_of_tasks(&mut *conn, &retried, &jobs).await?;
+    Ok(tasks::of_runs(&mut *conn, &jobs, &earlier).await?)
 }

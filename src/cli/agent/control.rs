@@ -16,6 +16,7 @@ use crate::{
     domain::{
         agent_pauses::{Pause as Paused, ResumeOutcome},
         agents::Catalogue,
+        audit::describe_label,
         statuses::{AgentOverview, AgentWait, State},
         tasks::InterruptMode,
     },
@@ -276,7 +277,7 @@ fn format_pauses(pauses: &[Paused], campaigns: &CampaignNames) -> String {
             pause.agent.clone(),
             pause.campaign_id.map_or_else(|| "all".to_owned(), |id| campaigns.cell(id)),
             time_cell(pause.paused_at),
-            pause.paused_by.clone(),
+            describe_label(&pause.paused_by),
             text_cell(&pause.reason),
         ]
     };

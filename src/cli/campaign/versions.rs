@@ -12,7 +12,10 @@ use crate::{
         sent_context::diff::{format_changes, indent},
         words::{read_text, time},
     },
-    domain::campaigns::{CampaignVersion, EditOutcome, VersionSummary},
+    domain::{
+        audit::describe_label,
+        campaigns::{CampaignVersion, EditOutcome, VersionSummary},
+    },
     operations::{
         CampaignDiff, CompareCampaignVersions, EditCampaign, ListCampaignVersions,
         ShowCampaignVersion, WordChange,
@@ -199,5 +202,5 @@ fn format_text(title: &str, text: &str) -> String {
 }
 
 fn author(changed_by: Option<&str>) -> String {
-    changed_by.unwrap_or("-").to_owned()
+    changed_by.map_or_else(|| "-".to_owned(), describe_label)
 }

@@ -14,6 +14,7 @@ use crate::{
         words::{time, time_or_dash},
     },
     domain::{
+        audit::describe_label,
         facts::{CampaignUser, EndReason, Extraction, Fact, Source},
         ids::PartialId,
     },
@@ -264,7 +265,7 @@ fn format_fact(fact: &Fact) -> String {
         ("about", escape_invisible(&fact.attribute)),
         ("fact", escape_invisible(&fact.text)),
         ("source", source(fact.source).to_owned()),
-        ("author", fact.author.clone()),
+        ("author", describe_label(&fact.author)),
         ("campaign", id(fact.campaign_id)),
         ("turn", turn.map_or("-".to_owned(), |(id, turn)| format!("{turn} of session {id}"))),
         ("said", time(fact.valid_from)),

@@ -5,7 +5,10 @@ use crate::{
         output::{Table, format_fields, format_table, time_cell},
         words::{time, time_or_dash},
     },
-    domain::memory::{Hit, ImportResult, Item, PublishResult, Version},
+    domain::{
+        audit::describe_label,
+        memory::{Hit, ImportResult, Item, PublishResult, Version},
+    },
 };
 
 pub(super) fn reference(item: &Item) -> String {
@@ -60,7 +63,7 @@ pub(super) fn format_versions(versions: &[Version]) -> String {
         [
             version.version.to_string(),
             time_cell(version.written_at),
-            version.author.clone(),
+            describe_label(&version.author),
             version.trust.as_str().to_owned(),
             version.bytes.to_string(),
             escape_invisible(&version.title),
@@ -77,7 +80,7 @@ pub(super) fn format_item(item: &Item) -> String {
         ("title", escape_invisible(&item.title)),
         ("version", item.version.to_string()),
         ("trust", item.trust.as_str().to_owned()),
-        ("author", item.author.clone()),
+        ("author", describe_label(&item.author)),
         ("turn", turn.map_or("-".to_owned(), |(task, turn)| format!("{turn} of task {task}"))),
         ("written", time(item.written_at)),
         ("expires", time_or_dash(item.expires_at)),
@@ -89,7 +92,8 @@ pub(super) fn format_item(item: &Item) -> String {
 pub(super) fn format_hit(hit: &Hit) -> String {
     let item = &hit.item;
     let (title, trust) = (escape_invisible(&item.title), item.trust.as_str());
-    format!("{}  {title}  ({trust}, {})\n{}\n", reference(item), item.author, indent(&hit.snippet))
+    let author = describe_label(&item.author);
+    format!("{}  {title}  ({trust}, {author})\n{}\n", reference(item), indent(&hit.snippet))
 }
 
 /// Indents each line of a text, so that none can pass for a line of this command.

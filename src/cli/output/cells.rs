@@ -31,6 +31,14 @@ pub(in crate::cli) fn time_cell_or_dash(at: Option<DateTime<Utc>>) -> String {
     at.map_or_else(|| "-".to_owned(), time_cell)
 }
 
+/// Returns a time for a table of one span: on a terminal the clock time in UTC, with the day if it is another one than that of `until`.
+pub(in crate::cli) fn clock_cell(at: DateTime<Utc>, until: DateTime<Utc>) -> String {
+    match style().has_relative_times() && at.date_naive() == until.date_naive() {
+        true => at.format("%T").to_string(),
+        false => time(at),
+    }
+}
+
 /// Returns a whole text in one line. The table cuts it where a terminal is too narrow.
 pub(in crate::cli) fn text_cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -20,11 +20,13 @@ use serde::Serialize;
 use serde_json::json;
 
 pub(super) use self::{
-    cells::{money_column, short_id, short_text, text_cell, time_cell, time_cell_or_dash},
+    cells::{
+        clock_cell, money_column, short_id, short_text, text_cell, time_cell, time_cell_or_dash,
+    },
     fields::{format_fields, format_wrapped, format_wrapped_fields},
     screen::Screen,
     style::{Colours, Style},
-    table::{Table, format_table, format_wrapped_table},
+    table::{Table, format_table, format_wrapped_table, time_head},
 };
 use self::{
     style::{Tint, paint, style, tint},

@@ -13,6 +13,8 @@ const GAP: usize = 2;
 const READABLE_WIDTH: usize = 20;
 /// Widths that cells keep after that: an id in its short form, and most states.
 const NARROW_WIDTHS: [usize; 2] = [12, 8];
+/// Width that columns with short texts keep: a state with the distance of a time.
+const KEPT_WIDTH: usize = 24;
 const COMMAND: &str = "COMMAND";
 /// Columns that a table hides at most.
 const MAX_HIDDEN: usize = 4;
@@ -30,6 +32,7 @@ const INDENT: &str = "  ";
 pub(in crate::cli) struct Table<'a, const N: usize> {
     head: &'a [&'a str; N],
     least: &'a [&'a str],
+    kept: &'a [&'a str],
     hidden: [Option<&'a str>; MAX_HIDDEN],
 }
 
@@ -63,12 +66,17 @@ impl From<Style> for Look {
 
 impl<'a, const N: usize> Table<'a, N> {
     pub(in crate::cli) fn new(head: &'a [&'a str; N]) -> Self {
-        Self { head, least: &[], hidden: [None; MAX_HIDDEN] }
+        Self { head, least: &[], kept: &[], hidden: [None; MAX_HIDDEN] }
     }
 
     /// Sets the columns that a narrow terminal can do without, the least important one first.
     pub(in crate::cli) fn leaves_out(self, least: &'a [&'a str]) -> Self {
         Self { least, ..self }
+    }
+
+    /// Sets columns with short texts, which other columns do not narrow below 24 characters.
+    pub(in crate::cli) fn keeps(self, kept: &'a [&'a str]) -> Self {
+        Self { kept, ..self }
     }
 
     /// Hides a column, because all rows have the same value there. At most [`MAX_HIDDEN`] columns are hidden.
@@ -107,6 +115,11 @@ pub(in crate::cli) fn format_wrapped_table<const N: usize>(
         format_wrapped(&cells.collect::<String>(), last)
     };
     rows.iter().map(line).collect()
+}
+
+/// Returns a heading over times: without ` (UTC)` where they are relative.
+pub(in crate::cli) fn time_head(name: &str) -> String {
+    head_cell(name, style().has_relative_times())
 }
 
 fn head_cell(name: &str, has_relative_times: bool) -> String {
@@ -205,10 +218,14 @@ impl<const N: usize> Table<'_, N> {
         let mut placed: Vec<(usize, usize)> =
             shown.iter().map(|column| (*column, width(*column))).collect();
         let gaps = GAP * shown.len().saturating_sub(1);
+        let least = |column: usize| match self.kept.contains(&self.head[column]) {
+            true => KEPT_WIDTH.max(floor),
+            false => floor,
+        };
         while placed.iter().map(|(_, width)| width).sum::<usize>() + gaps > columns {
             let widest = placed
                 .iter_mut()
-                .filter(|(column, width)| !is_whole(*column) && *width > floor)
+                .filter(|(column, width)| !is_whole(*column) && *width > least(*column))
                 .max_by_key(|(_, width)| *width)?;
             widest.1 -= 1;
         }
@@ -323,6 +340,19 @@ mod tests {
         for look in [at(200), Look::default()] {
             assert!(hidden.draw(&rows, look).starts_with("ONE "), "{look:?}");
             assert!(!hidden.draw(&rows, look).contains("TWO"), "{look:?}");
+        }
+    }
+
+    #[test]
+    fn a_kept_column_is_whole_beside_long_texts() {
+        let long = "a text of more than twenty characters";
+        let rows = [row([long, "failing since 59 min ago", long])];
+        let head = ["ONE", "TWO", "THREE"];
+        let table = Table::new(&head).keeps(&["TWO"]);
+        for columns in [80, 60, 44] {
+            let text = table.draw(&rows, at(columns));
+            assert!(text.contains("  failing since 59 min ago  "), "{columns}: {text}");
+            assert!(text.lines().all(|line| line.width() <= columns), "{text}");
         }
     }
 

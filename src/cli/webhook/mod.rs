@@ -6,13 +6,14 @@ mod listen;
 mod sent_messages;
 mod warning;
 
+use anyhow::anyhow;
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::json;
 use uuid::Uuid;
 
 use self::{
-    deliveries::{DeliveryNames, format_deliveries},
+    deliveries::{DeliveryNames, failure_fields, print_deliveries},
     kind::KindName,
 };
 use super::{
@@ -107,10 +108,10 @@ pub(super) struct Deliveries {
 pub(super) struct Replay {
     /// Delivery: its id, or a unique beginning or end of it; `dalsegno webhook deliveries` lists them.
     delivery: Option<PartialId>,
-    /// All deliveries since then that were not delivered: 2026-11-23T08:00:00Z, or 24h for a day ago.
-    #[arg(long, value_name = "TIME", requires = "webhook", value_parser = parse_moment)]
+    /// All deliveries of --webhook since then that were not delivered: 2026-11-23T08:00:00Z, or 24h for a day ago.
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     since: Option<Moment>,
-    /// Webhook whose deliveries are sent again.
+    /// Webhook whose deliveries are sent again: its id, or a unique beginning or end of it; `dalsegno webhook ls` lists them.
     #[arg(long, value_name = "ID", conflicts_with = "delivery")]
     webhook: Option<PartialId>,
 }
@@ -141,15 +142,18 @@ async fn run_on_server(
         }
         WebhookCommand::Show(webhook) => {
             let webhook = server.call(ShowWebhook { id: id(webhook, server).await? }).await?;
-            output.print_data(&webhook, || format_webhook(&webhook));
+            let failure = failure_fields(&webhook, output, server).await;
+            output.print_data(&webhook, || format_webhook(&webhook, failure));
         }
         WebhookCommand::Deliveries(filter) => {
             let deliveries = deliveries(filter, server).await?;
             let names = DeliveryNames::of(&deliveries, output, server).await;
-            output.print_data(&deliveries, || match filter.failed && deliveries.is_empty() {
-                true => NONE_FAILED.to_owned(),
-                false => format_deliveries(&deliveries, &names),
-            });
+            match filter.failed && deliveries.is_empty() {
+                true => output.print_data(&deliveries, || NONE_FAILED.to_owned()),
+                false => {
+                    print_deliveries(&deliveries, filter.webhook.is_some(), &names, output);
+                }
+            }
         }
         WebhookCommand::Add(Add { url, kind, campaign }) => {
             let campaign_id = campaign.id_if_given(context, server).await?;
@@ -220,8 +224,14 @@ async fn replay(replay: &Replay, context: &Context, server: &Server) -> Result<(
                 count(done.replayed, "delivery is sent again", "deliveries are sent again")
             });
         }
-        // The arguments exclude this case.
-        _ => {}
+        (None, None, Some(_)) => {
+            let error = anyhow!(
+                "--since needs the webhook: write `--webhook ID`; `dalsegno webhook ls` lists the ids"
+            );
+            return Err(Failure::new(Exit::Usage, error));
+        }
+        // The arguments exclude these cases.
+        (None, _, None) => {}
     }
     Ok(())
 }
@@ -263,18 +273,20 @@ fn format_webhooks(webhooks: &[Webhook]) -> String {
     };
     let head = ["ID", "URL", "KINDS", "CAMPAIGN", "TWO SECRETS UNTIL (UTC)", "STATE"];
     let least = ["TWO SECRETS UNTIL (UTC)", "CAMPAIGN", "KINDS"];
-    Table::new(&head).leaves_out(&least).format(webhooks.iter().map(row))
+    Table::new(&head).leaves_out(&least).keeps(&["STATE"]).format(webhooks.iter().map(row))
 }
 
-fn format_webhook(webhook: &Webhook) -> String {
-    format_fields(&[
+fn format_webhook(webhook: &Webhook, failure: Vec<(&'static str, String)>) -> String {
+    let mut fields = vec![
         ("webhook", webhook.id.to_string()),
         ("url", webhook.url.clone()),
         ("kinds", webhook.kinds.join(", ")),
         ("campaign", webhook.campaign_id.map_or_else(|| "all".to_owned(), |id| id.to_string())),
         ("two secrets until (UTC)", time_or_dash(webhook.rotates_until)),
         ("state", format_state(webhook, time)),
-    ])
+    ];
+    fields.extend(failure);
+    format_fields(&fields)
 }
 
 fn format_state(webhook: &Webhook, format_time: fn(DateTime<Utc>) -> String) -> String {

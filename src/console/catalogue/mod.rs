@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::{
     layout::Content,
+    names::Names,
     page::{Page, PageResult},
     parts::{Tone, capital, counted, empty, facts, section, wide},
     problem,
@@ -74,6 +75,8 @@ pub(super) async fn list(page: Page) -> PageResult {
                 .unwrap_or_default(),
         }
     };
+    let names = Names::load(&page).await?;
+    let why_paused = |pauses: &[Pause]| uses::pause_lines(&page, pauses, &names);
     let n_broken = files.items.iter().filter(|file| !file.problems.is_empty()).count();
     let body = html! {
         div.head { div { h1 { "Agents" } } }
@@ -92,7 +95,7 @@ pub(super) async fn list(page: Page) -> PageResult {
         @if !files.problems.is_empty() { (section("Folders that cannot be used", &html! { (files.problems.len()) }, &source::problem_list(&files.problems))) }
         @if !files.warnings.is_empty() { (section("Keys that cannot work as written", &html! { (files.warnings.len()) }, &source::problem_list(&files.warnings))) }
         div.stack {
-            @for kind in KINDS { (group(kind, &files.items, &agents, &pauses, &about)) }
+            @for kind in KINDS { (group(kind, &files.items, &agents, &pauses, &about, &why_paused)) }
         }
         p."small soft after" { "In a terminal: " code { "dalsegno agent check" } ", which also warns of tools, windows and budgets that cannot work, and " code { "dalsegno flow check" } "." }
     };
@@ -154,6 +157,7 @@ fn group(
     agents: &Agents,
     pauses: &[Pause],
     about: &dyn Fn(&SourceFile) -> String,
+    why_paused: &dyn Fn(&[Pause]) -> Markup,
 ) -> Markup {
     let own: Vec<&SourceFile> = files.iter().filter(|file| file.kind == kind).collect();
     let is_agent = kind == SourceKind::Agent;
@@ -163,7 +167,7 @@ fn group(
             tbody {
                 @for file in &own {
                     tr {
-                        td { @let (tone, word, why) = state(file, &pauses_of(pauses, file)); (tone.state(word, why.as_deref())) }
+                        td.text { @let own = pauses_of(pauses, file); @let (tone, word, why) = state(file, &own); (tone.state(word, why.as_deref())) (why_paused(&own)) }
                         td.text.name { a href=(target(file)) { b { bdi { (file.name) } } } }
                         td.about dir="auto" { (about(file)) }
                         @if is_agent {
@@ -312,6 +316,7 @@ pub(super) async fn show(
             div.actions { (uses::actions(&page, file, &pauses)) }
         }
         @if !file.problems.is_empty() { (refused(file)) }
+        (uses::paused(&page, &name, &pauses).await?)
         @if is_agent {
             nav.tabs aria-label="Parts of the agent" {
                 @for (key, words) in [("", "File"), ("prompt", "Prompt and context"), ("versions", "Versions")] {
@@ -323,7 +328,7 @@ pub(super) async fn show(
             div.stack { (part) }
             aside."stack side" {
                 @if is_agent { (section("Facts", &html! {}, &agent_facts(&page, &agents, &name))) }
-                (uses::show(&page, file, &agents, &pauses).await?)
+                (uses::show(&page, file, &agents).await?)
             }
         }
     };

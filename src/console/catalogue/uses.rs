@@ -26,6 +26,8 @@ use crate::{
 /// Open sessions in the list.
 const MAX_SESSIONS: i64 = 8;
 const MAX_FLOWS: i64 = 200;
+/// Pauses of an agent in its row of the list.
+const MAX_PAUSES: usize = 3;
 
 /// Pause or resume of an agent everywhere; the start of a flow.
 pub(super) fn actions(page: &Page, file: &SourceFile, pauses: &[Pause]) -> Markup {
@@ -56,7 +58,6 @@ pub(super) async fn show(
     page: &Page,
     file: &SourceFile,
     agents: &Agents,
-    pauses: &[Pause],
 ) -> Result<Markup, Refusal> {
     let templates = page.caller.run_if_allowed(ListFlowTemplates {}).await;
     // A folder that cannot be read has its problem on the list of files.
@@ -65,7 +66,6 @@ pub(super) async fn show(
     let name = file.name.as_str();
     Ok(match file.kind {
         SourceKind::Agent => html! {
-            (paused(page, name, pauses).await?)
             (in_templates(&all, |agent, _| agent == name))
             (sessions(page, name).await?)
         },
@@ -100,8 +100,23 @@ pub(super) fn paused_where(pauses: &[Pause]) -> Option<String> {
     }
 }
 
+/// Describes the newest pauses of an agent in its row of the list: where, why, since when and by whom.
+pub(super) fn pause_lines(page: &Page, pauses: &[Pause], names: &Names) -> Markup {
+    html! {
+        @for pause in pauses.iter().take(MAX_PAUSES) { div."tiny faint" { (pause_line(page, pause, names)) } }
+        @if pauses.len() > MAX_PAUSES { div."tiny faint" { "and " (pauses.len() - MAX_PAUSES) " more" } }
+    }
+}
+
+fn pause_line(page: &Page, pause: &Pause, names: &Names) -> Markup {
+    html! {
+        @match pause.campaign_id { Some(id) => { "In " (names.campaign(id)) }, None => "In all campaigns" }
+        ": " (pause_words(&page.view, &pause.reason, Some(&pause.paused_by), Some(pause.paused_at)))
+    }
+}
+
 /// The pauses of the agent. The button that ends the one in all campaigns is in the head of the page.
-async fn paused(page: &Page, name: &str, pauses: &[Pause]) -> Result<Markup, Refusal> {
+pub(super) async fn paused(page: &Page, name: &str, pauses: &[Pause]) -> Result<Markup, Refusal> {
     if pauses.is_empty() {
         return Ok(html! {});
     }
@@ -117,8 +132,7 @@ async fn paused(page: &Page, name: &str, pauses: &[Pause]) -> Result<Markup, Ref
         ul."rows small" {
             @for pause in pauses {
                 li {
-                    @match pause.campaign_id { Some(id) => { "In " (names.campaign(id)) }, None => "In all campaigns" }
-                    ": " (pause_words(&page.view, &pause.reason, Some(&pause.paused_by), Some(pause.paused_at)))
+                    (pause_line(page, pause, &names))
                     @if let Some(id) = pause.campaign_id { div."actions after" { (resume(id)) } }
                 }
             }

@@ -2,7 +2,8 @@
 
 use axum::{
     extract::{Path, Query},
-    response::Response,
+    http::header::SET_COOKIE,
+    response::{IntoResponse as _, Response},
 };
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
@@ -13,7 +14,7 @@ use super::HERE;
 use crate::{
     console::{
         layout::Content,
-        page::{Page, PageResult},
+        page::{Done, Page, PageResult},
         parts::{
             Action, Confirmation, Tone, coded, counted, empty, facts, icon, id, next_page,
             optional, section, title, url_text, wide,
@@ -134,8 +135,11 @@ pub(in crate::console) async fn replay_since(
     let given_since = form.field("since").unwrap_or_default();
     let since = optional("a time", given_since, |text| page.view.moment(text))?;
     let since = since.unwrap_or_else(|| page.view.midnight());
-    page.caller.run(ReplayWebhook { id: given, since }).await?;
-    Ok(crate::http::pages::see_other(&format!("{HERE}/{given}")))
+    let replayed = page.caller.run(ReplayWebhook { id: given, since }).await?;
+    let output = serde_json::to_value(&replayed).unwrap_or_default();
+    let done = Done::cookie(ReplayWebhook::SPEC.id, &output);
+    let page = crate::http::pages::see_other(&format!("{HERE}/{given}"));
+    Ok(([(SET_COOKIE, done)], page).into_response())
 }
 
 fn head(page: &Page, webhook: &Webhook, name: &str) -> Markup {

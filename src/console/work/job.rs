@@ -16,9 +16,8 @@ use crate::{
             url_text, wide,
         },
     },
-    domain::explanations::describe_outcome,
     operations::{CancelJob, ExplainJob, HoldJob, ListJobs, ReleaseJob, RetryJob, ShowJob},
-    queue::admin::{Explanation, JobDetail, RunRecord},
+    queue::admin::{Explanation, JobDetail, RunRecord, outcome_words},
 };
 
 /// Longest input in the page.
@@ -156,7 +155,7 @@ fn runs(page: &Page, runs: &[RunRecord]) -> Markup {
         };
         html! {
             tr {
-                td { (tone.state(describe_outcome(&run.outcome), None)) }
+                td { (tone.state(outcome_words(&run.outcome), None)) }
                 td.num { @if run.outcome == "snooze" { span.faint { "none" } } @else { (run.attempt) } }
                 td { (page.view.clock(run.ended_at)) }
                 td { (worker_of_run(run)) }

@@ -5,6 +5,7 @@ mod credentials;
 pub(super) mod job;
 pub(super) mod jobs;
 pub(super) mod lanes;
+mod one_worker;
 mod rate_limits;
 pub(super) mod waits;
 mod workers;
@@ -13,7 +14,7 @@ use axum::extract::Query;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use self::waits::WaitSums;
+use self::{one_worker::Choice, waits::WaitSums};
 use super::{
     layout::Content,
     names::Names,
@@ -34,6 +35,12 @@ const TURNS: &str = "turns";
 pub(super) struct PageQuery {
     #[serde(default)]
     queue: String,
+    /// The worker whose runs are listed.
+    #[serde(default)]
+    worker: String,
+    /// The end of the time of which they are listed.
+    #[serde(default)]
+    until: String,
 }
 
 pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
@@ -44,6 +51,10 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let queue = queues.iter().find(|queue| queue.queue == name);
     let sums = queue.map(|queue| WaitSums::of(queue, &waits.items));
     let names = Names::load(&page).await?;
+    let one_worker = match Choice::read(&query.worker, &query.until)? {
+        Some(choice) => Some(one_worker::show(&page, choice).await?),
+        None => None,
+    };
     let paused_by = match queue {
         Some(QueueView { paused_at: Some(at), pause_reason, .. }) => {
             let reason = pause_reason.as_deref();
@@ -63,6 +74,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
         }
         div.cols {
             div.stack {
+                @if let Some(runs) = one_worker { (runs) }
                 (workers::show(&page, name, &activity, &names))
             }
             aside."stack side" {

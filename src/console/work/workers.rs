@@ -10,7 +10,7 @@ use crate::{
         parts::{Tone, counted, duration, empty, section, wide},
     },
     operations::WorkerActivity,
-    queue::admin::{WorkerLoad, WorkerRun},
+    queue::admin::{WorkerLoad, WorkerRun, outcome_words},
 };
 
 /// Slots of a worker that have a row of their own.
@@ -112,7 +112,7 @@ fn rows(
     }
 }
 
-fn state(worker: &WorkerLoad) -> Option<&str> {
+pub(super) fn state(worker: &WorkerLoad) -> Option<&str> {
     match (worker.gone_reason.as_deref(), worker.draining) {
         (None, true) => Some("ends"),
         (reason, _) => reason,
@@ -135,7 +135,7 @@ fn slot(axis: &Axis, worker: &WorkerLoad, runs: &[&WorkerRun], names: &Names) ->
                 g class=(tone(run).class()) {
                     rect class=(if run.ended_at.is_some() && tone(run) == Tone::Done { "bar-soft" } else { "bar-tone" })
                         x=(percent(begin)) y="8" width=(percent((end - begin).max(0.4))) height="12" rx="2" {
-                        title { (name(run, names)) ", " (run.outcome.as_deref().unwrap_or("running")) ", " (duration(run.ended_at.unwrap_or(axis.now) - run.started_at)) }
+                        title { (name(run, names)) ", " (outcome_words(run.outcome.as_deref().unwrap_or("running"))) ", " (duration(run.ended_at.unwrap_or(axis.now) - run.started_at)) }
                     }
                     @if run.ended_at.is_none() && worker.gone_at.is_none() {
                         @let lease = axis.percent(worker.lease_until);
@@ -169,7 +169,7 @@ fn name(run: &WorkerRun, names: &Names) -> String {
     lane.unwrap_or_else(|| format!("{} {}", run.kind.replace('_', " "), run.job_id))
 }
 
-fn tone(run: &WorkerRun) -> Tone {
+pub(super) fn tone(run: &WorkerRun) -> Tone {
     match run.outcome.as_deref() {
         None => Tone::Running,
         Some("done") => Tone::Done,
@@ -203,7 +203,7 @@ fn legend() -> Markup {
         ul.legend {
             (entry(Tone::Done, "bar-soft", "done"))
             (entry(Tone::Running, "bar-tone", "running"))
-            (entry(Tone::Waiting, "bar-tone", "postponed or retried"))
+            (entry(Tone::Waiting, "bar-tone", "put off or retried"))
             (entry(Tone::Failed, "bar-tone", "failed or lost"))
             (entry(Tone::Running, "bar-soft", "lease, until the dashed end"))
         }
@@ -215,7 +215,7 @@ fn table(page: &Page, workers: &[&WorkerLoad], activity: &WorkerActivity) -> Mar
         let own = || activity.runs.iter().filter(|run| run.worker_id == worker.id);
         html! {
             tr {
-                td.text { bdi { (worker.host) } " " (worker.pid) }
+                td.text { a href={ "/work?worker=" (worker.id) } { bdi { (worker.host) } " " (worker.pid) } }
                 td { (worker.version) }
                 td.num { (own().filter(|run| run.ended_at.is_none()).count()) " of " (worker.slots) }
                 td.num { (own().filter(|run| run.ended_at.is_some()).count()) }

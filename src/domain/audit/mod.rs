@@ -32,6 +32,11 @@ pub use self::{
 };
 use super::{StatementError, text};
 
+/// Newest lines among whose subjects the end of an id is looked for.
+const MAX_SEARCHED: i64 = 100_000;
+/// Subjects with the same end that are read at most.
+const MAX_FOUND: i64 = 100;
+
 /// The longest text within a line's data.
 pub const WORDS_MAX_CHARS: usize = 300;
 
@@ -176,6 +181,24 @@ pub async fn schedules_of(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("find schedules in the audit log"))
+}
+
+/// Lists the ids that end with these digits among the subjects of the newest lines. No index has the ends of ids.
+pub async fn subjects_ending(
+    executor: impl PgExecutor<'_>,
+    end: &str,
+) -> Result<Vec<Uuid>, StatementError> {
+    let subjects = sqlx::query_scalar!(
+        r#"select distinct subject as "subject!" from (select subject from dalsegno.audit order by id desc limit $2) as newest
+            where length(subject) = 36 and right(replace(subject, '-', ''), length($1)) = $1 limit $3"#,
+        end,
+        MAX_SEARCHED,
+        MAX_FOUND,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find subjects in the audit log"))?;
+    Ok(subjects.iter().filter_map(|subject| subject.parse().ok()).collect())
 }
 
 /// The newest first. Subjects have an index, which a statement with alternatives to them could not use.

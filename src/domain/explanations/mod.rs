@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub use self::{
     obstacle::Obstacle,
     session::{SessionExplanation, explain_session},
-    wait_reasons::{describe_outcome, describe_wait, describe_wait_end},
+    wait_reasons::{describe_wait, describe_wait_end},
 };
 
 use crate::{

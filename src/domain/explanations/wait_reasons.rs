@@ -55,13 +55,3 @@ pub fn describe_wait_end(reason: WaitReason) -> Option<&'static str> {
         | WaitReason::Crash => return None,
     })
 }
-
-/// Names the outcome of a run.
-pub fn describe_outcome(stored: &str) -> &str {
-    match stored {
-        "snooze" => "put off",
-        "retry" => "failed, retried",
-        "given_back" => "given back",
-        other => other,
-    }
-}

@@ -180,6 +180,20 @@ pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>,
     Ok(rows.into_iter().map(Key::from).collect())
 }
 
+/// Lists the ids of the keys with a name or a handle, also of revoked ones.
+pub async fn ids_of_name(
+    executor: impl PgExecutor<'_>,
+    text: &str,
+) -> Result<Vec<Uuid>, StatementError> {
+    sqlx::query_scalar!(
+        "select id from dalsegno.api_keys where name = $1 or handle = $1 order by id desc limit 100",
+        text,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find API keys by their name"))
+}
+
 /// Selects from the keys that [`find`] has found: all of that name, or else the only one.
 pub fn select_named(text: &str, found: Vec<Key>) -> Result<Vec<Key>, Error> {
     let named: Vec<Key> = found.iter().filter(|key| key.name == text).cloned().collect();

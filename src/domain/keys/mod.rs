@@ -21,7 +21,9 @@ use uuid::Uuid;
 
 pub use self::{
     error::Error,
-    look::{StoredKey, any_usable, find, get, list, of_handles, record_use, select_named},
+    look::{
+        StoredKey, any_usable, find, get, ids_of_name, list, of_handles, record_use, select_named,
+    },
     rotate::rotate,
     scope::{Scope, UnknownScope},
     secret::{Digest, PREFIX, digest, handle, is_same},

@@ -96,7 +96,9 @@ pub use self::{
         ProviderWait, busy_since, end_provider_wait, longest_busy_since, provider_waits,
         wait_for_provider,
     },
-    recent::{TaskLine, WaitMinute, failed_since, of_jobs, waits_by_minute},
+    recent::{
+        TaskLine, WaitMinute, failed_since, of_jobs, of_runs, retried_between, waits_by_minute,
+    },
     recurring::AddTask,
     requests::{Request, added_by_agents, asked_by_people},
     results::{Outcome, outcomes, wait_for_all},

@@ -10,6 +10,8 @@ use crate::domain::{StatementError, amount::Refusal};
 
 /// Tasks that are read at most for the waits of the last hours.
 const MAX_READ: i64 = 5_000;
+/// Retried tasks of which the turns name the jobs, so that an old span costs no more than a new one.
+const MAX_RETRIED: i64 = 1_000;
 /// Characters of a prompt or an error in a line.
 const LINE_CHARS: usize = 300;
 /// Characters of a prompt in which the line with the mention of its agent is looked for.
@@ -19,7 +21,7 @@ const READ_CHARS: i32 = 2_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TaskLine {
     pub id: Uuid,
-    /// Its last job.
+    /// Its last job; beside the runs of a worker the job of the run, after which a retried task has others.
     #[serde(default)]
     pub job_id: i64,
     pub campaign_id: Uuid,
@@ -109,6 +111,51 @@ pub async fn of_jobs(
     .await
     .map(|lines| lines.into_iter().map(TaskLine::cut).collect())
     .map_err(StatementError::to("list the tasks of jobs"))
+}
+
+/// Lists the tasks that were retried and had jobs between these two, at most `MAX_RETRIED`, those with the newest first jobs.
+pub async fn retried_between(
+    executor: impl PgExecutor<'_>,
+    oldest_job: i64,
+    newest_job: i64,
+) -> Result<Vec<Uuid>, StatementError> {
+    sqlx::query_scalar!(
+        "select id from dalsegno.tasks where first_job_id <= $2 and job_id >= $1 order by first_job_id desc limit $3",
+        oldest_job,
+        newest_job,
+        MAX_RETRIED,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the tasks that were retried"))
+}
+
+/// Lists the tasks of runs by the jobs of these, with that job: as their last job, their first one, or one of `earlier`, the jobs that their
+/// turns name.
+pub async fn of_runs(
+    executor: impl PgExecutor<'_>,
+    jobs: &[i64],
+    earlier: &[(Uuid, i64)],
+) -> Result<Vec<TaskLine>, StatementError> {
+    let (earlier_tasks, earlier_jobs): (Vec<Uuid>, Vec<i64>) = earlier.iter().copied().unzip();
+    sqlx::query_as!(
+        TaskLine,
+        r#"select t.id, r.job_id as "job_id!", t.campaign_id, t.agent, t.instance, left(t.prompt, $4) as "prompt!", left(t.error, $4) as error,
+                  t.budget_refusal as "budget_refusal: Json<Refusal>", t.session_id, t.turn, t.started_at, t.ended_at
+             from (select id, job_id from dalsegno.tasks where job_id = any ($1)
+                    union select id, first_job_id from dalsegno.tasks where first_job_id = any ($1)
+                    union select * from unnest($2::uuid[], $3::bigint[])) as r (id, job_id)
+                  join dalsegno.tasks as t on t.id = r.id
+            order by t.started_at desc nulls last"#,
+        jobs,
+        &earlier_tasks,
+        &earlier_jobs,
+        READ_CHARS,
+    )
+    .fetch_all(executor)
+    .await
+    .map(|lines| lines.into_iter().map(TaskLine::cut).collect())
+    .map_err(StatementError::to("list the tasks of runs"))
 }
 
 /// Returns the longest waits for a start within the last hours, in 60 steps, by the time at which the tasks were added. Reads the newest

@@ -15,6 +15,7 @@ mod charges;
 mod detail;
 mod error;
 mod history_check;
+mod jobs;
 mod lost;
 mod partial_output;
 mod place;
@@ -30,6 +31,7 @@ pub use self::{
     detail::{Detail, ListedTurn, detail, list, unpriced_turns},
     error::Error,
     history_check::HistoryCheck,
+    jobs::jobs_of_tasks,
     lost::{TaskWithoutTurn, clean_up, interrupt_leftover, interrupt_lost, left_running},
     partial_output::{MAX_BYTES as PARTIAL_OUTPUT_MAX_BYTES, store as store_partial_output},
     place::find_session,

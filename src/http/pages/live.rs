@@ -20,6 +20,7 @@ use crate::{
         Problem, RouterState,
         auth::{Gate, PageAccess},
         metrics::EventStream,
+        pages::{accepts_html, see_other},
     },
 };
 
@@ -35,7 +36,7 @@ pub(super) struct StreamQuery {
     after: Option<i64>,
 }
 
-/// Streams all events that the caller may see, until its sign-in ends. The first event has the id at which the stream begins.
+/// Streams all events that the caller may see, until its sign-in ends. Leads a browser that opens the address to the overview. The first event has the id at which the stream begins.
 pub(super) async fn events(
     State(front): State<RouterState>,
     Extension(gate): Extension<Gate>,
@@ -44,6 +45,10 @@ pub(super) async fn events(
     Query(query): Query<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    // A person who opens the address would see a page that never ends loading.
+    if accepts_html(&headers) {
+        return Ok(see_other("/"));
+    }
     let app = front.app()?;
     let last = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
     let last = last.or(query.after);

@@ -11,9 +11,9 @@ mod sign_in;
 
 use axum::{
     Extension, Router,
-    extract::{DefaultBodyLimit, Request, State},
+    extract::{DefaultBodyLimit, MatchedPath, Request, State},
     http::{
-        HeaderMap, Method,
+        HeaderMap, Method, StatusCode,
         header::{ACCEPT, CONTENT_TYPE},
     },
     middleware::{self, Next},
@@ -33,6 +33,7 @@ use super::{
     auth::{Gate, assign_cookie, gate_pages},
     limits::BodyLimit,
     operations::CallState,
+    problem::unknown_route,
 };
 use crate::domain::feed::Hub;
 
@@ -99,12 +100,19 @@ pub(super) async fn show_problems(
     next: Next,
 ) -> Response {
     let Some(failed) = FailedRequest::of(&request) else { return next.run(request).await };
+    let is_unknown = request.extensions().get::<MatchedPath>().is_none();
     let response = next.run(request).await;
     match problem_of(&response) {
-        Some(problem) => {
+        Some(mut problem) => {
+            // The check of keys comes before the search for a route, and a browser that is signed in has none.
+            if is_unknown && problem.status == StatusCode::UNAUTHORIZED {
+                problem = Problem { request_id: problem.request_id, ..unknown_route() };
+            }
             let mut shown = show(&failed, &problem);
             for (name, value) in response.headers() {
-                if !shown.headers().contains_key(name) && !name.as_str().starts_with("content-") {
+                let is_own =
+                    shown.headers().contains_key(name) || name.as_str() == "www-authenticate";
+                if !is_own && !name.as_str().starts_with("content-") {
                     shown.headers_mut().insert(name, value.clone());
                 }
             }
@@ -112,6 +120,12 @@ pub(super) async fn show_problems(
         }
         None => response,
     }
+}
+
+/// Returns true for a request that a browser makes to show a page.
+fn accepts_html(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    accepts.is_some_and(|accepts| accepts.contains("text/html"))
 }
 
 /// Returns the problem of a response. Extractors answer with a text, for example to an invalid id in a path.
@@ -132,14 +146,11 @@ fn problem_of(response: &Response) -> Option<Problem> {
 impl FailedRequest {
     /// Describes a request of a browser for a page; `None` for requests of programs.
     fn of(request: &Request) -> Option<Self> {
-        let accepts = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
         let is_fragment = request.headers().contains_key("hx-request");
-        let is_browser =
-            is_fragment || accepts.is_some_and(|accepts| accepts.contains("text/html"));
+        let is_browser = is_fragment || accepts_html(request.headers());
         let path = request.uri().path();
-        let is_api = ["/v1/", "/mcp/", "/livez", "/readyz", "/metrics"]
-            .iter()
-            .any(|start| path.starts_with(start));
+        let is_api = ["/v1/", "/mcp/"].iter().any(|start| path.starts_with(start))
+            || ["/livez", "/readyz", "/metrics"].contains(&path);
         (is_browser && !is_api).then(|| Self {
             method: request.method().clone(),
             target: request.uri().path_and_query().map_or("/", |target| target.as_str()).to_owned(),

@@ -33,7 +33,10 @@ async fn a_blackboard_is_written_read_and_its_history_listed() {
     assert_eq!(earlier["document"], json!({ "plan": { "parts": 10 } }));
     assert_eq!(run(&["show", "--version", "3"]).await.code, 3);
     let history = run(&["history"]).await;
-    assert!(history.code == 0 && history.has("/plan/parts") && history.has("cli:"), "{history:?}");
+    assert!(
+        history.code == 0 && history.has("/plan/parts") && history.has(" on the command line of "),
+        "{history:?}"
+    );
     let before = fixture.json(&["blackboard", "history", &campaign, "--before", "2"]).await;
     assert_eq!((before.as_array().unwrap().len(), &before[0]["version"]), (1, &json!(1)));
 }

@@ -68,7 +68,7 @@ async fn a_campaign_is_edited_and_its_versions_are_printed() {
 
     let listed = fixture.run(&["campaign", "versions", &id]).await;
     let rows: Vec<&str> = listed.stdout.lines().skip(1).collect();
-    assert!(rows.len() == 3 && rows[0].contains("cli:"), "{listed:?}");
+    assert!(rows.len() == 3 && rows[0].contains(" on the command line of "), "{listed:?}");
     let shown = fixture.run(&["campaign", "versions", &id, "--show", "2"]).await;
     assert!(shown.has("Brief:\n  Ten parts.") && shown.has("  Likes short texts."), "{shown:?}");
     let diff = fixture.run(&["campaign", "versions", &id, "--diff", "1"]).await;

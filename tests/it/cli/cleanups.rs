@@ -1,6 +1,6 @@
 //! `dalsegno schedule` and `dalsegno cleanup`.
 
-use chrono::{TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::domain::cleanups;
 use serde_json::json;
 
@@ -69,6 +69,20 @@ async fn a_dry_run_for_a_later_time_counts_what_expires_until_then() {
     assert_eq!((count(&now).await, count(&in_two_days).await), (0, 2));
     let without = fixture.run(&["cleanup", "--at", &now]).await;
     assert!(without.code == 2 && without.has("--dry-run"), "{without:?}");
+    let unknown = fixture.run(&["cleanup", "--dry-run", "--at", "next"]).await;
+    assert!(unknown.code == 5 && unknown.has("`dalsegno schedule show cleanup`"), "{unknown:?}");
+    put_nightly(pool, noon()).await;
+    let next = fixture.json(&["schedule", "show", "cleanup"]).await["next_slot"].clone();
+    let next: DateTime<Utc> = serde_json::from_value(next).unwrap();
+    let next = next.format("%F %T");
+    let of_next = fixture.run(&["cleanup", "--dry-run", "--at", "next"]).await.stdout;
+    assert!(of_next.contains(&format!("\nas of {next} UTC\n")), "{of_next}");
+    let of_now = fixture.run(&["cleanup", "--dry-run"]).await.stdout;
+    let named =
+        format!("\nnext run: {next} UTC; `dalsegno cleanup --dry-run --at next` previews it\n");
+    assert!(of_now.contains("\nas of 20") && of_now.contains(&named), "{of_now}");
+    let runs = fixture.run(&["cleanup", "runs"]).await;
+    assert!(runs.stderr.contains("no cleanups: "), "{runs:?}");
 }
 
 #[tokio::test]

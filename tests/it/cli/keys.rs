@@ -69,7 +69,7 @@ async fn a_key_is_created_listed_rotated_and_revoked() {
     assert_eq!((again.code, again.has("key rotate ci")), (5, true), "{again:?}");
 
     let listed = fixture.run(&["key", "ls"]).await;
-    for words in ["ci", "read,enqueue", "usable", "cli:"] {
+    for words in ["ci", "read,enqueue", "usable", " on the command line of "] {
         assert!(listed.has(words), "{words}: {listed:?}");
     }
     assert!(!listed.has(&secret[18..]), "{listed:?}");

@@ -59,7 +59,7 @@ async fn a_memory_is_written_read_searched_and_revoked() {
 
     let output = run(&["show", "edict", "tone"]).await;
     assert!(output.code == 0 && output.has("    Be brief.\\u{202e}\\u{1b}[31m"), "{output:?}");
-    assert!(output.has("cli:"), "the author is missing: {output:?}");
+    assert!(output.has(" on the command line of "), "the author is missing: {output:?}");
     let shown = fixture
         .json(&["memory", "show", "--campaign", &campaign, "edict", "tone", "--version", "1"])
         .await;

@@ -83,6 +83,7 @@ fn mask_values(text: &str) -> String {
             _ => None,
         }
     });
+    let text = with_callers_masked(&text);
     let mut masked = String::new();
     for c in text.chars() {
         let c = if c.is_ascii_digit() { '0' } else { c };
@@ -97,6 +98,21 @@ fn mask_values(text: &str) -> String {
         masked = masked.replace(&format!("{name} (built in)"), "FILE");
     }
     with_words_masked(&masked, "-_./", |word| word.starts_with("config/").then_some("FILE"))
+}
+
+/// Masks the words for callers: the user of this host, and one without a key.
+fn with_callers_masked(text: &str) -> String {
+    const ON: &str = " on the command line of ";
+    let mut masked = text.replace("a caller without a key", "CALLER");
+    while let Some(at) = masked.find(ON) {
+        let start = masked[..at].rfind([' ', '\n', '(']).map_or(0, |place| place + 1);
+        let rest = &masked[at + ON.len()..];
+        let host = rest.find(|c: char| !c.is_alphanumeric() && !"-_.".contains(c));
+        let host = rest[..host.unwrap_or(rest.len())].trim_end_matches('.');
+        let end = at + ON.len() + host.len();
+        masked.replace_range(start..end, "CALLER");
+    }
+    masked
 }
 
 /// Masks words, which consist of letters, digits and `signs`, and do not end with a colon or a full stop.

@@ -251,6 +251,27 @@ async fn a_task_names_the_worker_of_its_run_and_the_command_that_lists_its_other
     let lists = |other: &Task| activity.contains(&other.id.to_string()[24..]);
     assert!(lists(&task) && lists(&before) && !lists(&later), "{activity}");
     assert!(activity.contains("host-a") && activity.contains("Part two."), "{activity}");
+    assert!(activity.contains("  put off  ") && !activity.contains("snooze"), "{activity}");
+    assert!(activity.contains("2026-11-20 11:40:06 to 2026-11-20 12:00:06 UTC"), "{activity}");
+    // Runs of a task that was retried since: its first job, and one that only a turn remembers.
+    let retry =
+        "update dalsegno.tasks set first_job_id = job_id, job_id = job_id + 1000000 where id = $1";
+    sqlx::query(retry).bind(before.id).execute(&world.pool).await.unwrap();
+    let lists_before = async || {
+        let by_pid = ["worker", "activity", "--worker", "4711", "--until", "2026-11-20T12:00:06Z"];
+        fixture.run(&by_pid).await.stdout.contains(&before.id.to_string()[24..])
+    };
+    assert!(lists_before().await, "by its first job");
+    let forget = "update dalsegno.tasks set first_job_id = 0 where id = $1";
+    sqlx::query(forget).bind(before.id).execute(&world.pool).await.unwrap();
+    assert!(!lists_before().await, "no turn names the job");
+    let turn = "insert into dalsegno.turns (session_id, task_id, number, attempt, job_id, lease, started_at, ended_at, state)
+                values (gen_random_uuid(), $1, 1, 1, $2, 1, now(), now(), 'done')";
+    let turn = sqlx::query(turn).bind(before.id).bind(before.job_id);
+    turn.execute(&world.pool).await.unwrap();
+    assert!(lists_before().await, "by the job of its turn");
+    let all = fixture.run(&["worker", "activity", "--until", "2026-11-20T12:00:06Z"]).await;
+    assert!(all.has("00000000000a  host-a  4711"), "{all:?}");
     let listed = fixture.run(&["worker", "ls"]).await;
     assert!(listed.has("00000000000a  host-a  4711"), "{listed:?}");
     let unknown = fixture.run(&["worker", "activity", "--worker", "00000000000b"]).await;

@@ -139,31 +139,45 @@ async fn lists_of_several_campaigns_name_them_and_fit_eighty_columns() {
 }
 
 #[tokio::test]
-async fn a_delivery_on_eighty_columns_has_its_event_its_subject_its_receiver_and_its_state() {
+async fn a_delivery_on_eighty_columns_has_its_event_its_subject_its_state_and_its_error() {
     let fixture = Fixture::new().await;
     let task = fixture.add("Part one.", &[]).await;
     let url = "https://example.com/a/hook/with/a/long/path/to/the/receiver";
     let webhook = fixture.json(&["webhook", "add", url]).await;
-    fixture.json(&["webhook", "test", text(&webhook["id"])]).await;
+    let id = text(&webhook["id"]);
+    fixture.json(&["webhook", "test", id]).await;
     let rows = "insert into dalsegno.webhook_deliveries (id, webhook_id, task_id, created_at, ended_at, attempts, kind, state, last_error, body)
                 select gen_random_uuid(), $1::uuid, task_id::uuid, now(), now(), 5, kind, 'failed', 'the receiver refuses the message with a long explanation', body
                   from (values ($2, 'task.cancelled', '{}'), (null, 'budget.warning', $3)) as d (task_id, kind, body)";
     let warning = json!({ "data": { "campaign_id": fixture.campaign() } }).to_string();
-    let rows = sqlx::query(rows).bind(text(&webhook["id"])).bind(text(&task["id"])).bind(&warning);
+    let rows = sqlx::query(rows).bind(id).bind(text(&task["id"])).bind(&warning);
     rows.execute(&fixture.world.pool).await.unwrap();
     let list = ["webhook", "deliveries", "--color", "never"];
     let shown = fixture.on_a_terminal(80, &list).await;
-    assert!(shown.lines().count() == 4 && shown.lines().all(|line| width(line) <= 80), "{shown}");
-    let head: Vec<&str> = shown.lines().next().unwrap().split_whitespace().collect();
-    assert_eq!(head[..5], ["ID", "KIND", "ABOUT", "RECEIVER", "STATE"], "{shown}");
-    let has = |words: [&str; 3]| {
-        shown.lines().any(|line| {
-            line.contains(" example.com/") && words.iter().all(|word| line.contains(word))
-        })
-    };
-    assert!(has(["task.cancelled", &text(&task["id"])[24..], "failed"]), "{shown}");
-    assert!(has(["budget.warning", "campaign Harbour", "failed"]), "{shown}");
-    assert!(has(["webhook.test", " - ", "waiting"]), "{shown}");
+    assert!(shown.lines().all(|line| width(line) <= 80), "{shown}");
+    assert!(shown.starts_with(&format!("receiver  {}", &url[8..])), "all lines have it: {shown}");
+    let head: Vec<&str> = shown.lines().nth(2).unwrap().split_whitespace().collect();
+    assert_eq!(head, ["ID", "KIND", "ABOUT", "STATE", "LAST", "ERROR"], "{shown}");
+    let has =
+        |words: [&str; 4]| shown.lines().any(|line| words.iter().all(|word| line.contains(word)));
+    let error = " the receiver";
+    assert!(has(["task.cancelled", &text(&task["id"])[24..], "failed", error]), "{shown}");
+    assert!(has(["budget.warning", "campaign Harbour", "failed", error]), "{shown}");
+    assert!(has(["webhook.test", " - ", "waiting", " -"]), "{shown}");
+    let replay = format!("dalsegno webhook replay --webhook {} --since 20", &id[24..]);
+    assert!(shown.contains(&replay), "{shown}");
+    let one_webhook = fixture.run(&["webhook", "show", id]).await.stdout;
+    assert!(one_webhook.contains("last error") && one_webhook.contains(&replay), "{one_webhook}");
+    fixture.json(&["webhook", "add", "https://example.org/other"]).await;
+    let other = "update dalsegno.webhook_deliveries set webhook_id = (select id from dalsegno.webhooks where url like '%.org%')
+                  where kind = 'webhook.test'";
+    sqlx::query(other).execute(&fixture.world.pool).await.unwrap();
+    let two = fixture.on_a_terminal(80, &list).await;
+    let head = two.lines().next().unwrap();
+    assert!(head.starts_with("ID ") && head.contains(" RECEIVER "), "{two}");
+    assert!(two.lines().all(|line| width(line) <= 80) && head.contains("LAST ERROR"), "{two}");
+    let filtered = fixture.run(&[&list[..], &["--webhook", id]].concat()).await.stdout;
+    assert!(!filtered.contains("RECEIVER") && filtered.contains("receiver"), "{filtered}");
     let wide = fixture.on_a_terminal(80, &[&list[..], &["--wide"]].concat()).await;
     let whole = ["ATTEMPTS", "a long explanation", text(&task["id"]), &url[8..]];
     assert!(whole.iter().all(|word| wide.contains(word)), "{wide}");
@@ -220,6 +234,10 @@ async fn the_overview_fits_eighty_columns_and_its_reasons_and_commands_stay_whol
     assert_eq!(paused.code, 0, "{paused:?}");
     let shown = fixture.on_a_terminal(80, &["overview", "--color", "never"]).await;
     assert!(shown.lines().all(|line| width(line) <= 80), "{shown}");
+    // Times are relative on a terminal, and in UTC in a file.
+    assert!(shown.lines().any(|line| line == "NEEDS ATTENTION, SINCE"), "{shown}");
+    let file = fixture.run(&["overview"]).await.stdout;
+    assert!(file.lines().any(|line| line == "NEEDS ATTENTION, SINCE (UTC)"), "{file}");
     for command in [format!("task retry {id}"), format!("campaign resume {campaign}")] {
         let line = format!("  dalsegno {command}");
         assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");

@@ -54,6 +54,24 @@ async fn the_log_is_filtered_by_the_names_of_campaigns_agents_and_users() {
     let other = scenery.send("POST", "/v1/campaigns", &json!({ "name": "planner" })).await;
     let other = of(other["id"].as_str().unwrap()).await;
     assert_eq!(actions(&other), ["campaign.create"]);
+    // An API key and a webhook, by their names and by the digits that lists show.
+    let key =
+        scenery.send("POST", "/v1/keys", &json!({ "name": "shop", "scopes": ["read"] })).await;
+    let hook = json!({ "url": "https://shop.example/hooks" });
+    let hook = scenery.send("POST", "/v1/webhooks", &hook).await;
+    let end = |made: &Value| made["id"].as_str().unwrap()[24..].to_owned();
+    for (subject, action) in [
+        ("shop".to_owned(), "key.create"),
+        (end(&key), "key.create"),
+        ("shop.example".to_owned(), "webhook.add"),
+        (end(&hook), "webhook.add"),
+        (campaign.to_string()[24..].to_owned(), actions(&by_id)[0]),
+    ] {
+        let found = of(&subject).await;
+        assert_eq!(actions(&found)[0], action, "{subject}: {found}");
+    }
+    assert_eq!(actions(&of(&campaign.to_string()[24..]).await), actions(&by_id));
+    assert!(of("0000deadbeef").await.contains("its last 8 or more digits"));
     // The names are suggested, and lines name their campaign.
     assert!(has_option(&page, "Harbour") && has_option(&page, "planner"), "{page}");
     let link = format!("href=\"/campaigns/{campaign}\"><bdi>Harbour</bdi>");

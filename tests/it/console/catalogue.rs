@@ -357,6 +357,10 @@ async fn an_agent_is_paused_everywhere_with_the_scope_only() {
     let list = open(app, "/catalogue", &operator).await.body;
     let row = list.split("<tr").find(|row| row.contains(&format!("href=\"{path}\""))).unwrap();
     assert!(row.contains("paused") && !row.contains("in order"), "{row}");
+    assert!(row.contains(">the notes are late</bdi>. Paused since"), "{row}");
+    assert!(row.contains(">the API key ann</bdi>"), "{row}");
+    let tabs = page.find("aria-label=\"Parts of the agent\"").unwrap();
+    assert!(page.find("the notes are late").unwrap() < tabs, "above the file: {page}");
     assert_eq!(post(app, "/do/resume_agent_everywhere", &operator, &fields, &[]).await.status, 303);
 }
 

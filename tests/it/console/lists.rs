@@ -149,7 +149,7 @@ async fn put_off_jobs_are_told_apart_by_their_cause() {
     assert_eq!(job["wait_reason"], "provider", "{job}");
     let explained = scenery.get_json(&format!("/v1/jobs/{}/explain", jobs[2])).await;
     let because = explained["because"].as_str().unwrap();
-    assert!(because.contains("postponed for a batch of its provider: put off"), "{because}");
+    assert!(because.contains("put off for a batch of its provider: put off"), "{because}");
 }
 
 #[tokio::test]

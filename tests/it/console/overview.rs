@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     browser::Browser,
     scenery::Scenery,
-    sign_in::{KEYS, key, open, sign_in},
+    sign_in::{KEYS, form_token, key, open, post, sign_in},
 };
 use crate::{app::noon, http::client::send};
 
@@ -225,6 +225,16 @@ async fn a_failing_webhook_is_replayed_from_its_oldest_missed_event_on() {
         let form = form.split("</form>").next().unwrap();
         assert!(form.contains(&format!("value=\"2026-11-{day}T12:00:00+00:00\"")), "{form}");
     }
+    let first = open(&scenery.app, "/", "").await;
+    let cookie = first.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let (cookie, token) = (cookie.split(';').next().unwrap(), form_token(&first.body));
+    let fields = [("form_token", token.as_str()), ("since", "2026-11-15T00:00")];
+    let path = format!("/webhooks/{id}/replay");
+    let replayed = post(&scenery.app, &path, cookie, &fields, &[]).await;
+    let is_counted = replayed.head.contains("set-cookie: done=replay_webhook.3;");
+    assert!(replayed.status == 303 && is_counted, "{replayed:?}");
+    let next = open(&scenery.app, "/", "done=replay_webhook.3").await.body;
+    assert!(next.contains("Done: 3 deliveries are sent again."), "{next}");
 }
 
 #[tokio::test]

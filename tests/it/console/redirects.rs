@@ -2,8 +2,11 @@
 
 use dalsegno::console::REDIRECTS;
 
-use super::{scenery::Scenery, sign_in::HTML};
-use crate::http::client;
+use super::{
+    scenery::Scenery,
+    sign_in::{HTML, KEYS, open, sign_in},
+};
+use crate::http::{client, key_setup::ADMIN_KEY};
 
 /// Returns true if a path is one of a route or a page, of which some parts are names.
 fn fits(route: &str, path: &str) -> bool {
@@ -61,6 +64,29 @@ async fn the_page_for_an_unknown_address_leads_to_the_search_with_its_words() {
     // An unknown task has a problem of its own, and its id is no word.
     let page = unknown(&format!("/tasks/{}", uuid::Uuid::nil())).await;
     assert!(!page.contains("/find?q="), "{page}");
+}
+
+#[tokio::test]
+async fn a_browser_gets_a_page_for_every_unknown_address_and_none_that_never_ends() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let admin = sign_in(app, ADMIN_KEY).await;
+    for path in ["/nothing", "/x/y/z", "/metrics2", "/livez/x"] {
+        for cookie in ["", admin.as_str()] {
+            let page = open(app, path, cookie).await;
+            assert_eq!(page.status, 404, "{path} {cookie}: {page:?}");
+            let is_page = page.body.contains("There is no page at this path");
+            assert!(is_page && page.body.contains("href=\"/find?q="), "{path}: {page:?}");
+        }
+        let program = client::send(app.address, "GET", path, &[], "").await;
+        program.problem(401, "unauthenticated");
+    }
+    // A page still needs a sign-in.
+    let refused = open(app, "/tasks", "").await;
+    assert!(refused.head.contains("location: /sign-in?next=%2Ftasks"), "{refused:?}");
+    let events = open(app, "/events", &admin).await;
+    let is_led = events.head.lines().any(|line| line == "location: /");
+    assert!(events.status == 303 && is_led, "{events:?}");
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! The pages of the queue: what waits and why, workers, jobs, lanes, dead letters, bulk actions.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::{
     browser::Browser,
@@ -54,6 +56,24 @@ async fn the_activity_of_workers_has_their_slots_and_runs() {
     for part in ["worker-a", "slot 3", "2 of 2 live", "0 of 5 slots", "bar-soft"] {
         assert!(page.contains(part), "{part} in {page}");
     }
+    // One worker, at the time of its run that failed.
+    let run = "select r.job_id, r.ended_at + interval '1 minute', coalesce((select prompt from dalsegno.tasks as t where t.job_id = r.job_id), '')
+                 from dalsegno.runs as r where r.outcome = 'failed' and r.worker_id = '00000000-0000-7000-8000-00000000000a'";
+    let run: (i64, DateTime<Utc>, String) =
+        sqlx::query_as(run).fetch_one(&furnished.scenery.app.pool).await.unwrap();
+    let (job, until, prompt) = run;
+    let worker = "00000000-0000-7000-8000-00000000000a";
+    let until = until.format("%Y-%m-%dT%H%%3A%M%%3A%SZ");
+    let page = furnished.scenery.page(&format!("/work?worker={worker}&until={until}")).await;
+    for part in ["Runs of one worker", "(pid 4711)", &format!("/work/jobs/{job}"), "failed"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    let words = prompt.split_whitespace().next().unwrap_or_default();
+    assert!(page.contains(words) && page.contains("Earlier"), "{words} in {page}");
+    let unknown = furnished.scenery.page(&format!("/work?worker={}", Uuid::nil())).await;
+    assert!(unknown.contains("did not live at this time"), "{unknown}");
+    let of_job = furnished.scenery.page(&format!("/work/jobs/{job}")).await;
+    assert!(of_job.contains(&format!("/work?worker={worker}&amp;until=")), "{of_job}");
 }
 
 #[tokio::test]

@@ -107,6 +107,16 @@ pub struct WorkerRun {
     pub outcome: Option<String>,
 }
 
+/// Names the outcome of a run for people.
+pub fn outcome_words(stored: &str) -> &str {
+    match stored {
+        "snooze" => "put off",
+        "retry" => "failed, retried",
+        "given_back" => "given back",
+        other => other,
+    }
+}
+
 /// The time of which the activity of workers is listed.
 #[derive(Debug, Clone, Copy)]
 pub struct ActivitySpan {

@@ -14,8 +14,8 @@ mod words;
 mod workers;
 
 pub use activity::{
-    ActivitySpan, RunMinute, WorkerLoad, WorkerRun, running_jobs, runs_by_minute, worker_loads,
-    worker_runs,
+    ActivitySpan, RunMinute, WorkerLoad, WorkerRun, outcome_words, running_jobs, runs_by_minute,
+    worker_loads, worker_runs,
 };
 pub use explain::{Cause, Explanation, HoldOf, RunningHead, explain, explain_alone, running_head};
 pub use health::{Health, health, notifications_arrive};

@@ -40,7 +40,7 @@ pub enum Cause {
     Signal,
     /// The job was enqueued for later.
     Later,
-    /// The last run postponed the job.
+    /// The last run put the job off.
     Snooze,
     /// The job, its lane or the head of its lane is held for this reason.
     Hold { reason: String, of: HoldOf },
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_postponed_job_names_for_what_it_waits() {
+    fn a_job_that_was_put_off_names_for_what_it_waits() {
         let told = |cause: Option<&str>| {
             let facts = JobFacts {
                 wait_reason: Some("snooze".into()),
@@ -285,11 +285,11 @@ mod tests {
             facts.explain().because
         };
         for (cause, words) in [
-            (Some("provider"), "postponed for its provider: busy."),
-            (Some("limit"), "postponed for a budget or a rate limit: busy."),
-            (Some("batch"), "postponed for a batch of its provider: busy."),
+            (Some("provider"), "put off for its provider: busy."),
+            (Some("limit"), "put off for a budget or a rate limit: busy."),
+            (Some("batch"), "put off for a batch of its provider: busy."),
             // A worker of an older version has written none.
-            (None, "postponed: busy."),
+            (None, "put off: busy."),
         ] {
             assert!(told(cause).contains(words), "{cause:?}: {}", told(cause));
         }

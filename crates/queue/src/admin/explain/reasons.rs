@@ -87,7 +87,7 @@ impl JobFacts {
                     _ => "",
                 };
                 format!(
-                    "The last run was postponed{for_what}{}. It used up no attempt.",
+                    "The last run was put off{for_what}{}. It used up no attempt.",
                     self.last_error_said()
                 )
             }
