@@ -133,11 +133,12 @@ impl Refusals {
         Ok(Self { all, is_cut })
     }
 
-    /// Counts the tasks that failed at a budget which would refuse a retry, too.
+    /// Counts the tasks that failed at a budget and would fail again at once.
     fn of(&self, budget: &OwnedBudget) -> usize {
         let is_of = |it: &&amount::Refusal| {
             let (owner, key) = it.owner.columns();
-            owner == budget.owner.as_str() && key == budget.key && budget.check(it.call).is_err()
+            let would_fail = || budget.check(it.call).is_err_and(|refusal| !refusal.waits());
+            owner == budget.owner.as_str() && key == budget.key && would_fail()
         };
         self.all.iter().filter(is_of).count()
     }

@@ -141,7 +141,7 @@ pub async fn of_runs(
     sqlx::query_as!(
         TaskLine,
         r#"select t.id, r.job_id as "job_id!", t.campaign_id, t.agent, t.instance, left(t.prompt, $4) as "prompt!", left(t.error, $4) as error,
-                  t.budget_refusal as "budget_refusal: Json<Refusal>", t.session_id, t.turn, t.started_at, t.ended_at
+                  t.budget_refusal as "budget_refusal: Json<Refusal>", t.flow_id, t.step, t.session_id, t.turn, t.started_at, t.ended_at
              from (select id, job_id from dalsegno.tasks where job_id = any ($1)
                     union select id, first_job_id from dalsegno.tasks where first_job_id = any ($1)
                     union select * from unnest($2::uuid[], $3::bigint[])) as r (id, job_id)
