@@ -159,12 +159,13 @@ fn nested(fields: Vec<(String, Value)>) -> Vec<(String, Value)> {
     all
 }
 
-/// Fills fields of the output into a path or its query: `/sessions/{id}`, `/cost/budgets?set={owner}/{key}`.
+/// Fills fields of the output into a path or its query: `/sessions/{id}`, `/cost/budgets?set={owner}/{key}`. A field without a value is empty.
 fn filled(path: &str, output: &Value) -> String {
     let (mut text, mut rest) = (String::new(), path);
     while let Some((before, name, after)) = next_field(rest) {
         let value = match &output[name] {
             Value::String(text) => text.clone(),
+            Value::Null => String::new(),
             other => other.to_string(),
         };
         text.push_str(before);

@@ -18,8 +18,8 @@ use crate::{
 
 /// Campaigns in the rail.
 const MAX_CAMPAIGNS: usize = 6;
-/// Newest campaigns that are read for it: those of evals are left out.
-const READ_CAMPAIGNS: i64 = 24;
+/// Newest campaigns that are read for it: those of evals, which may make one for each run, are left out.
+const READ_CAMPAIGNS: i64 = 60;
 
 const KEYS: &[(&str, &str)] = &[
     ("Find an id, a name or an action", "Ctrl K"),
@@ -274,7 +274,7 @@ const VERBS: [(&str, &str); 32] = [
 fn describe_done(Done { operation, count }: Done) -> String {
     match (operation, count) {
         ("replay_webhook", Some(0)) => {
-            "no delivery is sent again: all since that time have arrived, or wait for their first attempt".to_owned()
+            "all deliveries since that time have arrived or wait for their first attempt".to_owned()
         }
         ("replay_webhook", Some(1)) => "1 delivery is sent again".to_owned(),
         ("replay_webhook", Some(n)) => format!("{n} deliveries are sent again"),

@@ -66,8 +66,12 @@ pub(super) async fn confirm(Query(query): Query<Vec<(String, String)>>, page: Pa
         refused.iter().any(|retry| retry.task_id == task.id && retry.flow_id.is_some())
     });
     let n_fit = counted(fit.len(), "task", "tasks");
+    let heading = match fit.is_empty() && !steps.is_empty() {
+        true => format!("Retry the flows of {}", counted(steps.len(), "task", "tasks")),
+        false => format!("{} {n_fit}", act.word()),
+    };
     let body = html! {
-        div.head { div { h1 { (act.word()) " " (n_fit) } } }
+        div.head { div { h1 { (heading) } } }
         @if tasks.is_empty() {
             (empty("No task is selected. In the list, `x` selects the row, and so does its checkbox.", "dalsegno task ls"))
         } @else if !act.is_allowed(&page) {

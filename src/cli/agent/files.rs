@@ -146,7 +146,7 @@ fn format_diff(PromptDiff { from, to, words, .. }: &PromptDiff) -> String {
     }
     match words.iter().all(|it| it.kind == WordChangeKind::Same) {
         true => format!(
-            "Versions {before} and {after} have the same prompt; the roster of the lead has changed."
+            "Versions {before} and {after} have the same prompt. They differ in the roster, which only the instance `main` of a lead has."
         ),
         false => format!(
             "version {before} to version {after}\n\n{}\n",
@@ -208,6 +208,6 @@ mod tests {
             "Both are version aaaaaaaaaaaa."
         );
         let roster = format_diff(&diff("a", "b", "Same.", "Same."));
-        assert!(roster.contains("the roster of the lead has changed"), "{roster}");
+        assert!(roster.contains("They differ in the roster"), "{roster}");
     }
 }

@@ -179,7 +179,7 @@ async fn one(page: &Page, agent: &str, pair: &Pair<'_>) -> Result<Markup, Refusa
         @if let Some((older, newer)) = compared {
             p."small soft after" { "From the older version " code { (short(older)) } " to the newer version " code { (short(newer)) } ". " (marks_words()) }
             @match &changes {
-                Some(changes) if changes.iter().all(|it| it.kind == WordChangeKind::Same) => p { "The prompt is the same; the roster of the lead has changed." },
+                Some(changes) if changes.iter().all(|it| it.kind == WordChangeKind::Same) => p { "The prompt is the same. The versions differ in the roster, which only the instance " code { "main" } " of a lead has." },
                 Some(changes) => (word_diff(changes)),
                 None => p { "The texts cannot be compared: no call of one of the versions has a stored context." },
             }

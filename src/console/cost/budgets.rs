@@ -499,11 +499,15 @@ mod tests {
         let needed = Amount { micros: 200_000, tokens: 0 };
         let planner = budget(OwnerKind::Agent, "planner", Some(500_000), 450_000);
         let refusals = Refusals { all: vec![planner.check(needed).unwrap_err()], is_cut: true };
-        let of = |key, limit| refusals.of(&budget(OwnerKind::Agent, key, Some(limit), 450_000));
-        assert_eq!(
-            [of("planner", 500_000), of("planner", 900_000), of("writer", 500_000)],
-            [1, 0, 0]
-        );
+        let of = |key, limit, on_limit| {
+            let budget = budget(OwnerKind::Agent, key, Some(limit), 450_000);
+            refusals.of(&OwnedBudget { on_limit, ..budget })
+        };
+        assert_eq!(of("planner", 500_000, OnLimit::Fail), 1);
+        assert_eq!(of("planner", 500_000, OnLimit::Wait), 0, "a retry waits");
+        assert_eq!(of("planner", 100_000, OnLimit::Wait), 1, "the call is larger than the limit");
+        assert_eq!(of("planner", 900_000, OnLimit::Fail), 0);
+        assert_eq!(of("writer", 500_000, OnLimit::Fail), 0);
         assert_eq!(refusals.words(200), "200 or more tasks failed");
         let planner = budget(OwnerKind::Agent, "planner", None, 0);
         assert_eq!(failed_tasks(&planner), "/tasks?state=failed&agent=planner");

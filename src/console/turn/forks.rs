@@ -8,13 +8,13 @@ use crate::{
         parts::{Action, Confirmation},
     },
     domain::turns::{State, Turn},
-    operations::ForkSession,
+    operations::{ForkSession, ListTurns, MAX_LIMIT, Refusal},
 };
 
 /// The button that begins another conversation after this turn or before it. Nothing for a turn that offers neither.
-pub(super) fn form(page: &Page, turn: &Turn) -> Markup {
-    let places = places(turn);
-    let Some((first, _)) = places.first() else { return html! {} };
+pub(super) async fn form(page: &Page, turn: &Turn) -> Result<Markup, Refusal> {
+    let places = places(page, turn).await?;
+    let Some((first, _)) = places.first() else { return Ok(html! {}) };
     let given = turn.session_id.to_string();
     let fields = [("id", given.as_str())];
     let confirmation = Confirmation {
@@ -28,14 +28,16 @@ pub(super) fn form(page: &Page, turn: &Turn) -> Markup {
         },
         command: format!("dalsegno session fork {given} --at {first}"),
     };
-    confirmation.button(&page.view, &page.caller)
+    Ok(confirmation.button(&page.view, &page.caller))
 }
 
-/// Lists the places at which a turn can be forked, each with the last turn of the fork.
-fn places(turn: &Turn) -> Vec<(i32, String)> {
-    let number = turn.number;
-    let after = (turn.state == State::Done).then(|| (number, "after this turn".to_owned()));
-    let before = number - 1;
-    let before = (before > 0).then(|| (before, format!("before this turn, after turn {before}")));
-    after.into_iter().chain(before).collect()
+/// Lists the places at which the conversation can be forked, each with the last turn of the fork. A fork begins after a turn that is done: turns
+/// that failed are turns, too.
+async fn places(page: &Page, turn: &Turn) -> Result<Vec<(i32, String)>, Refusal> {
+    let after = (turn.state == State::Done).then(|| (turn.number, "after this turn".to_owned()));
+    let list = ListTurns { id: turn.session_id, cursor: Some(turn.number), limit: Some(MAX_LIMIT) };
+    let earlier = page.caller.run(list).await?.items;
+    let done = earlier.iter().map(|listed| &listed.turn).find(|it| it.state == State::Done);
+    let before = done.map(|it| (it.number, format!("before this turn, after turn {}", it.number)));
+    Ok(after.into_iter().chain(before).collect())
 }

@@ -94,6 +94,7 @@ pub(super) async fn show(
     let text = file.as_ref().and_then(|file| file.text.as_deref());
     let place = (given, number, call);
     let rerun = reruns::forms(&page, place, campaign, calls.as_ref(), text).await?;
+    let fork = forks::form(&page, turn).await?;
     let may_list = page.caller.may_reach(&ListPromptVersions::SPEC);
     // The page of an agent without a file does not exist.
     let prompt = file.filter(|_| may_list);
@@ -110,7 +111,7 @@ pub(super) async fn show(
                 h1 { bdi { (name) } }
                 div.meta { (turn_state(turn)) (agent(&listed.agent, &listed.instance)) span { bdi { (listed.model) } " on " (listed.provider) } a href={ "/tasks/" (turn.task_id) } { (id("task", turn.task_id)) } }
             }
-            div.actions { (forks::form(&page, turn)) (rerun) }
+            div.actions { (fork) (rerun) }
         }
         (lede(&page, &detail))
         div.cols {

@@ -187,6 +187,14 @@ async fn a_turn_offers_forks_around_it_and_a_rerun_with_another_prompt() {
     ] {
         assert!(page.contains(part), "{part} in {page}");
     }
+    // A fork begins after a turn that is done.
+    let fail = "update dalsegno.turns set state = 'failed', error = 'lost' where session_id = $1 and number = $2";
+    let failed = sqlx::query(fail).bind(session).bind(before).execute(&scenery.app.pool).await;
+    failed.unwrap();
+    let page = scenery.page(&format!("/sessions/{session}/turns/{last}")).await;
+    let earlier = format!("<option value=\"{}\">before this turn, after turn", before - 1);
+    let option = format!("<option value=\"{before}\"");
+    assert!(!page.contains(&option) && page.contains(&earlier) == (before > 1), "{page}");
     let first = scenery.page(&format!("/sessions/{session}/turns/1")).await;
     assert!(first.contains("after this turn") && !first.contains("before this turn"), "{first}");
 }
