@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{State, Status};
 use crate::domain::{
-    StatementError, batches, budgets,
+    StatementError, budgets,
     credentials::{self, CredentialStatus},
     sessions::{self, SessionModel},
     tasks::{self, ProviderWait},
@@ -34,8 +34,6 @@ pub enum AgentWaitCause {
     Credential,
     /// Its provider refuses calls or cannot be reached.
     Provider,
-    /// Its provider has the call as a batch.
-    Batch,
     Budget,
     RateLimit,
     /// Its last run was put off for another reason.
@@ -94,11 +92,6 @@ impl OpenWaits {
                 None => AgentWait::of(AgentWaitCause::RateLimit, None),
             }));
         }
-        if let Some(first) = open.first()
-            && let Some(batch) = batches::wait_of(&mut *conn, *first).await?
-        {
-            return Ok(Some(AgentWait::of(AgentWaitCause::Batch, Some(batch.provider))));
-        }
         Ok(Some(match (of_provider, model) {
             (Some(_), Some(SessionModel { provider, model, .. })) => AgentWait {
                 model: Some(model),
@@ -127,7 +120,6 @@ impl AgentWait {
         match (self.cause, &self.subject) {
             (AgentWaitCause::Provider, Some(provider)) => format!("waits for {provider}"),
             (AgentWaitCause::Provider, None) => "waits for its provider".to_owned(),
-            (AgentWaitCause::Batch, _) => "waits for its batch".to_owned(),
             (AgentWaitCause::Other, _) => "put off".to_owned(),
             (
                 AgentWaitCause::Credential | AgentWaitCause::Budget | AgentWaitCause::RateLimit,
@@ -148,7 +140,6 @@ impl AgentWait {
                     model.unwrap_or_default()
                 )
             }
-            AgentWaitCause::Batch => format!("{subject} has its call as a batch"),
             AgentWaitCause::Budget => format!("the budget {subject} has no space for its call"),
             AgentWaitCause::RateLimit => "a rate limit has no space for its call".to_owned(),
             AgentWaitCause::Other => {
