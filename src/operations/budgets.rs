@@ -173,8 +173,9 @@ impl Change for SetBudget {
         let change = budgets::Change { micros, tokens, soft_micros, soft_tokens, on_limit };
         let subject = budget_subject(owner.as_str(), &key);
         budgets::hold(&mut *conn, owner, &key).await?;
-        let before = budgets::find(&mut *conn, owner, &key, Some(call.now)).await?;
+        let mut before = budgets::find(&mut *conn, owner, &key, Some(call.now)).await?;
         if change == budgets::Change::default() {
+            find_campaigns(conn, before.as_mut_slice()).await?;
             return Ok(ChangeOutput::nothing(subject, SetBudgetOutput(before)));
         }
         let zone = &call.config.time_zone;

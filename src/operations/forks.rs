@@ -24,9 +24,11 @@ use crate::domain::{
 pub struct ForkSession {
     pub id: Uuid,
     /// The last turn that the fork has, which must be done. Another session of the same conversation is searched for it, too: the numbers
-    /// continue from session to session. Default: the last turn of the session that is done.
+    /// continue from session to session. A turn that a fork has taken over is forked from the session that ran it. Default: the last turn of
+    /// the session that is done.
     pub turn: Option<i32>,
-    /// Name of the new instance. Default: `main-fork-1` for a fork of `main`, or the next free number.
+    /// Name of the new instance. Default: `main-fork-1` for a session of `main`, or the next free number, also if the turn is of another
+    /// session.
     #[schema(max_length = 64)]
     pub instance: Option<String>,
 }

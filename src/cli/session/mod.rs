@@ -163,10 +163,11 @@ pub(super) struct Interrupt {
 pub(super) struct Fork {
     #[command(flatten)]
     id: Id,
-    /// Last turn that the fork has, also one of an earlier session of the conversation. Default: the last one that is done.
+    /// Last turn that the fork has, also one of an earlier session of the conversation. A turn that a fork has taken over is forked from the
+    /// session that ran it. Default: the last one that is done.
     #[arg(long, value_name = "TURN")]
     at: Option<i32>,
-    /// Name of the new instance. Default: that of the session with `-fork-1`, or the next free number.
+    /// Name of the new instance. Default: that of the given session with `-fork-1`, or the next free number.
     #[arg(long = "as", value_name = "INSTANCE")]
     instance: Option<String>,
 }

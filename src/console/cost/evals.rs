@@ -90,16 +90,15 @@ fn variants(page: &Page, run: &EvalRun, before: Option<&EvalRun>) -> Markup {
     let table = html! {
         table.folds {
             thead { tr { th { "Variant" } th.num { "Passed" } th.num { "Rate" } th.num { "Tokens" } th.num { "Cost" } th.num { "Median time" } } }
-            tbody { @for variant in run.variants.iter() { tr { (cells(page, variant, earlier(before, variant))) } } }
+            tbody { @for variant in run.variants.iter() { tr { (cells(page, (run, variant), earlier(before, variant))) } } }
         }
     };
-    html! { (wide("Variants", &table)) (price_note(&run.variants)) }
+    html! { (wide("Variants", &table)) (price_note(run)) }
 }
 
 /// Names the variants whose costs cannot be compared, because answers have no price.
-fn price_note(variants: &[VariantResult]) -> Markup {
-    let unpriced = variants.iter().filter(|it| it.answers_without_price > 0);
-    let names: Vec<&str> = unpriced.map(|it| it.variant.as_str()).collect();
+fn price_note(run: &EvalRun) -> Markup {
+    let names = &run.variants_without_price;
     html! {
         @if !names.is_empty() {
             p."small soft after" { "Costs cannot be compared: " (no_price()) " is set for models of " (names.join(", ")) ", so their calls count as 0." }
@@ -107,16 +106,22 @@ fn price_note(variants: &[VariantResult]) -> Markup {
     }
 }
 
-fn earlier<'a>(before: Option<&'a EvalRun>, variant: &VariantResult) -> Option<&'a VariantResult> {
-    before.and_then(|run| run.variants.iter().find(|it| it.variant == variant.variant))
+/// A variant with its run.
+type OfRun<'a> = (&'a EvalRun, &'a VariantResult);
+
+fn earlier<'a>(before: Option<&'a EvalRun>, variant: &VariantResult) -> Option<OfRun<'a>> {
+    let run = before?;
+    run.variants.iter().find(|it| it.variant == variant.variant).map(|it| (run, it))
 }
 
 /// The figures of a variant; those that differ from the run before have the difference.
-fn cells(page: &Page, it: &VariantResult, before: Option<&VariantResult>) -> Markup {
+fn cells(page: &Page, (run, it): OfRun<'_>, before: Option<OfRun<'_>>) -> Markup {
+    let is_unpriced = run.is_without_price(&it.variant);
+    let is_comparable = |run: &EvalRun| !is_unpriced && !run.is_without_price(&it.variant);
+    let before_cost = before.filter(|(run, _)| is_comparable(run));
+    let spent = before_cost.map(|(_, before)| it.micros - before.micros).filter(|n| *n != 0);
+    let before = before.map(|(_, before)| before);
     let points = before.map(|before| it.percent() - before.percent()).filter(|n| *n != 0);
-    let has_costs = |it: &VariantResult| it.answers_without_price == 0;
-    let before_cost = before.filter(|before| has_costs(it) && has_costs(before));
-    let spent = before_cost.map(|before| it.micros - before.micros).filter(|n| *n != 0);
     let ms = |ms: i64| duration(chrono::TimeDelta::milliseconds(ms));
     html! {
         td { b { (it.variant) } @if it.agent != it.variant { div.tiny { a href={ "/catalogue/agent/" (it.agent) } { (it.agent) } } } }
@@ -127,7 +132,7 @@ fn cells(page: &Page, it: &VariantResult, before: Option<&VariantResult>) -> Mar
         }
         td.num { (tokens(it.tokens)) }
         td.num {
-            @if it.is_unpriced() { (no_price()) } @else { (page.view.money(it.micros)) }
+            @if is_unpriced && it.micros == 0 { (no_price()) } @else { (page.view.money(it.micros)) }
             @if let Some(spent) = spent { div."tiny faint" { @if spent > 0 { "+" } (page.view.money(spent)) } }
         }
         td.num {
@@ -160,7 +165,7 @@ pub(in crate::console) async fn one(
         div.cols {
             div.stack {
                 (section("Variants", &html! { @match before { Some(before) => { "beside " a href={ (HERE) "/" (campaign) "/" (before.id) } { "the run before" } }, None => "the first run" } }, &variants(&page, run, before)))
-                (section("Answers", &html! { (answers.len()) }, &wide("Answers", &answer_table(&page, &answers))))
+                (section("Answers", &html! { (answers.len()) }, &wide("Answers", &answer_table(&page, run, &answers))))
             }
             aside."stack side" {
                 (section("Facts", &html! {}, &facts(&[
@@ -180,10 +185,12 @@ pub(in crate::console) async fn one(
 }
 
 /// Answers in the order of the run, those that failed first.
-fn answer_table(page: &Page, answers: &[AnswerResult]) -> Markup {
+fn answer_table(page: &Page, run: &EvalRun, answers: &[AnswerResult]) -> Markup {
     let mut sorted: Vec<&AnswerResult> = answers.iter().collect();
     sorted.sort_by_key(|answer| answer.passed.is_none_or(|passed| passed));
     let money = page.view.column(answers.iter().map(|it| it.micros));
+    let is_unpriced =
+        |it: &AnswerResult| it.micros == 0 && it.tokens > 0 && run.is_without_price(&it.variant);
     let row = |it: &AnswerResult| {
         html! {
             tr {
@@ -198,7 +205,7 @@ fn answer_table(page: &Page, answers: &[AnswerResult]) -> Markup {
                 td.text { (it.case) @if it.repetition > 1 { ", repetition " (it.repetition) } }
                 td { (source(it)) }
                 td.num { (tokens(it.tokens)) }
-                td.num { @if it.is_unpriced { (no_price()) } @else { (money(it.micros)) } }
+                td.num { @if is_unpriced(it) { (no_price()) } @else { (money(it.micros)) } }
                 td.num { @if let Some(ms) = it.took_ms { (duration(chrono::TimeDelta::milliseconds(ms))) } }
             }
         }

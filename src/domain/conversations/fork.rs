@@ -35,10 +35,10 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub struct ForkRequest<'a> {
     pub session_id: Uuid,
-    /// The last turn that the fork has, of this session or of another one of its conversation. `None`: the last one of this session that is
-    /// done.
+    /// The last turn that the fork has, of this session or of another one of its conversation. If this session is a fork, a turn that it has
+    /// taken over is forked from the session that ran it. `None`: the last one of this session that is done.
     pub turn: Option<i32>,
-    /// A valid name for the new instance. `None`: one is made of the name of the forked instance.
+    /// A valid name for the new instance. `None`: one is made of the instance of this session, also if the turn is of another one.
     pub instance: Option<&'a str>,
     pub catalogue: &'a Catalogue,
     pub config: &'a Config,
@@ -144,7 +144,7 @@ pub async fn fork(
         takes_summary: context.generation > 0,
         learnt_by: Some(&parent),
     };
-    let id = open(&mut *conn, request, &parent, continuation, now).await?;
+    let id = open(&mut *conn, request, (&parent, &given.instance), continuation, now).await?;
     let part = InheritedMemory {
         generation: context.generation,
         up_to_turn: turn.number,
@@ -211,18 +211,18 @@ async fn find_context(
     Ok(LastContext { generation, tokens })
 }
 
-/// Opens the session under the wished name, or under the first generated one that is free. Returns its id.
+/// Opens the session under the wished name, or under the first one that is free of those made of `base`. Returns its id.
 async fn open(
     conn: &mut PgConnection,
     request: &ForkRequest<'_>,
-    parent: &SessionRow,
+    (parent, base): (&SessionRow, &str),
     continuation: Continuation<'_>,
     now: DateTime<Utc>,
 ) -> Result<Uuid, ForkError> {
     let agent = request.catalogue.agent(&parent.agent)?;
     let taken = taken_instances(&mut *conn, parent).await?;
     let n_generated = if request.instance.is_some() { 0 } else { u32::MAX };
-    let generated = (1..=n_generated).map(|n| generated_name(&parent.instance, n));
+    let generated = (1..=n_generated).map(|n| generated_name(base, n));
     let names = request.instance.map(str::to_owned).into_iter().chain(generated);
     let id = ids::new_at(now);
     for instance in names.filter(|name| !taken.contains(name)) {

@@ -128,7 +128,6 @@ impl Answer {
             turn,
             tokens: self.tokens,
             micros: self.micros,
-            is_unpriced: self.is_unpriced,
             took_ms: self.took_ms,
         }
     }

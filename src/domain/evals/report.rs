@@ -104,8 +104,7 @@ impl VariantReport {
     /// Returns the results of the variant in the form that is stored.
     pub fn result(&self) -> VariantResult {
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-        let Totals { answers, passed, tokens, micros, answers_without_price, median_ms } =
-            self.totals;
+        let Totals { answers, passed, tokens, micros, median_ms, .. } = self.totals;
         VariantResult {
             variant: self.variant.clone(),
             agent: self.agent.clone(),
@@ -113,7 +112,6 @@ impl VariantReport {
             passed: count(passed),
             tokens,
             micros,
-            answers_without_price: count(answers_without_price),
             median_ms,
         }
     }

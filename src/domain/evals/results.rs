@@ -27,6 +27,10 @@ pub struct EvalRun {
     pub judge_micros: i64,
     #[schema(value_type = Vec<VariantResult>)]
     pub variants: Json<Vec<VariantResult>>,
+    /// Names of the variants with answers that cost 0 only because no price was set for their model.
+    // Derived from the ledger: older versions refuse fields that they do not know in stored results.
+    #[serde(default)]
+    pub variants_without_price: Vec<String>,
 }
 
 /// The results of a variant in a run.
@@ -42,10 +46,6 @@ pub struct VariantResult {
     pub tokens: i64,
     /// Cost in millionths, without the judge.
     pub micros: i64,
-    /// Answers whose cost counts as 0 only because no price was set for their model.
-    // Left out where it is 0: older versions do not know it.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub answers_without_price: i64,
     /// Median time from the start of a task or of a call to its end.
     pub median_ms: Option<i64>,
 }
@@ -69,9 +69,6 @@ pub struct AnswerResult {
     pub tokens: i64,
     /// Cost in millionths.
     pub micros: i64,
-    /// True if the cost is 0 only because no price was set for the model.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_unpriced: bool,
     pub took_ms: Option<i64>,
 }
 
@@ -97,16 +94,7 @@ pub struct EvalRunFilter<'a> {
     pub within: Option<&'a [Uuid]>,
 }
 
-fn is_zero(n: &i64) -> bool {
-    *n == 0
-}
-
 impl VariantResult {
-    /// Returns true if nothing is known of the cost, because no answer had a price.
-    pub fn is_unpriced(&self) -> bool {
-        self.answers_without_price > 0 && self.micros == 0
-    }
-
     /// Returns the share of answers that passed, in percent.
     pub fn percent(&self) -> i64 {
         (self.passed * 100).checked_div(self.answers).unwrap_or(0)
@@ -137,7 +125,8 @@ pub async fn record(
     now: DateTime<Utc>,
 ) -> Result<(EvalRun, bool), RecordError> {
     new.check()?;
-    if let Some(stored) = store(&mut *conn, new, now).await? {
+    if let Some(mut stored) = store(&mut *conn, new, now).await? {
+        find_unpriced(conn, std::slice::from_mut(&mut stored)).await?;
         return Ok((stored, true));
     }
     let filter = EvalRunFilter {
@@ -166,7 +155,8 @@ async fn store(
                   judge_micros = excluded.judge_micros, variants = excluded.variants, answers = excluded.answers
             where (eval_runs.unfinished, eval_runs.judge_micros, eval_runs.variants, eval_runs.answers)
                   is distinct from (excluded.unfinished, excluded.judge_micros, excluded.variants, excluded.answers)
-           returning id, campaign_id, eval, run, began_at, recorded_at, unfinished, judge_micros, variants as "variants: Json<Vec<VariantResult>>""#,
+           returning id, campaign_id, eval, run, began_at, recorded_at, unfinished, judge_micros, variants as "variants: Json<Vec<VariantResult>>",
+                     array[]::text[] as "variants_without_price!""#,
         new.campaign_id,
         new.eval,
         new.run,
@@ -184,15 +174,15 @@ async fn store(
 
 /// Lists runs, those that were recorded last first. `before` is the id of the last one that was read.
 pub async fn list_runs(
-    executor: impl PgExecutor<'_>,
+    conn: &mut PgConnection,
     filter: EvalRunFilter<'_>,
     before: Option<i64>,
     limit: i64,
 ) -> Result<Vec<EvalRun>, StatementError> {
-    sqlx::query_as!(
+    let mut runs = sqlx::query_as!(
         EvalRun,
         r#"select r.id, r.campaign_id, r.eval, r.run, r.began_at, r.recorded_at, r.unfinished, r.judge_micros,
-                  r.variants as "variants: Json<Vec<VariantResult>>"
+                  r.variants as "variants: Json<Vec<VariantResult>>", array[]::text[] as "variants_without_price!"
              from dalsegno.eval_runs as r
             where r.id < $1 and ($2::uuid is null or r.campaign_id = $2) and ($3::text is null or r.eval = $3)
               and ($4::uuid[] is null or r.campaign_id = any ($4)) and ($6::text is null or r.run = $6)
@@ -204,9 +194,56 @@ pub async fn list_runs(
         limit,
         filter.run,
     )
-    .fetch_all(executor)
+    .fetch_all(&mut *conn)
     .await
-    .map_err(StatementError::to("list eval runs"))
+    .map_err(StatementError::to("list eval runs"))?;
+    find_unpriced(conn, &mut runs).await?;
+    Ok(runs)
+}
+
+/// Notes the variants with answers that have calls without a price. Answers of tasks are compared by the last turn of the task, as lists of
+/// tasks do it; those of reruns by the reruns of the variant.
+async fn find_unpriced(
+    conn: &mut PgConnection,
+    runs: &mut [EvalRun],
+) -> Result<(), StatementError> {
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let ids: Vec<i64> = runs.iter().map(|run| run.id).collect();
+    let found = sqlx::query!(
+        r#"select r.id, v.name as "variant!"
+             from dalsegno.eval_runs as r
+            cross join lateral (select e ->> 'variant' as name from jsonb_array_elements(r.variants) as e) as v
+            where r.id = any ($1)
+              and exists (
+                select from jsonb_to_recordset(r.answers) as a (variant text, task_id uuid, session_id uuid, turn integer, tokens bigint, micros bigint)
+                 where a.variant = v.name and a.micros = 0 and a.tokens > 0
+                   and (exists (select from dalsegno.tasks as t
+                                  join dalsegno.usage as u on u.campaign_id = t.campaign_id and u.session_id = t.session_id and u.turn = t.turn
+                                 where t.id = a.task_id and t.campaign_id = r.campaign_id and dalsegno.is_unpriced(u))
+                        or exists (select from dalsegno.reruns as x
+                                     join dalsegno.usage as u on u.id = x.ledger_id
+                                    where x.session_id = a.session_id and x.turn = a.turn
+                                      and x.metadata -> 'eval_place' ->> 'variant' = v.name and dalsegno.is_unpriced(u))))
+            order by r.id, v.name"#,
+        &ids,
+    )
+    .fetch_all(conn)
+    .await
+    .map_err(StatementError::to("find answers of eval runs without a price"))?;
+    for run in runs {
+        let own = found.iter().filter(|row| row.id == run.id);
+        run.variants_without_price = own.map(|row| row.variant.clone()).collect();
+    }
+    Ok(())
+}
+
+impl EvalRun {
+    /// Returns true if answers of the variant cost 0 only because no price was set for their model.
+    pub fn is_without_price(&self, variant: &str) -> bool {
+        self.variants_without_price.iter().any(|name| name == variant)
+    }
 }
 
 /// Reads the answers of a run, in order; `None`: it is not recorded.
@@ -224,4 +261,52 @@ pub async fn answers_of(
     .await
     .map_err(StatementError::to("read the answers of an eval run"))?;
     Ok(answers.map(|answers| answers.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The first version that stores results refuses all other fields, also those of newer processes.
+    #[test]
+    fn stored_results_have_only_fields_that_the_oldest_version_reads() {
+        let (variant, agent, case) = ("now".to_owned(), "writer".to_owned(), "lamp".to_owned());
+        let result = VariantResult {
+            variant: variant.clone(),
+            agent,
+            answers: 1,
+            passed: 1,
+            tokens: 9,
+            micros: 0,
+            median_ms: None,
+        };
+        let answer = AnswerResult {
+            variant,
+            case,
+            repetition: 1,
+            passed: None,
+            failed_checks: 0,
+            task_id: None,
+            session_id: None,
+            turn: None,
+            tokens: 9,
+            micros: 0,
+            took_ms: None,
+        };
+        let fields = |value: Value| {
+            let mut fields: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+            fields.sort_unstable();
+            fields.join(" ")
+        };
+        assert_eq!(
+            fields(serde_json::to_value(result).unwrap()),
+            "agent answers median_ms micros passed tokens variant"
+        );
+        assert_eq!(
+            fields(serde_json::to_value(answer).unwrap()),
+            "case failed_checks micros passed repetition session_id task_id tokens took_ms turn variant"
+        );
+    }
 }

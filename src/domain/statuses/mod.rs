@@ -67,9 +67,9 @@ pub enum State {
     Working,
     /// Its last turn failed, and it has no more tasks.
     Error,
-    /// It has tasks, and none of them runs.
+    /// It has tasks, and none of them runs. Its provider may have the call of one as a batch.
     Waiting,
-    /// Its credential is paused, or its next task waits for a limit, its provider or a batch.
+    /// Its credential is paused, or its next task waits for a limit or its provider.
     Limited,
 }
 

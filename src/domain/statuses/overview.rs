@@ -39,13 +39,12 @@ pub async fn list_with_pauses(
 ) -> Result<Vec<AgentOverview>, StatementError> {
     let pauses = agent_pauses::list_open(&mut *conn, campaign_id).await?;
     let statuses = of_campaign(&mut *conn, campaign_id, catalogue, now).await?;
-    let waits = OpenWaits::load(&mut *conn, &statuses, now).await?;
-    let mut all = Vec::with_capacity(statuses.len());
-    for status in statuses {
+    let waits = OpenWaits::load(conn, campaign_id, &statuses, now).await?;
+    let overview = |status: Status| {
         let mut own = pauses.iter().filter(|pause| pause.agent == status.agent).cloned();
         let (pause, also_paused) = (own.next(), own.next());
-        let wait = waits.of_agent(&mut *conn, campaign_id, &status).await?;
-        all.push(AgentOverview { status, pause, also_paused, wait });
-    }
-    Ok(all)
+        let wait = waits.of_agent(&status);
+        AgentOverview { status, pause, also_paused, wait }
+    };
+    Ok(statuses.into_iter().map(overview).collect())
 }

@@ -76,8 +76,7 @@ pub async fn retry_outlook(
     if let Some((flow_id, step)) = flow {
         return Ok(RetryOutlook::AgentFile { flow_id, step });
     }
-    let task = get(conn, id).await?;
-    Ok(RetryOutlook::of(task.check_budget(Amount::ZERO, refusal.call)))
+    Ok(RetryOutlook::of_task(&get(conn, id).await?, refusal))
 }
 
 /// Finds those of the failed and cancelled tasks whose retry would fail again at their budget or wait for it, and those that are retried with
@@ -193,6 +192,12 @@ impl RetryOutlook {
             Err(refusal) if refusal.waits() => Self::Wait(refusal),
             Err(refusal) => Self::Refusal(refusal),
         }
+    }
+
+    /// Checks a task's own budget. Only the stored refusal knows the effect of the limit, which is in the agent's file.
+    fn of_task(task: &Task, stored: &Refusal) -> Self {
+        let checked = task.check_budget(Amount::ZERO, stored.call);
+        Self::of(checked.map_err(|refusal| Refusal { on_limit: stored.on_limit, ..refusal }))
     }
 
     /// Returns the flow with which a step is retried that failed at the budget in its agent's file.
@@ -348,6 +353,15 @@ mod tests {
         assert_eq!(outlook(5_200, OnLimit::Wait), RetryOutlook::Space);
         let waits = refused_of(&[(TASK, stored(), outlook(4_500, OnLimit::Wait))]).remove(0);
         assert!(waits.waits && waits.because.contains("1127 tokens of 4500"), "{waits:?}");
+    }
+
+    #[test]
+    fn a_retry_at_the_own_budget_of_a_task_has_the_effect_of_its_agents_file() {
+        // The whole limit has space for the call, and the rest of it does not.
+        let task = Task { budget_tokens: Some(12), spent_tokens: 9, ..Task::example() };
+        let outlook = |on_limit| RetryOutlook::of_task(&task, &Refusal { on_limit, ..stored() });
+        assert!(matches!(outlook(OnLimit::Fail), RetryOutlook::Refusal(_)));
+        assert!(matches!(outlook(OnLimit::Wait), RetryOutlook::Wait(_)));
     }
 
     #[test]

@@ -89,7 +89,10 @@ pub use self::{
         of_conversation, owner,
     },
     lost::{end_lost, list_ended_jobs, live_jobs},
-    open_tasks::{filter_awaited, list_awaiting_posts, open_of_conversation, queued_jobs},
+    open_tasks::{
+        OpenTask, filter_awaited, list_awaiting_posts, open_of_conversation, open_of_conversations,
+        queued_jobs,
+    },
     posted::{Tree, count_of_tree, set_post},
     priority::{TaskPriority, change_priority},
     provider_waits::{

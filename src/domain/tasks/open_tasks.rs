@@ -7,6 +7,14 @@ use uuid::Uuid;
 
 use crate::domain::{StatementError, sessions::DueSession};
 
+/// An open task with its conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenTask {
+    pub id: Uuid,
+    pub agent: String,
+    pub instance: String,
+}
+
 /// Returns those of these sessions that have an open task: any of the conversation, or for an ephemeral session its own task.
 pub async fn filter_awaited(
     executor: impl PgExecutor<'_>,
@@ -59,6 +67,37 @@ pub async fn open_of_conversation(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("list the open tasks of a conversation"))
+}
+
+/// Lists the first `limit` open tasks of each of these conversations (agent and instance), in the order of [`open_of_conversation`].
+pub async fn open_of_conversations(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+    conversations: &[(&str, &str)],
+    limit: i64,
+) -> Result<Vec<OpenTask>, StatementError> {
+    if conversations.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (agents, instances): (Vec<&str>, Vec<&str>) = conversations.iter().copied().unzip();
+    sqlx::query_as!(
+        OpenTask,
+        r#"select o.id as "id!", o.agent as "agent!", o.instance as "instance!"
+             from unnest($2::text[], $3::text[]) as c (agent, instance)
+            cross join lateral (
+              select t.id, t.agent, t.instance, coalesce(t.run_at, t.created_at) > now() as is_later
+                from dalsegno.tasks as t
+               where t.campaign_id = $1 and t.agent = c.agent and t.instance = c.instance and t.ended_at is null
+               order by is_later, t.id limit $4) as o
+            order by o.agent, o.instance, o.is_later, o.id"#,
+        campaign_id,
+        &agents as &[&str],
+        &instances as &[&str],
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the open tasks of conversations"))
 }
 
 /// Lists the jobs of an agent's open tasks, in one campaign or in all.

@@ -35,7 +35,8 @@ impl Fixture {
 
     async fn recorded_runs(&self) -> Vec<evals::EvalRun> {
         let all = evals::EvalRunFilter::default();
-        evals::list_runs(&self.world.pool, all, None, 10).await.unwrap()
+        let mut conn = self.world.pool.acquire().await.unwrap();
+        evals::list_runs(&mut conn, all, None, 10).await.unwrap()
     }
 
     async fn waiting_tasks(&self, n: usize) -> Vec<Task> {

@@ -204,6 +204,8 @@ async fn what_is_unexpected_about_new_limits_stands_in_the_list() {
         json!({ "owner": "user", "key": "kim", "micros": 2_000_000, "soft_micros": 2_000_000 });
     let set = scenery.send("PATCH", "/v1/budgets", &user).await;
     assert_eq!(set["has_campaign"], false, "{set}");
+    let unchanged = json!({ "owner": "user", "key": "kim" });
+    assert_eq!(scenery.send("PATCH", "/v1/budgets", &unchanged).await, set);
     let of_user = scenery.page("/cost/budgets?of=user%2Fkim").await;
     for words in [
         "No campaign works for the user <code>kim</code> now",

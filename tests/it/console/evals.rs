@@ -60,14 +60,20 @@ async fn a_run_is_compared_with_the_one_before_and_leads_to_its_answers() {
 #[tokio::test]
 async fn a_variant_without_a_price_is_not_free() {
     let scenery = Scenery::new().await;
-    let variant = |name: &str, micros: i64, unpriced: i64| json!({ "variant": name, "agent": "copywriter", "answers": 2, "passed": 2, "tokens": 900, "micros": micros, "answers_without_price": unpriced, "median_ms": 4_200 });
-    let answer = json!({ "variant": "next", "case": "lamp", "repetition": 1, "passed": true, "failed_checks": 0, "tokens": 450, "micros": 0, "is_unpriced": true, "took_ms": 4_200, "task_id": scenery.done });
+    let call = "insert into dalsegno.usage (called_at, campaign_id, session_id, turn, agent, model, provider, purpose, outcome, cost_micros, input_tokens)
+                select created_at, campaign_id, session_id, turn, agent, 'local', 'west', 'turn', 'done', 0, 450 from dalsegno.tasks where id = $1";
+    sqlx::query(call).bind(scenery.done).execute(&scenery.app.pool).await.unwrap();
+    let variant = |name: &str, micros: i64| json!({ "variant": name, "agent": "copywriter", "answers": 2, "passed": 2, "tokens": 900, "micros": micros, "median_ms": 4_200 });
+    let answer = |variant: &str, micros: i64| json!({ "variant": variant, "case": "lamp", "repetition": 1, "passed": true, "failed_checks": 0, "tokens": 450, "micros": micros, "took_ms": 4_200, "task_id": scenery.done });
     let body = json!({
         "eval": "captions", "run": "abc", "began_at": "2026-11-19T09:00:00Z", "unfinished": 0, "judge_micros": 0,
-        "variants": [variant("now", 200_000, 0), variant("next", 0, 2)], "answers": [answer],
+        "variants": [variant("now", 200_000), variant("next", 0)], "answers": [answer("now", 100_000), answer("next", 0)],
     });
     let campaign = scenery.world.campaign.id;
     let run = scenery.send("POST", &format!("/v1/campaigns/{campaign}/evals"), &body).await;
+    assert_eq!(run["variants_without_price"], json!(["next"]), "{run}");
+    let listed = scenery.get_json("/v1/evals").await;
+    assert_eq!(listed["items"][0]["variants_without_price"], json!(["next"]), "{listed}");
     let page = scenery.page(&format!("/cost/evals/{campaign}/{}", run["id"])).await;
     // Of the variant, of its answer, and in the sentence below.
     assert_eq!(page.matches(">no price</a>").count(), 3, "{page}");

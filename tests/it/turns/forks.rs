@@ -316,6 +316,20 @@ async fn a_turn_of_an_earlier_session_of_the_conversation_is_forked_from_there()
 }
 
 #[tokio::test]
+async fn a_turn_that_a_fork_has_taken_over_is_forked_under_the_name_of_the_fork() {
+    let fixture = Fixture::new(&[]).await;
+    let worker = fixture.start_worker().await;
+    let parent = converse(&fixture, "main", &["Part one.", "Part two."]).await;
+    let first = try_fork(&fixture, parent, Some(2), Some("draft")).await.unwrap();
+    run(&fixture, "draft", "Part three.").await;
+    worker.stop().await;
+    let second = fork(&fixture, first.id, 1).await;
+    assert_eq!(second.instance, "draft-fork-1");
+    assert_eq!((second.forked_from_session, second.forked_at_turn), (Some(parent), Some(1)));
+    assert_eq!(fixture.transcript(second.id).await, fixture.transcript(parent).await[..2]);
+}
+
+#[tokio::test]
 async fn forks_are_refused_with_reasons_and_named_without_collisions() {
     let fixture = Fixture::new(&[]).await;
     let worker = fixture.start_worker().await;

@@ -10,7 +10,7 @@ use dalsegno::{
         contexts,
         sessions::Reason,
         statuses::{self, AgentWaitCause},
-        tasks::{State, Task},
+        tasks::{self, State, Task},
         turns,
     },
     queue::admin,
@@ -78,6 +78,24 @@ async fn an_agent_refused_before_its_turn_has_the_status_error_until_it_answers(
     refused().await;
     of_writer("error").await;
     worker.stop().await;
+}
+
+#[tokio::test]
+async fn only_the_first_open_tasks_of_a_conversation_are_read() {
+    let fixture = Fixture::new(&[]).await;
+    let mut expected = Vec::new();
+    for (instance, n) in [("2", 1), ("main", 3)] {
+        for at in 0..n {
+            let task = fixture.add_for("writer", instance, "Write.").await;
+            if at < 2 {
+                expected.push(task.id);
+            }
+        }
+    }
+    let all = [("writer", "main"), ("writer", "2"), ("planner", "main")];
+    let campaign = fixture.campaign.id;
+    let open = tasks::open_of_conversations(&fixture.pool, campaign, &all, 2).await.unwrap();
+    assert_eq!(open.iter().map(|task| task.id).collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]
