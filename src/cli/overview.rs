@@ -10,7 +10,10 @@ use super::{
 };
 use crate::{
     domain::{
-        attention::{Attention, FAILED_WITHIN, describe_group, group_failures, may_lack_failures},
+        attention::{
+            Attention, FAILED_WITHIN, describe_group, group_failures, may_lack_failures,
+            name_members, retry_steps,
+        },
         tasks::TaskLine,
         text::{count, quote_for_shell},
     },
@@ -59,7 +62,8 @@ fn format_attention(items: &[Attention]) -> String {
             failures => {
                 let more = if may_lack { " or more" } else { "" };
                 let same = describe_group(failures);
-                let name = format!("{}{more} tasks failed {same}", failures.len());
+                let members = name_members(failures);
+                let name = format!("{}{more} {members} failed {same}", failures.len());
                 (name, commands_for_failures(failures, may_lack))
             }
         };
@@ -78,7 +82,12 @@ fn format_attention(items: &[Attention]) -> String {
         }
         if group.len() > 1 {
             text.push_str(&format_wrapped("  ", &format!("tasks {}", short_ids(&group))));
-            let note = "the preview of their retry also lists other tasks that failed since then";
+            let note = match first.flow_id {
+                Some(_) => {
+                    "a retry from a step runs all its tasks again, and all that depend on them"
+                }
+                None => "the preview of their retry also lists other tasks that failed since then",
+            };
             text.push_str(&format_wrapped("  ", note));
         }
         for command in commands {
@@ -97,10 +106,15 @@ fn short_ids(failures: &[&Attention]) -> String {
 }
 
 /// Returns the commands that raise the limit at which the tasks have failed, list them, and preview a retry of all of them. If the list may
-/// lack some, the preview has all that a complete list would have.
+/// lack some, the preview has all that a complete list would have. Steps are listed and retried with their flow.
 fn commands_for_failures(failures: &[&Attention], may_lack: bool) -> Vec<String> {
     let first = failures[0];
     let raise = first.refusing_budget().map(|_| first.command.clone());
+    if let Some(flow) = first.flow_id {
+        let show = format!("dalsegno flow show {flow}");
+        let retries = retry_steps(failures).into_iter().map(str::to_owned);
+        return raise.into_iter().chain([show]).chain(retries).collect();
+    }
     let mut filter = " --state failed".to_owned();
     if let Some(agent) = &first.agent
         && failures.iter().all(|it| it.agent == first.agent)
@@ -190,6 +204,16 @@ mod tests {
         assert!(text.contains("\n  the preview of their retry also lists other tasks"), "{text}");
         let text = format_attention(&items);
         assert!(text.contains("3 tasks failed") && !text.contains("--agent"), "{text}");
+        let step = |id: u128| Attention {
+            flow_id: Some(uuid::Uuid::nil()),
+            command: "dalsegno flow retry F --from draft".to_owned(),
+            ..failed(id, "writer", "2026-11-20T11:30:00Z")
+        };
+        let text = format_attention(&[step(4), step(5)]);
+        assert!(text.contains("2 steps of a flow failed with the same error"), "{text}");
+        let show = format!("\n  dalsegno flow show {}\n", uuid::Uuid::nil());
+        assert!(text.ends_with(&format!("{show}  dalsegno flow retry F --from draft\n")), "{text}");
+        assert!(!text.contains("task retry") && !text.contains("the preview"), "{text}");
         let full = vec![items[0].clone(); 20];
         let text = format_attention(&full);
         assert!(text.contains("20 or more tasks failed with the same error"), "{text}");

@@ -19,9 +19,9 @@ const CHECK: &str = "busy";
 const WHY: &str = "tasks wait while a provider refuses calls or cannot be reached, and fail after providers.busy_max_secs";
 /// Next step for models that are busy.
 const REFUSED: &str = "raise the limits at the provider, lower worker.turns_slots, or list further models in the agents' files";
-/// Next step for servers that cannot be reached.
-const UNREACHABLE: &str = "start the server, or correct its address in the settings: its tasks then continue by themselves, \
-                           and `dalsegno job retry JOB` tries at once";
+/// Next step for tasks that wait one by one, in most cases for a server that cannot be reached.
+const UNREACHABLE: &str = "if the error names a server that cannot be reached, start it, or correct its address in the settings: its tasks then \
+                           continue by themselves, and `dalsegno job retry JOB` tries at once";
 const LIST: &str = "`dalsegno job ls --waits-for provider` lists the tasks that wait";
 
 /// The present waits for providers.
@@ -106,7 +106,7 @@ mod tests {
             "{found:?}"
         );
         assert!(
-            found.fix.starts_with("start the server") && !found.fix.contains("slots"),
+            found.fix.starts_with("if the error names a server") && !found.fix.contains("slots"),
             "{found:?}"
         );
     }

@@ -1,8 +1,9 @@
 //! The audit log.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-
 use uuid::Uuid;
 
 use super::{Call, Listing, Operation, Refusal, Spec, page_limit};
@@ -74,23 +75,28 @@ impl Operation for ListAudit {
     }
 }
 
-/// Looks up what a text names: the things whose ids end with it, or else campaigns, an agent, a user by the facts about them, API keys and
-/// webhooks. The owner of a budget is part of its subject, and a schedule is its own.
+/// Looks up what a text names: the thing with this id, or else the things whose ids end with it, and campaigns, an agent, API keys and
+/// webhooks by their names; and a user by the facts about them. The owner of a budget is part of its subject, and a schedule is its own.
 async fn subject(call: &Call, text: &str) -> Result<Subject, Refusal> {
-    let ids = ids_of(call, text).await?;
-    let campaigns: Vec<Uuid> = match ids.is_empty() {
-        // The id of something else is no campaign: its lines are found by the index alone.
+    let whole = text.parse::<Uuid>().ok();
+    let ids = match whole {
+        Some(id) => vec![id],
+        None => ids_ending(call, text).await?,
+    };
+    // The id of something else is no campaign: its lines are found by the index alone.
+    let mut campaigns: BTreeSet<Uuid> = match ids.is_empty() {
         false => campaigns::names(&call.pool, &ids).await?.into_keys().collect(),
-        true => campaigns::ids_of_name(&call.pool, text).await?,
+        true => BTreeSet::new(),
     };
+    let mut named = Vec::new();
+    // A user may be named by a UUID; other things are not.
+    if whole.is_none() {
+        campaigns.extend(campaigns::ids_of_name(&call.pool, text).await?);
+        named = ids_of_keys_and_webhooks(call, text).await?;
+    }
     let campaigns: Vec<String> = campaigns.iter().map(Uuid::to_string).collect();
-    // A user may be named by a UUID; an agent is not.
     let facts = facts::ids_of_user(&call.pool, text).await?;
-    let agents: Vec<String> = ids.is_empty().then(|| text.to_owned()).into_iter().collect();
-    let named = match ids.is_empty() {
-        true => ids_of_keys_and_webhooks(call, text).await?,
-        false => Vec::new(),
-    };
+    let agents: Vec<String> = whole.is_none().then(|| text.to_owned()).into_iter().collect();
     let budgets =
         [OwnerKind::Agent, OwnerKind::User].map(|owner| format!("{}/{text}", owner.as_str()));
     let mut subjects = vec![text.to_owned()];
@@ -100,15 +106,13 @@ async fn subject(call: &Call, text: &str) -> Result<Subject, Refusal> {
     Ok(Subject { subjects, agents, campaigns })
 }
 
-/// Returns the id that a text is, or those of subjects that end with its digits.
-async fn ids_of(call: &Call, text: &str) -> Result<Vec<Uuid>, Refusal> {
-    if let Ok(id) = text.parse() {
-        return Ok(vec![id]);
-    }
-    match text.parse::<PartialId>().ok().and_then(|given| given.end) {
-        Some(end) => Ok(audit::subjects_ending(&call.pool, &end).await?),
-        None => Ok(Vec::new()),
-    }
+/// Returns the ids of subjects that end with the digits that a text is.
+async fn ids_ending(call: &Call, text: &str) -> Result<Vec<Uuid>, Refusal> {
+    let Some(end) = text.parse::<PartialId>().ok().and_then(|given| given.end) else {
+        return Ok(Vec::new());
+    };
+    let mut scan = call.begin_scan().await?;
+    Ok(audit::subjects_ending(scan.conn(), &end).await?)
 }
 
 /// Finds API keys by their name or handle, also revoked ones, and webhooks by their URL or host.

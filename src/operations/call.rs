@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 use sqlx::{PgPool, Postgres, Transaction};
 
 use super::{
-    Admission, Intake, Limits, OpenTransaction, QueueReservation, Reach, Refusal,
-    SeveralTransactions, Waits, begin, begin_alongside, begin_read, begin_several,
+    Admission, Intake, Limits, OpenTransaction, QueueReservation, Reach, Refusal, Scan,
+    SeveralTransactions, Waits, begin, begin_alongside, begin_read, begin_scan, begin_several,
 };
 use crate::{
     app::Sections,
@@ -85,6 +85,11 @@ impl Call {
     /// As [`Self::begin_read`], for statements with optional conditions.
     pub async fn begin_search(&self) -> Result<Transaction<'static, Postgres>, StatementError> {
         begin_search(&self.pool, self.limits.as_ref().map(|limits| limits.longest)).await
+    }
+
+    /// Begins a read that scans a whole table.
+    pub async fn begin_scan(&self) -> Result<Scan, Refusal> {
+        begin_scan(&self.pool, self.limits.as_ref()).await
     }
 
     /// Reserves space in the queue for tasks that are about to be added. Commands are exempt from the limit.

@@ -1,24 +1,19 @@
 //! Lookup of ids by a part of them.
 
-use std::{str::FromStr, sync::Arc, time::Duration};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Call, Limits, Operation, Refusal, Spec};
+use super::{Call, LONGEST_SCAN, Operation, Refusal, Spec};
 use crate::domain::{
     bulk_actions, campaigns,
     class::{Classify as _, Kind},
     facts, flows,
     ids::{NoId, NotFound, PartialId},
     keys::Scope,
-    memory, posts, sessions, tasks,
-    transaction::begin_search,
-    webhooks,
+    memory, posts, sessions, tasks, webhooks,
 };
-
-/// Time limit of a lookup. No index has the ends of ids, so a lookup reads the whole table.
-const LONGEST: Duration = Duration::from_secs(5);
 
 /// Finds the id with a beginning or end; that of a campaign also by its name.
 ///
@@ -77,19 +72,9 @@ impl Operation for FindId {
             let detail = "the key does not have the scope `read`: give the whole id, or create a key with that scope";
             return Err(Refusal::new(Kind::Forbidden, "missing_scope", detail));
         }
-        let scan = |limits: &Limits| Limits {
-            places: Arc::clone(&limits.scans),
-            longest: LONGEST,
-            ..limits.clone()
-        };
-        let limits = call.limits.as_ref().map(scan);
-        let _place = match &limits {
-            Some(limits) => Some(limits.acquire_permits(1).await?),
-            None => None,
-        };
-        let longest = limits.as_ref().map(|limits| limits.longest);
-        let mut transaction = begin_search(&call.pool, longest).await?;
-        let conn = &mut *transaction;
+        // No index has the ends of ids, so a lookup reads the whole table.
+        let mut scan = call.begin_scan().await?;
+        let conn = scan.conn();
         let id = match noun {
             Noun::BulkAction => bulk_actions::find(conn, &partial()?, within).await,
             Noun::Campaign => campaigns::find(conn, &given(&text)?, within).await,
@@ -112,7 +97,7 @@ fn refusal(error: NotFound, text: &str) -> Refusal {
         NotFound::Database(failed) if failed.class().code == "database_busy" => {
             let detail = format!(
                 "no id that begins or ends with `{text}` was found in {} seconds: give the whole id, or try again in a moment",
-                LONGEST.as_secs()
+                LONGEST_SCAN.as_secs()
             );
             Refusal::new(Kind::Unavailable, "database_busy", detail)
         }

@@ -189,8 +189,8 @@ pub use self::{
     tasks::{CancelTask, ChangeTaskPriority, ExplainTask, ListTasks, RetryTask, ShowTask},
     text_search::SearchTexts,
     transaction::{
-        Limits, OpenTransaction, SeveralTransactions, begin, begin_alongside, begin_read,
-        begin_several,
+        LONGEST_SCAN, Limits, OpenTransaction, Scan, SeveralTransactions, begin, begin_alongside,
+        begin_read, begin_scan, begin_several,
     },
     turns::{ListTurns, ShowTurn},
     waits::{TOO_MANY_WAITING, TOO_MANY_WAITING_PER_CLIENT, WaitLimit, Waits},

@@ -21,11 +21,14 @@ use super::Refusal;
 use crate::domain::{
     StatementError,
     class::Kind,
-    transaction::{self, Transactions, begin_with_limit, begin_with_limits},
+    transaction::{self, Transactions, begin_search, begin_with_limit, begin_with_limits},
 };
 
 /// Longest wait of a request for a lock.
 pub const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Time limit of a read that scans a whole table.
+pub const LONGEST_SCAN: Duration = Duration::from_secs(5);
 
 /// Limits for the transactions of one request.
 #[derive(Debug, Clone)]
@@ -39,6 +42,12 @@ pub struct Limits {
 
 /// A transaction that may write, and its place. Without [`OpenTransaction::commit`], it is rolled back.
 pub struct OpenTransaction {
+    transaction: Transaction<'static, Postgres>,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// A read that scans a whole table, and its place.
+pub struct Scan {
     transaction: Transaction<'static, Postgres>,
     _place: Option<OwnedSemaphorePermit>,
 }
@@ -99,6 +108,18 @@ pub async fn begin_read(
     }
 }
 
+/// Begins a read that scans a whole table. Few of them run at once, and each statement may take [`LONGEST_SCAN`].
+pub async fn begin_scan(pool: &PgPool, limits: Option<&Limits>) -> Result<Scan, Refusal> {
+    let Some(limits) = limits else {
+        return Ok(Scan { transaction: begin_search(pool, None).await?, _place: None });
+    };
+    let places = Arc::clone(&limits.scans);
+    let limits = Limits { places, longest: LONGEST_SCAN, ..limits.clone() };
+    let place = limits.acquire_permits(1).await?;
+    let transaction = begin_search(pool, Some(LONGEST_SCAN)).await?;
+    Ok(Scan { transaction, _place: Some(place) })
+}
+
 /// Begins a call of several transactions, one after the other.
 pub async fn begin_several(
     pool: &PgPool,
@@ -123,6 +144,12 @@ impl Transactions for SeveralTransactions {
 impl OpenTransaction {
     pub async fn commit(self) -> Result<(), StatementError> {
         transaction::commit(self.transaction).await
+    }
+}
+
+impl Scan {
+    pub fn conn(&mut self) -> &mut PgConnection {
+        &mut self.transaction
     }
 }
 

@@ -235,7 +235,7 @@ impl RunningEval<'_> {
             depends_on: Vec::new(),
             on_failure: OnFailure::default(),
             idempotency_key: Some(format!("eval/{}/{key}", self.id)),
-            tags: vec!["eval".to_owned()],
+            tags: vec![EVAL_TAG.to_owned()],
             metadata,
             result_schema: None,
             attachments: Vec::new(),

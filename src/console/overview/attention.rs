@@ -7,11 +7,11 @@ use crate::{
         names::Names,
         page::Page,
         parts::{
-            Action, Tone, agent_name, counted, empty, icon, may_raise, raise_form, section,
-            sentence, title, url_text,
+            Action, Tone, agent_name, empty, icon, may_raise, raise_form, section, sentence, title,
+            url_text,
         },
     },
-    domain::attention::{Attention, Kind, describe_group},
+    domain::attention::{Attention, Kind, describe_group, name_members, retry_steps},
     operations::{
         EnableWebhook, ReleaseLane, ReplayWebhook, ResumeAgent, ResumeAgentEverywhere,
         ResumeCampaign, ResumeCredential, ResumeQueue, ResumeSchedule, RetryFlow, RetryTask,
@@ -55,14 +55,12 @@ fn opt_in() -> Markup {
 /// Renders tasks that failed with the same error as one row.
 fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup {
     let (tone, word) = look(Kind::FailedTask);
-    let ids: Vec<String> = failures.iter().map(|it| format!("id={}", it.subject)).collect();
-    let retry = format!("/tasks/selected?action=retry&{}", ids.join("&"));
     let newest = failures.iter().filter_map(|it| it.since).max();
     html! {
         li data-at=[newest.map(|at| at.to_rfc3339())] {
             (tone.state(word, None))
             div {
-                h3 { (counted(failures.len(), "task", "tasks")) " " (describe_group(failures)) }
+                h3 { (failures.len()) " " (name_members(failures)) " " (describe_group(failures)) }
                 p dir="auto" { bdi { (sentence(&page.view, &failures[0].because)) @if failures[0].present.is_some() && is_open(&failures[0].because) { "." } } " " (present(page, failures[0])) @if let Some(at) = newest { span.faint { (page.view.time(at)) } } }
                 p."small clip" {
                     @for (place, it) in failures.iter().take(MAX_NAMED).enumerate() { @if place > 0 { ", " } a href={ "/tasks/" (it.subject) } { bdi { (title(&it.name)) } } (campaign(it, names)) }
@@ -71,10 +69,33 @@ fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup
             }
             div.actions {
                 @if may_raise_limit(page, failures[0]) { a."btn slim" href=(raise_form(&failures[0].subject)) { "Raise the limit" } }
-                @if Action::of::<RetryTask>("", "", &[], "/").is_allowed(&page.caller) { a."btn slim" href=(retry) { "Retry all " (failures.len()) "…" } }
-                a."btn slim quiet" href="/tasks?state=failed" { "Details" }
+                (retry_all(page, failures))
+                a."btn slim quiet" href=(group_target(failures[0])) { "Details" }
             }
         }
+    }
+}
+
+/// Renders the retry of a group: of a flow from the step, or its page if several steps have failed; else of all tasks, with a preview.
+fn retry_all(page: &Page, failures: &[&Attention]) -> Markup {
+    let first = failures[0];
+    if first.flow_id.is_some() {
+        return match retry_steps(failures).len() {
+            // The limit has its own button.
+            1 if !may_raise_limit(page, first) => fix(page, first),
+            _ => html! {},
+        };
+    }
+    let ids: Vec<String> = failures.iter().map(|it| format!("id={}", it.subject)).collect();
+    let retry = format!("/tasks/selected?action=retry&{}", ids.join("&"));
+    html! { @if Action::of::<RetryTask>("", "", &[], "/").is_allowed(&page.caller) { a."btn slim" href=(retry) { "Retry all " (failures.len()) "…" } } }
+}
+
+/// Returns the page that lists the tasks of a group: for steps that of their flow.
+pub(super) fn group_target(first: &Attention) -> String {
+    match first.flow_id {
+        Some(flow) => format!("/flows/{flow}"),
+        None => "/tasks?state=failed".to_owned(),
     }
 }
 
@@ -258,6 +279,14 @@ mod tests {
         assert_eq!(refused.refusing_budget(), Some("day"));
         assert_eq!(Attention { budget: None, ..refused.clone() }.refusing_budget(), None);
         assert_eq!(Attention { kind: Kind::SpentBudget, ..refused }.refusing_budget(), None);
+    }
+
+    #[test]
+    fn a_group_of_steps_leads_to_its_flow() {
+        let failed = item(Kind::FailedTask, "1", "no login");
+        assert_eq!(group_target(&failed), "/tasks?state=failed");
+        let step = Attention { flow_id: Some(uuid::Uuid::nil()), ..failed };
+        assert_eq!(group_target(&step), "/flows/00000000-0000-0000-0000-000000000000");
     }
 
     #[test]

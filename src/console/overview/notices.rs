@@ -3,13 +3,13 @@
 use axum::{Json, response::IntoResponse as _};
 use serde::Serialize;
 
-use super::attention::{look, target};
+use super::attention::{group_target, look, target};
 use crate::{
     console::{
         page::{Page, PageResult},
-        parts::{counted, title},
+        parts::title,
     },
-    domain::attention::{Attention, Kind, describe_group, group_failures},
+    domain::attention::{Attention, Kind, describe_group, group_failures, name_members},
     operations::ShowOverview,
 };
 
@@ -44,7 +44,8 @@ impl Notice {
         let key = match newest.kind {
             Kind::FailedTask => {
                 let budget = newest.refusing_budget().unwrap_or_default();
-                format!("FailedTask {budget} {}", newest.because)
+                let flow = newest.flow_id.map(|flow| format!("{flow} ")).unwrap_or_default();
+                format!("FailedTask {flow}{budget} {}", newest.because)
             }
             kind => format!("{kind:?} {} {since}", newest.subject),
         };
@@ -52,8 +53,8 @@ impl Notice {
         let (what, target) = match group {
             [item] => (title(&item.name), target(item)),
             all => (
-                format!("{} {}", counted(all.len(), "task", "tasks"), describe_group(all)),
-                Some("/tasks?state=failed".to_owned()),
+                format!("{} {} {}", all.len(), name_members(all), describe_group(all)),
+                Some(group_target(newest)),
             ),
         };
         Some(Self {

@@ -388,7 +388,7 @@ fn check_single_lead(file: &File, parsed: &ParsedAgent, lead: Option<&str>) -> O
 
 /// Returns the name of the folder `<name>`, and its file. A `.md` file beside the folders is a mistake: it keeps its extension in the name,
 /// which is then reported.
-fn skill_file(path: &Path) -> Option<(String, PathBuf)> {
+pub(super) fn skill_file(path: &Path) -> Option<(String, PathBuf)> {
     let name = path.file_name()?.to_string_lossy().into_owned();
     match path.is_dir() {
         true => Some((name, path.join("SKILL.md"))),

@@ -1,8 +1,8 @@
 //! The catalogue of a running service, reloaded when a file changes.
 //!
-//! One caller at a time reads the files, on a thread from which the runtime has moved all other tasks. Turns wait for it for a moment; other
-//! callers get the catalogue of the last reading. So a folder that hangs delays a few turns and not the process. While files are read, only
-//! the lock `Library::files` is held for longer.
+//! One caller at a time reads the files, on a thread from which the runtime has moved all other tasks. Turns wait for it for a moment, without
+//! a thread; other callers get the catalogue of the last reading. So a folder that hangs delays a few turns and not the process. While files
+//! are read, only the lock `Library::files` is held for longer.
 
 use std::{
     cell::RefCell,
@@ -10,23 +10,25 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
-    thread,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime},
 };
 
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard},
+    time::timeout_at,
+};
 
-use super::{Catalogue, Config, Problems};
-use crate::domain::files::{MAX_BYTES, read};
+use super::{Catalogue, Config, Problems, catalogue::skill_file};
+use crate::domain::files::{self, MAX_BYTES, read};
 
 /// Time for which a changed file is compared by its contents. A file system whose times are this coarse can give the same time to two
 /// versions of a file.
 const SETTLING: Duration = Duration::from_secs(2);
 /// Longest time for which a turn waits for another caller that reads the files: a folder may hang.
 const MAX_WAIT: Duration = Duration::from_secs(1);
-/// Time between two attempts to get the files meanwhile.
-const WAIT_STEP: Duration = Duration::from_millis(1);
 
 /// The files of agents, skills and nodes, with the catalogue made of them. A check compares the metadata of the files, and reads them only
 /// if these have changed.
@@ -34,7 +36,7 @@ const WAIT_STEP: Duration = Duration::from_millis(1);
 pub struct Library {
     config: Config,
     /// Locked by the caller that checks and reads the files.
-    files: Mutex<Files>,
+    files: AsyncMutex<Files>,
     /// The start of the check that runs.
     checking_since: Mutex<Option<Instant>>,
     known: Mutex<Arc<Catalogue>>,
@@ -94,7 +96,7 @@ impl Library {
         warn_problems(&catalogue);
         Ok(Self {
             config: config.clone(),
-            files: Mutex::new(Files { stamps, looked_at, named }),
+            files: AsyncMutex::new(Files { stamps, looked_at, named }),
             checking_since: Mutex::new(None),
             known: Mutex::new(catalogue),
         })
@@ -108,42 +110,40 @@ impl Library {
     }
 
     /// Returns the catalogue of the files as they are now, for a turn that begins. Callers at the same time share a check.
-    pub fn latest(&self) -> Arc<Catalogue> {
+    pub async fn latest(&self) -> Arc<Catalogue> {
         let called_at = Instant::now();
-        run_blocking(|| {
-            // A check that began since then has seen all that was saved before the call.
-            if let Some(mut files) = self.wait_for_files(called_at)
-                && files.looked_at < called_at
-            {
-                self.check(&mut files);
-            }
-        });
+        // A check that began since then has seen all that was saved before the call.
+        if let Some(mut files) = self.wait_for_files(called_at).await
+            && files.looked_at < called_at
+        {
+            run_blocking(|| self.check(&mut files));
+        }
         Arc::clone(&self.lock_catalogue())
     }
 
     /// Locks the files. `None`: another caller has been reading them for too long.
-    fn wait_for_files(&self, called_at: Instant) -> Option<MutexGuard<'_, Files>> {
+    async fn wait_for_files(&self, called_at: Instant) -> Option<AsyncMutexGuard<'_, Files>> {
+        let mut files = pin!(self.files.lock());
         loop {
-            match self.files.try_lock() {
-                Ok(files) => return Some(files),
-                Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-                Err(TryLockError::WouldBlock) => {}
+            let since = self.checking_since();
+            let end = since.unwrap_or(called_at).min(called_at) + MAX_WAIT;
+            if let Ok(files) = timeout_at(end.into(), files.as_mut()).await {
+                return Some(files);
             }
-            let since = *self.checking_since.lock().unwrap_or_else(PoisonError::into_inner);
-            if since.unwrap_or(called_at).min(called_at).elapsed() >= MAX_WAIT {
+            // If another check has begun meanwhile, it is not the one that takes so long.
+            if self.checking_since() == since {
                 return None;
             }
-            thread::sleep(WAIT_STEP);
         }
     }
 
+    fn checking_since(&self) -> Option<Instant> {
+        *self.checking_since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn check_if_due(&self) {
-        let mut files = match self.files.try_lock() {
-            Ok(files) => files,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Another caller is checking the files.
-            Err(TryLockError::WouldBlock) => return,
-        };
+        // Otherwise another caller is checking the files.
+        let Ok(mut files) = self.files.try_lock() else { return };
         if files.looked_at.elapsed() >= Duration::from_millis(self.config.look_every_ms) {
             run_blocking(|| self.check(&mut files));
         }
@@ -222,22 +222,21 @@ fn stamps(config: &Config, named: &[PathBuf], before: &[Stamp]) -> Vec<Stamp> {
             add(path.clone(), &metadata);
         }
     }
-    for folder in [&config.folder, &config.skills_folder, &config.nodes_folder] {
-        each_file(folder, &mut add);
-    }
+    each_file(&config.folder, files::markdown, &mut add);
+    each_file(&config.skills_folder, skill_file, &mut add);
+    each_file(&config.nodes_folder, files::markdown, &mut add);
     stamps.sort_by(|a, b| a.path.cmp(&b.path));
     stamps
 }
 
-fn each_file(folder: &Path, add: &mut impl FnMut(PathBuf, &fs::Metadata)) {
+/// Adds the files of a folder that the catalogue reads, which `place` finds for the entries.
+fn each_file(
+    folder: &Path,
+    place: fn(&Path) -> Option<(String, PathBuf)>,
+    add: &mut impl FnMut(PathBuf, &fs::Metadata),
+) {
     let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        let Ok(metadata) = fs::metadata(&path) else { continue };
-        if !metadata.is_dir() {
-            add(path, &metadata);
-            continue;
-        }
-        let path = path.join("SKILL.md");
+    for (_, path) in entries.flatten().filter_map(|entry| place(&entry.path())) {
         if let Ok(metadata) = fs::metadata(&path) {
             add(path, &metadata);
         }
@@ -332,8 +331,8 @@ mod tests {
     }
 
     /// The file keeps its length and the time of its modification.
-    #[test]
-    fn a_turn_has_what_was_saved_right_after_another_read() {
+    #[tokio::test]
+    async fn a_turn_has_what_was_saved_right_after_another_read() {
         let folder = tempfile::tempdir().unwrap();
         let config = config(folder.path());
         fs::create_dir(&config.folder).unwrap();
@@ -346,11 +345,46 @@ mod tests {
         let library = Library::open(&config).unwrap();
         for words in ["You write two.", "You write six.", "You write ten."] {
             write(&path, words, at);
-            assert!(has(library.latest(), words), "{words}");
+            assert!(has(library.latest().await, words), "{words}");
             assert!(has(library.current(), words), "of the last check: {words}");
         }
         fs::write(&path, "no front matter").unwrap();
-        assert!(library.latest().agent("writer").is_err());
+        assert!(library.latest().await.agent("writer").is_err());
+    }
+
+    /// The runtime has one thread: a wait that keeps it ends only with its time, and without the change.
+    #[tokio::test]
+    async fn a_turn_that_waits_for_another_check_keeps_no_thread() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path());
+        fs::create_dir(&config.folder).unwrap();
+        let path = config.folder.join("writer.md");
+        write(&path, "You write one.", SystemTime::UNIX_EPOCH);
+        let library = Library::open(&config).unwrap();
+        let files = library.files.lock().await;
+        let change = async {
+            write(&path, "You write two.", SystemTime::UNIX_EPOCH);
+            drop(files);
+        };
+        let (catalogue, ()) = tokio::join!(library.latest(), change);
+        assert!(catalogue.agent("writer").unwrap().prompt.contains("two"));
+    }
+
+    #[test]
+    fn only_files_that_the_catalogue_reads_are_watched() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path());
+        let skill = config.skills_folder.join("style");
+        fs::create_dir(&config.folder).unwrap();
+        fs::create_dir_all(&skill).unwrap();
+        let read = [config.folder.join("writer.md"), skill.join("SKILL.md")];
+        let others = [config.folder.join("photo.jpg"), config.skills_folder.join("notes.txt")];
+        for path in read.iter().chain(&others) {
+            fs::write(path, "words").unwrap();
+        }
+        let watched: Vec<PathBuf> =
+            stamps(&config, &[], &[]).into_iter().map(|stamp| stamp.path).collect();
+        assert_eq!(watched, read);
     }
 
     /// Two versions with all times alike, as on a file system that stores whole seconds.
@@ -386,7 +420,7 @@ mod tests {
         let reader = tokio::spawn({
             let library = Arc::clone(&library);
             async move {
-                let _files = library.files.lock().unwrap();
+                let _files = library.files.lock().await;
                 begin.send(()).unwrap();
                 run_blocking(|| released.recv())
             }
@@ -394,7 +428,7 @@ mod tests {
         begun.await.unwrap();
         let (tell, hear) = mpsc::channel();
         tokio::spawn(async move {
-            let of_turn = library.latest().agents().count();
+            let of_turn = library.latest().await.agents().count();
             tell.send(of_turn.min(library.current().agents().count()))
         });
         // On a thread of its own: a runtime that hangs has no timers.

@@ -14,14 +14,35 @@ impl Attention {
     }
 
     fn is_same_failure(&self, other: &Self) -> bool {
-        // A step is retried with its flow.
-        let is_task = |it: &Self| it.kind == Kind::FailedTask && it.flow_id.is_none();
-        // Budgets may refuse calls with the same amounts, and each has a limit of its own.
+        let is_task = |it: &Self| it.kind == Kind::FailedTask;
+        // A step is retried with its flow. Budgets may refuse calls with the same amounts, and each has a limit of its own.
         is_task(self)
             && is_task(other)
+            && self.flow_id == other.flow_id
             && self.present_reason() == other.present_reason()
             && self.refusing_budget() == other.refusing_budget()
     }
+}
+
+/// Names the members of a group: all of them are steps of one flow, or none is a step.
+pub fn name_members(group: &[&Attention]) -> &'static str {
+    match group[0].flow_id {
+        Some(_) => "steps of a flow",
+        None => "tasks",
+    }
+}
+
+/// Returns the commands that run the steps of a group again: one for each step, the one that failed first at the top. A flow is retried from
+/// a step, with all its tasks.
+pub fn retry_steps<'a>(group: &[&'a Attention]) -> Vec<&'a str> {
+    let mut commands: Vec<&str> = Vec::new();
+    for item in group.iter().rev() {
+        let command = item.then.as_ref().unwrap_or(&item.command);
+        if !commands.contains(&command.as_str()) {
+            commands.push(command);
+        }
+    }
+    commands
 }
 
 /// Names what the failures of a group have in common.
@@ -32,7 +53,8 @@ pub fn describe_group(group: &[&Attention]) -> &'static str {
     }
 }
 
-/// Puts tasks together that failed with the same error or at the same budget, at the place of the newest. Other matters are groups of one.
+/// Puts tasks together that failed with the same error or at the same budget, at the place of the newest: steps of a flow with those of the
+/// same flow. Other matters are groups of one.
 pub fn group_failures(items: &[Attention]) -> Vec<Vec<&Attention>> {
     let mut groups: Vec<Vec<&Attention>> = Vec::new();
     for item in items {
@@ -104,12 +126,29 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_are_retried_with_their_flows_stay_apart() {
-        let step = |flow_id: u128| Attention {
+    fn steps_of_one_flow_with_the_same_error_are_one_group_with_a_retry_of_each_step() {
+        let step = |id: &str, flow_id: u128, step: &str, because: &str| Attention {
             flow_id: Some(Uuid::from_u128(flow_id)),
-            ..item(Kind::FailedTask, "1", "used up")
+            step: Some(step.to_owned()),
+            command: format!("dalsegno flow retry {flow_id} --from {step}"),
+            ..item(Kind::FailedTask, id, because)
         };
-        assert_eq!(group_failures(&[step(1), step(2)]).len(), 2);
+        let raise = "dalsegno budget set day --money 1".to_owned();
+        let third = step("5", 1, "draft", "no login");
+        let items = [
+            step("1", 1, "check", "no login"),
+            step("2", 1, "draft", "no login"),
+            step("3", 2, "draft", "no login"),
+            step("4", 1, "draft", "refused"),
+            Attention { then: Some(third.command.clone()), command: raise, ..third },
+            item(Kind::FailedTask, "6", "no login"),
+        ];
+        assert_eq!(subjects(&items), ["1 2 5", "3", "4", "6"]);
+        let groups = group_failures(&items);
+        let retries = ["dalsegno flow retry 1 --from draft", "dalsegno flow retry 1 --from check"];
+        assert_eq!(retry_steps(&groups[0]), retries);
+        assert_eq!(name_members(&groups[0]), "steps of a flow");
+        assert_eq!(name_members(&groups[3]), "tasks");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
 pub use self::{
-    groups::{describe_group, group_failures, may_lack_failures},
+    groups::{describe_group, group_failures, may_lack_failures, name_members, retry_steps},
     providers::{WaitingModel, waiting_models},
 };
 use super::{

@@ -57,15 +57,14 @@ pub(super) async fn list(
         let longest = of_model.as_ref().and_then(|waits| waits.first());
         all.push(of_busy(model, longest.map(|wait| wait.task_id)));
     }
-    let mut unreachable = waits;
-    unreachable.retain(|_, waits| waits.iter().any(|wait| now - wait.since >= SHORTEST_WAIT));
-    for waiting in waiting_of(&mut *conn, unreachable).await? {
+    for waiting in waiting_of(&mut *conn, waits, now).await? {
         all.push(of_waits(&waiting));
     }
     Ok(all)
 }
 
-/// Lists the models whose tasks wait for their provider one by one, and not together for a model that is busy. The longest wait is first.
+/// Lists the models whose tasks wait for their provider one by one for longer than a moment, and not together for a model that is busy. The
+/// longest wait is first.
 pub async fn waiting_models(
     conn: &mut PgConnection,
     now: DateTime<Utc>,
@@ -75,14 +74,15 @@ pub async fn waiting_models(
     for busy in busy_models::list(&mut *conn, now).await? {
         waits.remove(&(busy.provider, busy.model));
     }
-    waiting_of(conn, waits).await
+    waiting_of(conn, waits, now).await
 }
 
 async fn waiting_of(
     conn: &mut PgConnection,
     waits: ModelWaits,
+    now: DateTime<Utc>,
 ) -> Result<Vec<WaitingModel>, Error> {
-    let mut waits: Vec<_> = waits.into_iter().collect();
+    let mut waits: Vec<_> = waits.into_iter().filter(|(_, waits)| is_long(waits, now)).collect();
     waits.sort_by_key(|(_, waits)| waits.first().map(|wait| wait.since));
     let max = usize::try_from(MAX_OF_KIND).unwrap_or(usize::MAX);
     let mut all = Vec::new();
@@ -119,6 +119,11 @@ async fn waits_by_model(
         }
     }
     Ok(by_model)
+}
+
+/// Returns true if a task waits for so long that its server is not just being restarted.
+fn is_long(waits: &[ProviderWait], now: DateTime<Utc>) -> bool {
+    waits.iter().any(|wait| now - wait.since >= SHORTEST_WAIT)
 }
 
 fn is_refusing(model: &BusyModel, now: DateTime<Utc>) -> bool {
@@ -189,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn several_tasks_that_wait_lead_to_their_list_and_one_to_its_explanation() {
+    fn several_long_waits_lead_to_their_list_and_one_to_its_explanation() {
         let at = DateTime::UNIX_EPOCH;
         let wait = ProviderWait {
             task_id: Uuid::nil(),
@@ -204,5 +209,7 @@ mod tests {
         let then = |tasks| of_waits(&WaitingModel { tasks, ..waiting.clone() }).then.unwrap();
         assert_eq!(then(1), format!("dalsegno task explain {}", Uuid::nil()));
         assert_eq!(then(2), LIST);
+        let is_long = |secs| is_long(&[wait], at + TimeDelta::seconds(secs));
+        assert!(!is_long(1) && is_long(180));
     }
 }

@@ -183,14 +183,16 @@ pub async fn schedules_of(
     .map_err(StatementError::to("find schedules in the audit log"))
 }
 
-/// Lists the ids that end with these digits among the subjects of the newest lines. No index has the ends of ids.
+/// Lists the ids that end with these digits among the subjects of the newest lines, those with the newest lines first. No index has the ends
+/// of ids.
 pub async fn subjects_ending(
     executor: impl PgExecutor<'_>,
     end: &str,
 ) -> Result<Vec<Uuid>, StatementError> {
     let subjects = sqlx::query_scalar!(
-        r#"select distinct subject as "subject!" from (select subject from dalsegno.audit order by id desc limit $2) as newest
-            where length(subject) = 36 and right(replace(subject, '-', ''), length($1)) = $1 limit $3"#,
+        r#"select subject as "subject!" from (select id, subject from dalsegno.audit order by id desc limit $2) as newest
+            where length(subject) = 36 and right(replace(subject, '-', ''), length($1)) = $1
+            group by subject order by max(id) desc limit $3"#,
         end,
         MAX_SEARCHED,
         MAX_FOUND,

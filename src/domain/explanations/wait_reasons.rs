@@ -11,7 +11,7 @@ pub fn describe_wait(reason: WaitReason) -> &'static str {
         WaitReason::LaneHold => "the release of its lane",
         WaitReason::Later => "its start time",
         WaitReason::Retry => "its next attempt after an error",
-        WaitReason::Snooze => "its next look at a condition, such as its agent's broken file",
+        WaitReason::Snooze => "its next check of a condition, such as its agent's broken file",
         WaitReason::Provider => "a busy or unreachable provider",
         WaitReason::Batch => "the answer to its batch",
         WaitReason::Condition => "space in a budget or a rate limit",
@@ -35,7 +35,7 @@ pub fn describe_wait_end(reason: WaitReason) -> Option<&'static str> {
             "`dalsegno budget ls` and `dalsegno rate-limit ls` show the limits; a higher one lets them go on"
         }
         WaitReason::Snooze => {
-            "they look again by themselves; `dalsegno job explain ID` names the cause and the time, and `dalsegno job retry ID` lets one look at once"
+            "they are checked again automatically; `dalsegno job explain ID` names the cause and the time, and `dalsegno job retry ID` checks one at once"
         }
         WaitReason::Signal => {
             "the end of the other task; `dalsegno task explain ID` names it, or the paused flow"

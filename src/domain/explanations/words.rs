@@ -248,7 +248,7 @@ impl TaskFacts {
         };
         let next = match self.job.cause {
             Cause::Snooze => format!(
-                "{} Once its cause is removed, such as an error in its agent's file, `dalsegno job retry {}` lets it look at once.",
+                "{} Once its cause is removed, such as an error in its agent's file, `dalsegno job retry {}` checks at once.",
                 self.job.next, self.job.job_id
             ),
             _ => self.job.next.clone(),
@@ -769,8 +769,7 @@ mod tests {
         );
         facts.busy_since = Some(at());
         facts.job.cause = Cause::Snooze;
-        facts.job.because =
-            format!("The last run was postponed: {refused}. It used up no attempt.");
+        facts.job.because = format!("The last run was put off: {refused}. It used up no attempt.");
         let told = facts.explain();
         let first = "It waits for its provider, which refuses calls or cannot be reached, since 1970-01-01 00:00:00 UTC. The last run";
         assert!(told.because.starts_with(first), "{told:?}");
@@ -790,7 +789,7 @@ mod tests {
         let mut facts = facts(State::Queued, "scheduled");
         facts.job.cause = Cause::Snooze;
         facts.job.because =
-            "The last run was postponed: agent `writer` is refused until its file is fixed."
+            "The last run was put off: agent `writer` is refused until its file is fixed."
                 .to_owned();
         facts.job.next = "It is due in 20 s.".to_owned();
         let told = facts.explain();

@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::subject::subject;
 use crate::domain::{StatementError, amount::Refusal};
 
-/// Tasks that are read at most for the waits of the last hours.
+/// Tasks that are read at most for the waits of the last hours, and for the retries of a span.
 const MAX_READ: i64 = 5_000;
-/// Retried tasks of which the turns name the jobs, so that an old span costs no more than a new one.
+/// Retried tasks of which the turns are read for their jobs.
 const MAX_RETRIED: i64 = 1_000;
 /// Characters of a prompt or an error in a line.
 const LINE_CHARS: usize = 300;
@@ -113,17 +113,20 @@ pub async fn of_jobs(
     .map_err(StatementError::to("list the tasks of jobs"))
 }
 
-/// Lists the tasks that were retried and had jobs between these two, at most `MAX_RETRIED`, those with the newest first jobs.
+/// Lists tasks that were retried and may have had jobs between these two: at most `MAX_RETRIED`, those with the newest first jobs. Their index
+/// has the first jobs alone, so of all that began up to the newest job only the last `MAX_READ` are read.
 pub async fn retried_between(
     executor: impl PgExecutor<'_>,
     oldest_job: i64,
     newest_job: i64,
 ) -> Result<Vec<Uuid>, StatementError> {
     sqlx::query_scalar!(
-        "select id from dalsegno.tasks where first_job_id <= $2 and job_id >= $1 order by first_job_id desc limit $3",
+        r#"select id as "id!" from (select id, job_id, first_job_id from dalsegno.tasks where first_job_id <= $2 order by first_job_id desc limit $4) as begun
+            where job_id >= $1 order by first_job_id desc limit $3"#,
         oldest_job,
         newest_job,
         MAX_RETRIED,
+        MAX_READ,
     )
     .fetch_all(executor)
     .await

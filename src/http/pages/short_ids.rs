@@ -1,4 +1,4 @@
-//! Addresses with a part of an id, as lists print it: each leads to the page with the whole id.
+//! Addresses with a part of an id, as lists print it: each redirects to the page with the whole id.
 
 use axum::{
     extract::{FromRequestParts as _, Request, State},

@@ -26,9 +26,7 @@ pub enum Error {
     UnusableKey { server: Server },
     #[error("the call was cancelled")]
     Cancelled,
-    #[error(
-        "{server} did not answer the last calls, so this worker calls it again only after a pause"
-    )]
+    #[error("{server} did not answer the last calls; check that it runs and that {} is correct; the worker calls it again by itself after a pause", server.key("base_url"))]
     BreakerOpen { server: Server, after: Duration },
     #[error("cannot connect to {server}; check that it runs and that {} is correct", server.key("base_url"))]
     Connect {

@@ -13,7 +13,7 @@ pub enum Error {
     #[error("the call was cancelled")]
     Cancelled,
     #[error(
-        "{host} did not answer the last calls, so this worker calls it again only after a pause"
+        "{host} did not answer the last calls; check that Ollama runs there and that ollama.base_url is correct; the worker calls it again by itself after a pause"
     )]
     BreakerOpen { host: String, after: Duration },
     #[error(

@@ -71,6 +71,10 @@ async fn the_log_is_filtered_by_the_names_of_campaigns_agents_and_users() {
         assert_eq!(actions(&found)[0], action, "{subject}: {found}");
     }
     assert_eq!(actions(&of(&campaign.to_string()[24..]).await), actions(&by_id));
+    // Digits may also be a name.
+    let digits = end(&key);
+    scenery.send("POST", "/v1/campaigns", &json!({ "name": digits })).await;
+    assert_eq!(actions(&of(&digits).await), ["campaign.create", "key.create"]);
     assert!(of("0000deadbeef").await.contains("its last 8 or more digits"));
     // The names are suggested, and lines name their campaign.
     assert!(has_option(&page, "Harbour") && has_option(&page, "planner"), "{page}");

@@ -314,7 +314,8 @@ async fn a_worker_that_cannot_reach_the_server_does_not_hold_up_the_others() {
         tasks.push(task);
     }
     let (of_task, _) = fixture.explained(&tasks[1]).await;
-    for words in ["did not answer the last calls", "the task waits since", "fails at"] {
+    let told = ["did not answer the last calls", "ollama.base_url is correct"];
+    for words in told.into_iter().chain(["the task waits since", "fails at"]) {
         assert!(of_task.contains(words), "{words}: {of_task}");
     }
     worker.stop().await;

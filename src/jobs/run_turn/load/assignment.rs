@@ -176,7 +176,7 @@ pub async fn read(
     job_id: i64,
 ) -> Result<TaskRecord, Error> {
     // The rest of the turn has it, too, or a later one.
-    let catalogue = services.library.latest();
+    let catalogue = services.library.latest().await;
     let beside = LoadParams {
         readers: &catalogue.blackboard_readers(),
         edicts_max_bytes: services.memory.edicts_max_bytes,
