@@ -78,7 +78,7 @@ pub(super) struct Filter {
     #[command(flatten)]
     campaign: InCampaign,
     /// Only jobs that wait for this reason: slot, pause, lane, lane_hold, later (start time), retry, provider (busy or unreachable), batch (open at
-    /// the provider), snooze (the next look at a condition, such as an agent's broken file; lists provider and batch, too), condition (budget or
+    /// the provider), snooze (the next check of a condition, such as an agent's broken file; lists provider and batch, too), condition (budget or
     /// rate limit), crash (lost worker), signal (another task), person (held) or failure. `dalsegno queue waits` counts them.
     #[arg(long, value_name = "REASON")]
     waits_for: Option<WaitReason>,

@@ -177,7 +177,6 @@ async fn an_explanation_has_links_and_the_button_that_ends_the_wait() {
     let path = format!("/tasks/{}", behind.id);
     let page = scenery.page(&path).await;
     for target in [
-        format!("/work/jobs/{}", ahead.job_id),
         format!("/tasks/{}", ahead.id),
         "/work/lanes?name=".to_owned(),
         format!("/work/jobs/{}", behind.job_id),
