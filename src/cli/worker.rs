@@ -99,8 +99,8 @@ impl GivenWorker {
             found.iter().copied().filter(|worker| worker.gone_at.is_none()).collect();
         let are_of_pid = found.iter().all(|worker| self.pid == Some(worker.pid));
         match (found.as_slice(), running.as_slice()) {
-            ([worker], _) => Ok(worker),
-            (_, [worker]) if are_of_pid => Ok(worker),
+            (&[worker], _) => Ok(worker),
+            (_, &[worker]) if are_of_pid => Ok(worker),
             _ => Err(found),
         }
     }
