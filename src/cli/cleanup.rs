@@ -39,7 +39,7 @@ pub(super) struct Cleanup {
     dry_run: bool,
     /// Time of the cleanup that --dry-run shows: 2026-11-23T02:00:00Z, or `next` for the next nightly run. Default: now.
     #[arg(long, value_name = "TIME|next", requires = "dry_run")]
-    at: Option<Moment>,
+    at: Option<PreviewTime>,
     #[command(flatten)]
     wait: WaitFlag,
     #[command(subcommand)]
@@ -48,13 +48,13 @@ pub(super) struct Cleanup {
 
 /// The time of a cleanup that is previewed.
 #[derive(Debug, Clone, Copy)]
-enum Moment {
+enum PreviewTime {
     At(DateTime<Utc>),
     /// That of the next nightly run.
     Next,
 }
 
-impl FromStr for Moment {
+impl FromStr for PreviewTime {
     type Err = timestamp::Error;
 
     fn from_str(text: &str) -> Result<Self, timestamp::Error> {
@@ -101,19 +101,23 @@ async fn run_on_server(
             output.print_rows(&runs, after.is_some(), NO_RUNS, || format_runs(&runs));
         }
         None if cleanup.dry_run => {
-            let next = match (cleanup.at, output.is_structured()) {
-                (Some(Moment::Next), _) | (None, false) => next_slot(server).await,
-                _ => None,
-            };
-            let at = match cleanup.at {
-                Some(Moment::At(at)) => Some(at),
-                Some(Moment::Next) => Some(next.ok_or_else(no_next)?),
-                None => None,
+            let (at, next) = match (cleanup.at, output.is_structured()) {
+                (Some(PreviewTime::At(at)), _) => (Some(at), None),
+                (Some(PreviewTime::Next), _) => {
+                    (Some(next_slot(server).await?.ok_or_else(no_next)?), None)
+                }
+                // The server previews its own moment, which only the text would name.
+                (None, true) => (None, None),
+                // The next run is only a hint: the preview does not fail without it.
+                (None, false) => {
+                    (Some(SystemClock.now()), next_slot(server).await.unwrap_or_default())
+                }
             };
             let preview = server.call(PreviewCleanup { at }).await?;
-            let coming = next.filter(|_| at.is_none());
-            let moment = format_moment(at.unwrap_or_else(|| SystemClock.now()), coming);
-            output.print_data(&preview, || format_preview(&preview, &moment));
+            output.print_data(&preview, || {
+                let moment = at.map(|at| format_moment(at, next)).unwrap_or_default();
+                format_preview(&preview, &moment)
+            });
         }
         None => {
             // Counted before the run, which removes what is counted.
@@ -160,11 +164,15 @@ async fn wait_for_run(
     Ok(exit)
 }
 
-/// Returns the time of the next nightly run. `None`: it is not known, the schedule is paused, or the caller may not see it.
-async fn next_slot(server: &Server) -> Option<DateTime<Utc>> {
+/// Returns the time of the next nightly run. `None`: the schedule does not exist yet, is paused, or has no further moment.
+async fn next_slot(server: &Server) -> Result<Option<DateTime<Utc>>, Failure> {
     let show = ShowSchedule { name: NIGHTLY_CLEANUP.to_owned() };
-    let schedule = server.call(show).await.ok()?.schedule;
-    schedule.next_slot.filter(|_| schedule.pause_reason.is_none())
+    let schedule = match server.call(show).await {
+        Ok(shown) => shown.schedule,
+        Err(failure) if failure.exit == Exit::NotFound => return Ok(None),
+        Err(failure) => return Err(failure),
+    };
+    Ok(schedule.next_slot.filter(|_| schedule.pause_reason.is_none()))
 }
 
 fn no_next() -> Failure {
@@ -273,17 +281,20 @@ fn format_runs(runs: &[CleanupRun]) -> String {
             time_cell(run.started_at),
             took,
             run.outcome.clone().unwrap_or_else(|| "runs".to_owned()),
-            format_caller(run),
         ];
-        (cells, format_removed(run))
+        (cells, format_result(run))
     };
-    let head = ["ID", "STARTED (UTC)", "TOOK", "OUTCOME", "BY"];
+    let head = ["ID", "STARTED (UTC)", "TOOK", "OUTCOME"];
     format_wrapped_table(&head, runs.iter().map(row), "REMOVED AND KEPT")
 }
 
-/// Names the caller of a run. Folders are removed by each host itself.
-fn format_caller(run: &CleanupRun) -> String {
-    run.requested_by.as_deref().map_or_else(|| "-".to_owned(), describe_label)
+/// Names the caller of a run and its result. Folders are removed by each host itself.
+fn format_result(run: &CleanupRun) -> String {
+    let removed = format_removed(run);
+    match &run.requested_by {
+        Some(label) => format!("by {}: {removed}", describe_label(label)),
+        None => removed,
+    }
 }
 
 /// Lists what a run removed and kept, without zeros.
@@ -338,16 +349,18 @@ mod tests {
             }))
             .unwrap()
         };
-        let nightly = run(Some("schedule"), 0);
-        let cells = (format_caller(&nightly), format_removed(&nightly));
-        assert_eq!(cells, ("schedule".to_owned(), "nothing".to_owned()));
+        assert_eq!(format_result(&run(Some("schedule"), 0)), "by schedule: nothing");
+        assert_eq!(format_result(&run(Some("anonymous"), 0)), "by a caller without a key: nothing");
+        assert_eq!(format_result(&run(None, 0)), "nothing");
         let asked = run(Some("cli:ann@vm"), 1);
-        assert_eq!(format_caller(&asked), "ann on the command line of vm");
-        let removed = "1 session, 12 messages, 1 summary kept, due, but kept: 2 in use";
-        assert_eq!(format_removed(&asked), removed);
-        let text = format_runs(&[nightly, asked]);
-        assert!(text.contains("BY                             REMOVED AND KEPT\n"), "{text}");
-        let others = [Some("anonymous"), None].map(|caller| format_caller(&run(caller, 0)));
-        assert_eq!(others, ["a caller without a key", "-"]);
+        assert_eq!(
+            format_result(&asked),
+            "by ann on the command line of vm: 1 session, 12 messages, 1 summary kept, due, but kept: 2 in use"
+        );
+        let far = run(Some("cli:deploy@ip-10-0-12-34.eu-central-1"), 0);
+        let text = format_runs(&[asked, far]);
+        assert!(text.contains("OUTCOME  REMOVED AND KEPT\n"), "{text}");
+        assert!(text.contains("ip-10-0-12-34.eu-central-1: nothing\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }

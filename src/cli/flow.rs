@@ -2,7 +2,9 @@
 
 use std::{
     collections::BTreeMap,
+    io::IsTerminal as _,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use anyhow::{Context as _, anyhow};
@@ -110,7 +112,7 @@ pub(super) struct Start {
     estimate: bool,
     /// Waits for the end of the flow and prints its steps. On a terminal a bar shows the progress.
     ///
-    /// The exit code is 6 if the time of --timeout ran out. The flow goes on then.
+    /// The exit code is that of the flow's end: 1 if it failed, 9 if it was cancelled. It is 6 if the time of --timeout ran out; the flow goes on then.
     #[arg(long)]
     wait: bool,
     /// Maximum time to wait, for example 10m.
@@ -279,8 +281,18 @@ async fn wait_for_flow(
     if !output.is_structured() {
         output.print_note(&format!("flow {id} is {}", flow.state.as_str()));
     }
+    let is_noted = AtomicBool::new(false);
     let look = async || {
         let shown = server.call(ShowFlow { id }).await?;
+        if let Some(note) = pause_note(&shown.flow).filter(|_| !output.is_structured())
+            && !is_noted.swap(true, Ordering::Relaxed)
+        {
+            // The progress bar is on this line.
+            if std::io::stderr().is_terminal() {
+                output.rewrite_note("");
+            }
+            output.print_note(&note);
+        }
         let Flow { tasks, open, .. } = &shown.flow;
         let count = |n: i64| u64::try_from(n).unwrap_or_default();
         let progress = Progress { done: count(tasks - open), total: count(*tasks) };
@@ -294,6 +306,14 @@ async fn wait_for_flow(
         State::Failed => Exit::Failed,
         State::Cancelled => Exit::Cancelled,
         State::Running | State::Paused | State::Done => exit,
+    })
+}
+
+/// Says why the wait for a flow goes on, if the flow is paused.
+fn pause_note(flow: &Flow) -> Option<String> {
+    (flow.state == State::Paused).then(|| {
+        let id = flow.id;
+        format!("flow {id} is paused: the wait goes on until `dalsegno flow resume {id}`")
     })
 }
 
@@ -433,5 +453,30 @@ impl From<StateName> for State {
             StateName::Failed => Self::Failed,
             StateName::Cancelled => Self::Cancelled,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_paused_flow_names_the_command_that_ends_its_wait() {
+        let id = Uuid::from_u128(7);
+        let flow = |state: &str| -> Flow {
+            serde_json::from_value(json!({
+                "id": id, "campaign_id": id, "template": "article-series", "state": state, "inputs": {}, "tasks": 2, "done": 1, "failed": 0,
+                "cancelled": 0, "open": 1, "added_by": null, "created_at": "2026-11-29T12:00:00Z", "paused_at": null, "ended_at": null,
+            }))
+            .unwrap()
+        };
+        assert_eq!(pause_note(&flow("running")), None);
+        let note = pause_note(&flow("paused")).unwrap();
+        assert!(
+            note.contains(" is paused") && note.contains(&format!("`dalsegno flow resume {id}`")),
+            "{note}"
+        );
     }
 }

@@ -34,6 +34,8 @@ const NO_WORKERS: &str =
 
 /// Newest workers among which a part of an id is searched.
 const MAX_SEARCHED: i64 = 1_000;
+/// Workers that an error names.
+const MAX_NAMED: usize = 5;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum WorkerCommand {
@@ -59,12 +61,12 @@ pub(super) struct Activity {
     /// Looks back from this time instead of now: 2026-11-23T08:00:00Z, or 2h for two hours ago.
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     until: Option<Moment>,
-    /// Lists the runs of this worker with their tasks: its id, a unique beginning or end of it, or its pid; `dalsegno worker ls` lists them.
+    /// Lists the runs of this worker with their tasks: its id, a unique beginning or end of it, or its pid, also if all others with it are gone; `dalsegno worker ls` lists them.
     #[arg(long, value_name = "ID|PID")]
     worker: Option<GivenWorker>,
 }
 
-/// A worker as a person gives it: by its id, or by its pid if no other listed worker has it.
+/// A worker as a person gives it: by its id, or by its pid if no other listed worker has it, or none that still runs.
 #[derive(Debug, Clone)]
 struct GivenWorker {
     text: String,
@@ -88,6 +90,19 @@ impl FromStr for GivenWorker {
 impl GivenWorker {
     fn matches(&self, worker: &WorkerView) -> bool {
         self.pid == Some(worker.pid) || self.id.as_ref().is_some_and(|id| id.matches(worker.id))
+    }
+
+    /// Finds the worker among all. Of several, it is the only one that still runs: a pid is used again. `Err`: all that match.
+    fn find<'a>(&self, workers: &'a [WorkerView]) -> Result<&'a WorkerView, Vec<&'a WorkerView>> {
+        let found: Vec<&WorkerView> = workers.iter().filter(|it| self.matches(it)).collect();
+        let running: Vec<&WorkerView> =
+            found.iter().copied().filter(|worker| worker.gone_at.is_none()).collect();
+        let are_of_pid = found.iter().all(|worker| self.pid == Some(worker.pid));
+        match (found.as_slice(), running.as_slice()) {
+            (&[worker], _) => Ok(worker),
+            (_, &[worker]) if are_of_pid => Ok(worker),
+            _ => Err(found),
+        }
     }
 }
 
@@ -189,24 +204,38 @@ async fn find_worker(given: &GivenWorker, server: &Server) -> Result<Uuid, Failu
         cursor: cursor.and_then(|cursor| cursor.parse().ok()),
         limit: Some(limit),
     };
-    let mut found = server.items(MAX_SEARCHED, page).await?;
-    found.retain(|worker| given.matches(worker));
+    let workers = server.items(MAX_SEARCHED, page).await?;
     let text = &given.text;
-    match found.as_slice() {
-        [worker] => Ok(worker.id),
-        [] => {
+    match given.find(&workers) {
+        Ok(worker) => Ok(worker.id),
+        Err(several) if several.is_empty() => {
             let error = anyhow!(
                 "none of the newest {MAX_SEARCHED} workers matches `{text}`: `dalsegno worker ls` lists them"
             );
             Err(Failure::new(Exit::NotFound, error))
         }
-        _ => {
+        Err(several) => {
             let error = anyhow!(
-                "more than one worker matches `{text}`: write the id that `dalsegno worker ls` lists"
+                "more than one worker matches `{text}`: write the id of one: {}",
+                format_several(&several)
             );
             Err(Failure::new(Exit::Usage, error))
         }
     }
+}
+
+/// Lists the newest of some workers, in their order, by their ids and hosts.
+fn format_several(workers: &[&WorkerView]) -> String {
+    let name = |worker: &&WorkerView| {
+        let gone = worker.gone_at.map_or_else(String::new, |at| format!(", gone at {}", time(at)));
+        format!("{} on {}{gone}", short_id(worker.id), worker.host)
+    };
+    let mut names: Vec<String> = workers.iter().take(MAX_NAMED).map(name).collect();
+    let n_more = workers.len() - names.len();
+    if n_more > 0 {
+        names.push(format!("{n_more} more that `dalsegno worker ls` lists"));
+    }
+    names.join("; ")
 }
 
 /// Returns the command that lists what a worker runs, or what it ran around the end of a run.
@@ -323,5 +352,28 @@ mod tests {
         assert!(matches("4711") && matches("68c265d94ece") && matches("01a222e8"));
         assert!(!matches("471") && !matches("68c265d94ecf"));
         assert!("host-a".parse::<GivenWorker>().is_err());
+    }
+
+    #[test]
+    fn a_pid_of_several_workers_means_the_only_one_that_runs() {
+        let worker = |id: u128, host: &str, gone_at: Option<&str>| -> WorkerView {
+            serde_json::from_value(serde_json::json!({
+                "id": Uuid::from_u128(id), "host": host, "pid": 7, "started_at": "2026-11-28T12:00:00Z", "queues": [], "gone_at": gone_at,
+                "gone_reason": gone_at.map(|_| "stopped")
+            }))
+            .unwrap()
+        };
+        let gone = Some("2026-11-28T12:30:00Z");
+        let given: GivenWorker = "7".parse().unwrap();
+        let one = [worker(1, "a", gone), worker(2, "b", None), worker(3, "c", gone)];
+        assert_eq!(given.find(&one).unwrap().id, Uuid::from_u128(2));
+        assert_eq!(given.find(&one[..1]).unwrap().id, Uuid::from_u128(1), "a retired one is found");
+        let two = [worker(1, "a", None), worker(2, "b", None), worker(3, "c", gone)];
+        let several = format_several(&given.find(&two).unwrap_err());
+        assert!(several.starts_with("000000000001 on a; 000000000002 on b; "), "{several}");
+        assert!(several.ends_with("000000000003 on c, gone at 2026-11-28 12:30:00"), "{several}");
+        let many: Vec<WorkerView> = (1..=7).map(|id| worker(id, "a", gone)).collect();
+        let several = format_several(&given.find(&many).unwrap_err());
+        assert!(several.ends_with("; 2 more that `dalsegno worker ls` lists"), "{several}");
     }
 }

@@ -163,7 +163,7 @@ async fn change(
                 true => server.call(ShowTask { id, wait: None }).await?.task,
                 false => server.call(task::limits_of(id, limits)).await?,
             };
-            output.print_data(&shown, || format!("task {id} has spent {}", task::spent(&shown)));
+            output.print_data(&shown, || show::format_task_budget(&shown));
         }
         Named::Stored(owner, key) => {
             let set = SetBudget {

@@ -9,8 +9,9 @@ use crate::{
     },
     domain::{
         Amount,
-        amount::{Limit, OnLimit, format_money},
+        amount::{Balance, Limit, OnLimit, format_money},
         budgets::{OwnedBudget, OwnerKind},
+        tasks::Task,
         text::count,
     },
 };
@@ -86,17 +87,43 @@ pub(super) fn format_one(budget: &OwnedBudget) -> String {
     format!("{}{}", format_wrapped_fields(&fields), format_notes(&budget.notes(&format_money)))
 }
 
+/// Formats the budget of a task, and what is unexpected about it.
+pub(super) fn format_task_budget(task: &Task) -> String {
+    let none = || "none".to_owned();
+    let balance = task_balance(task);
+    let mut fields = vec![
+        ("budget of", format!("task {}", task.id)),
+        ("limit", format_limit(balance.limit).unwrap_or_else(none)),
+    ];
+    if let Some(left) = format_limit(balance.left()) {
+        fields.push(("left", left));
+    }
+    fields.extend([
+        ("spent", both(balance.spent)),
+        ("at the limit", "as `on_limit` in the agent's file says".to_owned()),
+        ("begins again", NEVER.to_owned()),
+    ]);
+    format!("{}{}", format_wrapped_fields(&fields), format_notes(&balance.notes(&format_money)))
+}
+
+/// Nothing is reserved of the budget of a task. Its soft limits are not among its data.
+fn task_balance(task: &Task) -> Balance {
+    Balance {
+        limit: Limit { micros: task.budget_micros, tokens: task.budget_tokens },
+        soft: Limit::default(),
+        spent: Amount { micros: task.spent_micros, tokens: task.spent_tokens },
+        reserved: Amount::default(),
+    }
+}
+
 /// Formats notes, each a paragraph of its own.
 pub(in crate::cli) fn format_notes(notes: &[String]) -> String {
     notes.iter().map(|note| format_wrapped("note: ", note)).collect()
 }
 
-/// Says what tasks do at the limit of a campaign, and that the budget does not begin again.
+/// Says what tasks do at the limit of a campaign, and which calls count.
 pub(in crate::cli) fn format_campaign_end(on_limit: OnLimit) -> String {
-    format!(
-        "at the limit, tasks {}; it never begins again: it counts all calls of all time\n",
-        on_limit.as_str()
-    )
+    format!("at the limit, tasks {}; this budget counts all calls of all time\n", on_limit.as_str())
 }
 
 fn owner_word(owner: OwnerKind) -> &'static str {
@@ -237,6 +264,29 @@ mod tests {
         assert_eq!(state(&OwnedBudget { limit: money(1_900_000), ..warned.clone() }), "used up");
         assert_eq!(state(&budget("writer", money(2_000_000), 1_900_000, 0)), "ok");
         assert!(format_one(&warned).contains("warned        1970-01-01 00:00:00 UTC\n"));
+    }
+
+    #[test]
+    fn the_budget_of_a_task_is_shown_as_fields_with_what_is_left() {
+        let task = Task {
+            budget_micros: Some(2_000_000),
+            spent_micros: 1_900_000,
+            spent_tokens: 50,
+            ..Task::example()
+        };
+        let text = format_task_budget(&task);
+        for line in [
+            "budget of     task 00000000-0000-0000-0000-000000000001\n",
+            "limit         2.00\n",
+            "left          0.10\n",
+            "spent         1.90, 50 tokens\n",
+            "begins again  never: it counts all calls of all time\n",
+            "note: only 0.10 is left of the limit of 2.00",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        let free = format_task_budget(&Task { budget_micros: None, ..task });
+        assert!(free.contains("limit         none\n") && !free.contains("left "), "{free}");
     }
 
     #[test]

@@ -220,8 +220,7 @@ mod tests {
         assert_eq!(cells(0)[..4], ["BUDGET", "LIMIT", "LEFT", "SPENT"], "{text}");
         assert_eq!(cells(1), ["money", "2.00", "1.25", "0.50", "0.25", "3.00"], "{text}");
         assert_eq!(cells(3), ["reruns", "0.90", "0.80", "0.10", "-", "-"], "{text}");
-        let end =
-            "at the limit, tasks fail; it never begins again: it counts all calls of all time";
+        let end = "at the limit, tasks fail; this budget counts all calls of all time";
         assert_eq!(text.lines().nth(4), Some(end));
         assert!(text.contains("note: the soft limit of 3.00 is not below"), "{text}");
         let unlimited = format_budget(&Budget { limit: Limit::default(), ..budget });

@@ -10,6 +10,7 @@ use crate::{
     domain::{
         amount::format_money,
         evals::{AnswerSource, FailedAnswer, RunReport, Totals, VariantReport},
+        prices::incomparable_costs,
         text::count,
     },
 };
@@ -82,21 +83,12 @@ fn format_variants(variants: &[VariantReport]) -> String {
     };
     let head = ["VARIANT", "PASSED", "RATE", "TOKENS", "COST", "MEDIAN"];
     let table = format_table(&head, variants.iter().map(row));
-    format!("{table}{}", price_note(variants))
-}
-
-/// Names the variants whose costs cannot be compared, because answers have no price.
-fn price_note(variants: &[VariantReport]) -> String {
-    let unpriced = variants.iter().filter(|it| it.totals.answers_without_price > 0);
-    let names: Vec<&str> = unpriced.map(|it| it.variant.as_str()).collect();
-    if names.is_empty() {
-        return String::new();
+    let compared =
+        variants.iter().map(|it| (it.variant.as_str(), it.totals.answers_without_price > 0));
+    match incomparable_costs(compared) {
+        Some(note) => format!("{table}\n{}", format_wrapped("", &note)),
+        None => table,
     }
-    let note = format!(
-        "Costs cannot be compared: no price is set for models of {}. The setting `prices.models` has the prices of later calls.",
-        names.join(", ")
-    );
-    format!("\n{}", format_wrapped("", &note))
 }
 
 /// Names the commands that print failed answers.
@@ -144,6 +136,6 @@ mod tests {
         };
         let text = format_variants(&[variant("now", 12_450, 0), variant("next", 0, 2)]);
         assert!(text.contains("no price") && text.contains("for models of next."), "{text}");
-        assert_eq!(price_note(&[variant("now", 0, 0)]), "");
+        assert_eq!(format_variants(&[variant("now", 0, 0)]).lines().count(), 2);
     }
 }

@@ -16,8 +16,6 @@ const NARROW_WIDTHS: [usize; 2] = [12, 8];
 /// Width that columns with short texts keep: a state with the distance of a time.
 const KEPT_WIDTH: usize = 24;
 const COMMAND: &str = "COMMAND";
-/// Columns that a table hides at most.
-const MAX_HIDDEN: usize = 4;
 /// Columns whose texts are copied.
 const NEVER_CUT: [&str; 2] = ["ID", COMMAND];
 /// Columns whose cells have the colour of the state.
@@ -28,12 +26,12 @@ const UTC: &str = " (UTC)";
 const INDENT: &str = "  ";
 
 /// The columns of a table.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(in crate::cli) struct Table<'a, const N: usize> {
     head: &'a [&'a str; N],
     least: &'a [&'a str],
     kept: &'a [&'a str],
-    hidden: [Option<&'a str>; MAX_HIDDEN],
+    hidden: Vec<&'a str>,
 }
 
 /// The properties of a style that matter to a table.
@@ -66,7 +64,7 @@ impl From<Style> for Look {
 
 impl<'a, const N: usize> Table<'a, N> {
     pub(in crate::cli) fn new(head: &'a [&'a str; N]) -> Self {
-        Self { head, least: &[], kept: &[], hidden: [None; MAX_HIDDEN] }
+        Self { head, least: &[], kept: &[], hidden: Vec::new() }
     }
 
     /// Sets the columns that a narrow terminal can do without, the least important one first.
@@ -79,11 +77,9 @@ impl<'a, const N: usize> Table<'a, N> {
         Self { kept, ..self }
     }
 
-    /// Hides a column, because all rows have the same value there. At most [`MAX_HIDDEN`] columns are hidden.
+    /// Hides a column, because all rows have the same value there.
     pub(in crate::cli) fn hides(mut self, column: &'a str) -> Self {
-        if let Some(place) = self.hidden.iter_mut().find(|hidden| hidden.is_none()) {
-            *place = Some(column);
-        }
+        self.hidden.push(column);
         self
     }
 
@@ -128,7 +124,7 @@ fn head_cell(name: &str, has_relative_times: bool) -> String {
 }
 
 impl<const N: usize> Table<'_, N> {
-    fn draw(self, rows: &[[String; N]], look: Look) -> String {
+    fn draw(&self, rows: &[[String; N]], look: Look) -> String {
         let heads = self.head.map(|name| head_cell(name, look.has_relative_times));
         let rows: Vec<[String; N]> =
             rows.iter().map(|row| row.each_ref().map(|cell| in_one_line(cell))).collect();
@@ -163,9 +159,9 @@ impl<const N: usize> Table<'_, N> {
     }
 
     /// Places the columns within the width of a terminal, if there is one.
-    fn lay_out(self, natural: &[usize; N], columns: Option<usize>) -> Layout {
+    fn lay_out(&self, natural: &[usize; N], columns: Option<usize>) -> Layout {
         let mut shown: Vec<usize> =
-            (0..N).filter(|column| !self.hidden.contains(&Some(self.head[*column]))).collect();
+            (0..N).filter(|column| !self.hidden.contains(&self.head[*column])).collect();
         let Some(columns) = columns else {
             let whole = shown.iter().map(|column| (*column, natural[*column])).collect();
             return Layout { columns: whole, below: None };
@@ -203,7 +199,7 @@ impl<const N: usize> Table<'_, N> {
 
     /// Narrows the widest columns down to `floor` until they fit. `None`: they do not.
     fn narrow(
-        self,
+        &self,
         shown: &[usize],
         natural: &[usize; N],
         floor: usize,
@@ -341,6 +337,14 @@ mod tests {
             assert!(hidden.draw(&rows, look).starts_with("ONE "), "{look:?}");
             assert!(!hidden.draw(&rows, look).contains("TWO"), "{look:?}");
         }
+    }
+
+    #[test]
+    fn any_number_of_columns_can_be_hidden() {
+        let head = ["A", "B", "C", "D", "E", "F"];
+        let table = head[1..].iter().fold(Table::new(&head), |table, name| table.hides(name));
+        let rows = [["1", "2", "3", "4", "5", "6"].map(str::to_owned)];
+        assert_eq!(table.draw(&rows, Look::default()), "A\n1\n");
     }
 
     #[test]

@@ -9,13 +9,13 @@ use crate::{
         sent_context::diff::{format_changes, indent},
         session::serialised_name,
     },
-    domain::reruns::{OriginalCall, Rerun, State},
+    domain::{
+        prices::incomparable_costs,
+        reruns::{OriginalCall, Rerun, State},
+    },
     operations::{TurnReruns, WordChangeKind, diff_words},
     transcript::ToolCall,
 };
-
-/// Printed below a table in which a cost is unknown.
-const UNKNOWN_COSTS: &str = "Costs without a price cannot be compared: the setting `prices.models` has the prices of later calls.";
 
 pub(super) fn format_reruns(listed: &TurnReruns) -> String {
     let TurnReruns { original, reruns, .. } = listed;
@@ -26,8 +26,10 @@ pub(super) fn format_reruns(listed: &TurnReruns) -> String {
     if original.is_whole_turn {
         text.push_str("Tokens, cost and time of the turn are those of all its calls.\n");
     }
-    if original.is_unpriced || reruns.iter().any(|rerun| rerun.is_unpriced) {
-        text.push_str(&format_wrapped("", UNKNOWN_COSTS));
+    let of_reruns = reruns.iter().map(|it| (format!("rerun {}", it.number), it.is_unpriced));
+    let compared = std::iter::once(("the turn".to_owned(), original.is_unpriced)).chain(of_reruns);
+    if let Some(note) = incomparable_costs(compared) {
+        text.push_str(&format_wrapped("", &note));
     }
     let said = answer_text(original.answer.as_deref().unwrap_or_default(), &original.tool_calls);
     text.push_str(&format!("\nAnswer of the turn:\n{}\n", shown_or(&said, "not stored")));

@@ -1,6 +1,6 @@
 //! Text output of webhook deliveries: 80 columns have the event, its task or campaign, the state with the next attempt, and the last error.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -25,10 +25,20 @@ const MAX_ABOUT: usize = 16;
 /// Newest deliveries among which the failing ones of a webhook are looked for.
 const MAX_READ: i64 = 200;
 
+/// The newest failure of a webhook.
+#[derive(Debug)]
+pub(super) struct WebhookFailure {
+    pub(super) error: Option<String>,
+    /// The commands that send again what was not delivered, in their order.
+    pub(super) commands: Vec<String>,
+}
+
 /// The names of the receivers and campaigns of deliveries.
 #[derive(Debug, Default)]
 pub(super) struct DeliveryNames {
     receivers: HashMap<Uuid, String>,
+    /// Webhooks that send nothing until they are enabled.
+    disabled: HashSet<Uuid>,
     campaigns: CampaignNames,
 }
 
@@ -42,12 +52,13 @@ impl DeliveryNames {
         let receiver = |url: &str| url.strip_prefix(HTTPS).unwrap_or(url).to_owned();
         let webhooks = webhooks.unwrap_or_default();
         let receivers = webhooks.iter().map(|it| (it.id, receiver(&it.url))).collect();
+        let disabled = webhooks.iter().filter(|it| !it.enabled).map(|it| it.id).collect();
         let is_of_campaign = |it: &Delivery| it.task_id.is_none() && it.campaign_id.is_some();
         let campaigns = match deliveries.iter().any(is_of_campaign) {
             true => CampaignNames::of_list(None, deliveries, output, server).await,
             false => None,
         };
-        Self { receivers, campaigns: campaigns.unwrap_or_default() }
+        Self { receivers, disabled, campaigns: campaigns.unwrap_or_default() }
     }
 
     fn receiver(&self, webhook_id: Uuid) -> String {
@@ -72,7 +83,7 @@ pub(super) fn print_deliveries(
     output: Output,
 ) {
     output.print_data(&deliveries, || format_deliveries(deliveries, is_of_one, names));
-    if let Some(advice) = describe_replay(deliveries).filter(|_| !output.is_structured()) {
+    if let Some(advice) = describe_replay(deliveries, names).filter(|_| !output.is_structured()) {
         output.print_note(&advice);
     }
 }
@@ -124,20 +135,24 @@ fn last_error(delivery: &Delivery) -> Option<&str> {
     delivery.last_error.as_deref().filter(|_| delivery.state != State::Delivered)
 }
 
-/// Names the commands that send again what has failed or is failing, one for each webhook.
-fn describe_replay(deliveries: &[Delivery]) -> Option<String> {
+/// Names the commands that send again what has failed or is failing, for each webhook.
+fn describe_replay(deliveries: &[Delivery], names: &DeliveryNames) -> Option<String> {
     let mut oldest: BTreeMap<Uuid, DateTime<Utc>> = BTreeMap::new();
     for delivery in deliveries.iter().filter(|delivery| is_failing(delivery)) {
         let at = oldest.entry(delivery.webhook_id).or_insert(delivery.created_at);
         *at = delivery.created_at.min(*at);
     }
-    let line = |(webhook, since): (&Uuid, &DateTime<Utc>)| {
-        format!("  {}", replay_command(*webhook, *since))
-    };
-    let lines: Vec<String> = oldest.iter().map(line).collect();
-    (!lines.is_empty()).then(|| {
-        format!("send again what was not delivered, as soon as it can be:\n{}", lines.join("\n"))
-    })
+    let commands: Vec<String> = oldest
+        .iter()
+        .flat_map(|(id, since)| replay_commands(*id, names.disabled.contains(id), *since))
+        .collect();
+    (!commands.is_empty()).then(|| format_replay(&commands))
+}
+
+/// Formats commands that send again what was not delivered, each on a line of its own.
+pub(super) fn format_replay(commands: &[String]) -> String {
+    let lines: String = commands.iter().map(|command| format!("\n  {command}")).collect();
+    format!("send again what was not delivered, as soon as it can be:{lines}")
 }
 
 /// Returns true for a delivery that was given up, and for one whose last attempt failed.
@@ -146,20 +161,23 @@ fn is_failing(delivery: &Delivery) -> bool {
     delivery.state == State::Failed || has_failed
 }
 
-fn replay_command(webhook: Uuid, since: DateTime<Utc>) -> String {
+/// Returns the commands that send again what a webhook has not delivered. A disabled one sends nothing, so it is enabled first.
+fn replay_commands(webhook: Uuid, is_disabled: bool, since: DateTime<Utc>) -> Vec<String> {
+    let id = ids::short(webhook);
+    let enable = is_disabled.then(|| format!("dalsegno webhook enable {id}"));
     let since = since.format("%FT%TZ");
-    format!("dalsegno webhook replay --webhook {} --since {since}", ids::short(webhook))
+    let replay = format!("dalsegno webhook replay --webhook {id} --since {since}");
+    enable.into_iter().chain([replay]).collect()
 }
 
-/// Describes the newest failure of a webhook: its error, and the command that sends everything again that was not delivered. Empty if its
-/// newest deliveries have arrived, or the caller may not list them.
-pub(super) async fn failure_fields(
+/// Reads the newest failure of a webhook for people. `None`: its newest deliveries have arrived, or the caller may not list them.
+pub(super) async fn newest_failure(
     webhook: &Webhook,
     output: Output,
     server: &Server,
-) -> Vec<(&'static str, String)> {
+) -> Option<WebhookFailure> {
     if output.is_structured() {
-        return Vec::new();
+        return None;
     }
     let list = ListDeliveries {
         webhook_id: Some(webhook.id),
@@ -170,14 +188,10 @@ pub(super) async fn failure_fields(
     };
     let newest = server.call(list).await.map(|listing| listing.items).unwrap_or_default();
     let failing: Vec<&Delivery> = newest.iter().filter(|delivery| is_failing(delivery)).collect();
-    let Some(since) = failing.iter().map(|delivery| delivery.created_at).min() else {
-        return Vec::new();
-    };
-    let error = failing.iter().find_map(|delivery| delivery.last_error.as_deref());
-    vec![
-        ("last error", error.map_or_else(|| "-".to_owned(), text_cell)),
-        ("replay", format!("`{}`", replay_command(webhook.id, since))),
-    ]
+    let since = failing.iter().map(|delivery| delivery.created_at).min()?;
+    let error = failing.iter().find_map(|delivery| delivery.last_error.clone());
+    let commands = replay_commands(webhook.id, !webhook.enabled, since);
+    Some(WebhookFailure { error, commands })
 }
 
 #[cfg(test)]
@@ -212,16 +226,21 @@ mod tests {
             delivery(2, State::Waiting, None, 15),
             delivery(3, State::Failed, None, 40),
         ];
-        let advice = describe_replay(&deliveries).unwrap();
+        let names = DeliveryNames {
+            disabled: HashSet::from([Uuid::from_u128(3)]),
+            ..DeliveryNames::default()
+        };
+        let advice = describe_replay(&deliveries, &names).unwrap();
         let commands: Vec<&str> = advice.lines().skip(1).map(str::trim).collect();
         assert_eq!(
             commands,
             [
                 "dalsegno webhook replay --webhook 000000000001 --since 2026-11-28T12:20:00Z",
+                "dalsegno webhook enable 000000000003",
                 "dalsegno webhook replay --webhook 000000000003 --since 2026-11-28T12:40:00Z",
             ]
         );
-        assert_eq!(describe_replay(&deliveries[..2]), None, "nothing fails");
+        assert_eq!(describe_replay(&deliveries[..2], &names), None, "nothing fails");
     }
 
     #[test]

@@ -13,13 +13,13 @@ use serde_json::json;
 use uuid::Uuid;
 
 use self::{
-    deliveries::{DeliveryNames, failure_fields, print_deliveries},
+    deliveries::{DeliveryNames, WebhookFailure, format_replay, newest_failure, print_deliveries},
     kind::KindName,
 };
 use super::{
     Context, Exit, Failure,
     args::{Id, InCampaign, Paging},
-    output::{Output, Table, format_fields, short_id, time_cell, time_cell_or_dash},
+    output::{Output, Table, format_wrapped_fields, short_id, time_cell, time_cell_or_dash},
     server::{Server, with_server},
     words::{Moment, parse_moment, parse_period, secs, time, time_or_dash},
 };
@@ -142,8 +142,8 @@ async fn run_on_server(
         }
         WebhookCommand::Show(webhook) => {
             let webhook = server.call(ShowWebhook { id: id(webhook, server).await? }).await?;
-            let failure = failure_fields(&webhook, output, server).await;
-            output.print_data(&webhook, || format_webhook(&webhook, failure));
+            let failure = newest_failure(&webhook, output, server).await;
+            output.print_data(&webhook, || format_webhook(&webhook, failure.as_ref()));
         }
         WebhookCommand::Deliveries(filter) => {
             let deliveries = deliveries(filter, server).await?;
@@ -276,7 +276,7 @@ fn format_webhooks(webhooks: &[Webhook]) -> String {
     Table::new(&head).leaves_out(&least).keeps(&["STATE"]).format(webhooks.iter().map(row))
 }
 
-fn format_webhook(webhook: &Webhook, failure: Vec<(&'static str, String)>) -> String {
+fn format_webhook(webhook: &Webhook, failure: Option<&WebhookFailure>) -> String {
     let mut fields = vec![
         ("webhook", webhook.id.to_string()),
         ("url", webhook.url.clone()),
@@ -285,8 +285,10 @@ fn format_webhook(webhook: &Webhook, failure: Vec<(&'static str, String)>) -> St
         ("two secrets until (UTC)", time_or_dash(webhook.rotates_until)),
         ("state", format_state(webhook, time)),
     ];
-    fields.extend(failure);
-    format_fields(&fields)
+    let Some(failure) = failure else { return format_wrapped_fields(&fields) };
+    let error = failure.error.clone().unwrap_or_else(|| "-".to_owned());
+    fields.push(("last error", error));
+    format!("{}{}", format_wrapped_fields(&fields), format_replay(&failure.commands))
 }
 
 fn format_state(webhook: &Webhook, format_time: fn(DateTime<Utc>) -> String) -> String {
@@ -294,5 +296,30 @@ fn format_state(webhook: &Webhook, format_time: fn(DateTime<Utc>) -> String) -> 
         (Some(reason), _) => format!("disabled: {reason}"),
         (None, Some(since)) => format!("failing since {}", format_time(since)),
         (None, None) => "enabled".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_webhook_is_shown_with_its_error_and_commands_on_80_columns() {
+        let webhook: Webhook = serde_json::from_value(json!({
+            "id": Uuid::from_u128(1), "url": "https://example.com/hooks", "kinds": ["task.done", "task.failed", "task.cancelled", "budget.warning"],
+            "campaign_id": null, "enabled": false, "disabled_because": "no delivery succeeded since 2026-11-28 12:20:00 UTC; last error: answered 500",
+            "failing_since": null, "rotates_until": null, "created_at": "2026-11-20T12:00:00Z",
+        }))
+        .unwrap();
+        let error = "answered 500 Internal Server Error: the receiver cannot reach its database at this time";
+        let enable = "dalsegno webhook enable 000000000001";
+        let replay = "dalsegno webhook replay --webhook 000000000001 --since 2026-11-28T12:20:00Z";
+        let commands = [enable, replay].map(str::to_owned).to_vec();
+        let failure = WebhookFailure { error: Some(error.to_owned()), commands };
+        let text = format_webhook(&webhook, Some(&failure));
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        assert!(text.contains("last error               answered 500 "), "{text}");
+        assert!(text.ends_with(&format!(":\n  {enable}\n  {replay}")), "{text}");
+        assert!(!format_webhook(&webhook, None).contains("last error "));
     }
 }

@@ -11,11 +11,14 @@ use crate::{
         layout::Content,
         page::{Page, PageResult},
         parts::{
-            Tone, counted, duration, empty, facts, id, next_page, no_price, optional, section,
-            tokens, url_text, wide,
+            Tone, coded, counted, duration, empty, facts, id, next_page, no_price, optional,
+            section, tokens, url_text, wide,
         },
     },
-    domain::evals::{AnswerResult, EvalRun, VariantResult},
+    domain::{
+        evals::{AnswerResult, EvalRun, VariantResult},
+        prices::incomparable_costs,
+    },
     operations::{ListEvalRuns, ShowEvalRun},
 };
 
@@ -93,16 +96,12 @@ fn variants(page: &Page, run: &EvalRun, before: Option<&EvalRun>) -> Markup {
             tbody { @for variant in run.variants.iter() { tr { (cells(page, (run, variant), earlier(before, variant))) } } }
         }
     };
-    html! { (wide("Variants", &table)) (price_note(run)) }
-}
-
-/// Names the variants whose costs cannot be compared, because answers have no price.
-fn price_note(run: &EvalRun) -> Markup {
-    let names = &run.variants_without_price;
+    let is_unpriced = |name: &String| run.variants_without_price.contains(name);
+    let compared = run.variants.iter().map(|it| (it.variant.as_str(), is_unpriced(&it.variant)));
+    let note = incomparable_costs(compared);
     html! {
-        @if !names.is_empty() {
-            p."small soft after" { "Costs cannot be compared: " (no_price()) " is set for models of " (names.join(", ")) ", so their calls count as 0." }
-        }
+        (wide("Variants", &table))
+        @if let Some(note) = note { p."small soft after" { (coded(&note)) } }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Prices of models: a list in the configuration, from which each call gets its cost when it is recorded.
 
+mod comparison;
 mod list;
 mod template;
 
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::{
+    comparison::incomparable_costs,
     list::{ListPrice, list_price},
     template::{UnpricedModel, template},
 };

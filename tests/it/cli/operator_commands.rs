@@ -37,7 +37,8 @@ pub fn steps() -> Vec<Step> {
         ),
         ("list_audit", vec!["audit", "ls", "--until", "2026-01-01T00:00:00Z"]),
         ("list_audit", vec!["audit", "ls", "--actor", "stranger", "--subject", "x"]),
-        ("preview_cleanup", vec!["cleanup", "--dry-run"]),
+        // Without `--at` it is for the real moment, which is not that of the service's clock.
+        ("preview_cleanup", vec!["cleanup", "--dry-run", "--at", "2026-11-20T12:00:00Z"]),
         ("run_cleanup", vec!["cleanup"]),
         ("list_cleanup_runs", vec!["cleanup", "runs"]),
         ("list_cleanup_runs", vec!["cleanup", "runs", "--after", "7", "--limit", "3"]),

@@ -249,6 +249,9 @@ async fn a_server_requires_a_key_and_checks_its_scopes() {
     assert!(output.code == 4 && output.has("--key-file"), "{output:?}");
     let output = setup.run(&["schedule", "ls", "--key", "dals_wrong"]).await;
     assert!(output.code == 4 && output.has("not accepted"), "{output:?}");
+    let next = ["cleanup", "--dry-run", "--at", "next", "--key", "dals_wrong"];
+    let output = setup.run(&next).await;
+    assert!(output.code == 4 && output.has("not accepted"), "{output:?}");
     let admin = format!("Bearer {ADMIN_KEY}");
     let new = json!({ "name": "reader", "scopes": ["read"] }).to_string();
     let headers = [("Authorization", admin.as_str())];

@@ -168,6 +168,16 @@ async fn a_delivery_on_eighty_columns_has_its_event_its_subject_its_state_and_it
     assert!(shown.contains(&replay), "{shown}");
     let one_webhook = fixture.run(&["webhook", "show", id]).await.stdout;
     assert!(one_webhook.contains("last error") && one_webhook.contains(&replay), "{one_webhook}");
+    let fits = |line: &str| width(line) <= 80 || line.starts_with("url ");
+    assert!(one_webhook.lines().all(fits), "{one_webhook}");
+    assert!(!shown.contains("webhook enable"), "it is enabled: {shown}");
+    fixture.json(&["webhook", "disable", id]).await;
+    let enable = format!("\n  dalsegno webhook enable {}\n  {replay}", &id[24..]);
+    for command in [&list[..], &["webhook", "show", id]] {
+        let output = fixture.run(command).await;
+        assert!(output.has(&enable), "{output:?}");
+    }
+    fixture.json(&["webhook", "enable", id]).await;
     fixture.json(&["webhook", "add", "https://example.org/other"]).await;
     let other = "update dalsegno.webhook_deliveries set webhook_id = (select id from dalsegno.webhooks where url like '%.org%')
                   where kind = 'webhook.test'";
