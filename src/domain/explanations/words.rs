@@ -202,8 +202,8 @@ impl TaskFacts {
             _ if self.budget_wait.is_some() => self.waits_for_budget(),
             _ if self.limit_wait.is_some() => self.waits_for_limit(),
             _ if self.busy_since.is_some() => self.waits_for_provider(),
-            _ if self.head.is_some() && !runs => self.waits_behind(),
             (_, Some(refusal)) if !runs => (told(refusal), self.job.next.clone()),
+            _ if self.head.is_some() && !runs => self.waits_behind(),
             _ => self.on_the_queue(),
         };
         if paused && runs {
