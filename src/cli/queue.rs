@@ -191,7 +191,7 @@ mod tests {
         assert!(text.contains("space in a budget: `dalsegno budget ls`"), "{text}");
         assert!(text.contains("`dalsegno job explain ID` names the cause"), "{text}");
         assert_eq!(text.matches("its release by a person: ").count(), 1, "{text}");
-        assert!(!text.contains("  condition") && !text.contains("after an error: "), "{text}");
+        assert!(!text.contains(" condition\n") && !text.contains("after an error: "), "{text}");
         assert!(!text.contains("a free slot of a worker: "), "{text}");
         let both = WaitCounts { waiting_for_rate_limit: 1, ..waits };
         let text = format_waits(&both);

@@ -133,6 +133,7 @@ import type {
   PreviewAgentContext,
   PreviewedBulkAction,
   PriorityChange,
+  PromptText,
   PromptVersions,
   ProviderTranscript,
   PutCampaignUser,
@@ -796,7 +797,7 @@ export abstract class Operations {
   /**
    * Lists the versions of an agent's prompt that sessions were made with, the last used first.
    *
-   * The text of a version is the system part of a context: `show_context` of a turn of its last session.
+   * `show_prompt_version` has the text of a version.
    */
   listPromptVersions(agentName: string, options: CallOptions = {}): Promise<PromptVersions> {
     return this.call({ method: 'GET', path: `/v1/agents/${segment(agentName)}/versions`, options });
@@ -862,7 +863,7 @@ export abstract class Operations {
    * match otherwise: it may have fewer items than `limit`, or none, and a `next`.
    */
   listTasks(
-    query: { agent?: string | undefined; campaign_id?: string | undefined; created_after?: string | undefined; created_before?: string | undefined; cursor?: string | undefined; instance?: string | undefined; limit?: number | undefined; metadata?: string | undefined; state?: 'queued' | 'running' | 'done' | 'failed' | 'cancelled' | undefined; tags?: string | undefined; text?: string | undefined } = {},
+    query: { agent?: string | undefined; campaign_id?: string | undefined; created_after?: string | undefined; created_before?: string | undefined; cursor?: string | undefined; ended_after?: string | undefined; instance?: string | undefined; limit?: number | undefined; metadata?: string | undefined; state?: 'queued' | 'running' | 'done' | 'failed' | 'cancelled' | undefined; tags?: string | undefined; text?: string | undefined } = {},
     options: CallOptions = {},
   ): Promise<Page<ListedTask>> {
     return this.call({ method: 'GET', path: '/v1/tasks', query, options });
@@ -1126,7 +1127,7 @@ export abstract class Operations {
    *
    * A worker sends the context as the call had it, with the changes that are named here, and stores the answer
    * with its tokens, cost and time. One call is made: its tool calls are stored and not executed. A model with
-   * a price is paid from the budget for experiments of the campaign.
+   * a price is paid from the budget for reruns of the campaign.
    */
   rerunTurn(
     sessionId: string,
@@ -1320,7 +1321,8 @@ export abstract class Operations {
    *
    * A new budget begins with what the ledger has: of the agent, of the campaigns of the user, of the present
    * day. Without any limit the budget is removed. Waiting tasks for which there is space now continue. Days
-   * begin at midnight of `scheduler.time_zone`.
+   * begin at midnight of `scheduler.time_zone`. The budgets of agents and users count all calls of all time and
+   * never begin again.
    */
   setBudget(body: BudgetChange, options: KeyedOptions = {}): Promise<SetBudgetOutput> {
     return this.call({ method: 'PATCH', path: '/v1/budgets', body, takesKey: true, options });
@@ -1461,6 +1463,16 @@ export abstract class Operations {
     options: CallOptions = {},
   ): Promise<InstallationOverview> {
     return this.call({ method: 'GET', path: '/v1/overview', query, options });
+  }
+
+  /**
+   * Shows the text of a version of an agent's prompt.
+   *
+   * It is the text of the agent file alone. Skills, edicts and other parts of the system prompt belong to no
+   * version: `show_context` of a turn has them.
+   */
+  showPromptVersion(agentName: string, version: string, options: CallOptions = {}): Promise<PromptText> {
+    return this.call({ method: 'GET', path: `/v1/agents/${segment(agentName)}/versions/${segment(version)}`, options });
   }
 
   /**

@@ -364,6 +364,7 @@ export interface AgentResumedData {
 export interface AgentStanding extends AgentStatus {
   also_paused?: AgentPause | null;
   pause?: AgentPause | null;
+  wait?: AgentWait | null;
 }
 
 export type AgentState = 'idle' | 'working' | 'error' | 'waiting' | 'limited';
@@ -394,6 +395,20 @@ export interface AgentStatus {
 export interface AgentStatuses {
   items: AgentStanding[];
 }
+
+/** The cause for which an agent is limited. */
+export interface AgentWait {
+  cause: AgentWaitCause;
+  /** The model, if its provider is waited for. */
+  model?: string | null;
+  /**
+   * Name of the credential or the provider; of a budget, its owner and key: `agent/writer`, `campaign/` and an
+   * id, `day`.
+   */
+  subject?: string | null;
+}
+
+export type AgentWaitCause = 'credential' | 'provider' | 'budget' | 'rate_limit' | 'other';
 
 export interface Agents {
   /** The model of agents that name none, on the default provider. Empty: unknown. */
@@ -514,7 +529,7 @@ export interface Archives {
 /** A thing that waits for a person. */
 export interface Attention {
   agent?: string | null;
-  /** The reason. */
+  /** The reason. Of a failed task, its error. */
   because: string;
   /** The budget that refuses a call, by its owner and key: `agent/writer`, `campaign/` and an id, `day`. */
   budget?: string | null;
@@ -523,14 +538,21 @@ export interface Attention {
   command: string;
   /** Number of jobs or tasks that are affected, where that is known. */
   count?: number | null;
-  /** Of a failed step with the budget in its agent's file: the flow with which it is retried. */
+  /** Of a failed step: the flow with which it is retried. */
   flow_id?: string | null;
   kind: AttentionKind;
   /** The subject in words: the beginning of the prompt, or a name. */
   name: string;
+  /**
+   * Of a task that failed at a budget which would refuse a retry, too: the present amounts, if they are not
+   * those of the error.
+   */
+  present?: string | null;
   /** Of deliveries that failed for good: the time of the oldest one, from which a replay sends them again. */
   replay_since?: string | null;
   since?: string | null;
+  /** Of a failed step: its name, from which the flow is retried. */
+  step?: string | null;
   /**
    * Id of the task, the campaign or the webhook, or name of the queue, the lane, the agent, the credential, the
    * model or the schedule.
@@ -578,6 +600,12 @@ export interface AuditEntry {
   peer?: string | null;
   subject: string;
   subject_kind: string;
+}
+
+/** A model whose provider is waited for. */
+export interface AwaitedModel {
+  model: string;
+  provider: string;
 }
 
 export type BTreeMap = Record<string, string | string[]>;
@@ -670,6 +698,8 @@ export interface BrokenTemplate {
   built_in: boolean;
   name: string;
   problems: AgentFileProblem[];
+  /** Its steps, as far as the file names them with their agents. */
+  steps?: FlowStepOutline[];
 }
 
 export interface Budget {
@@ -755,8 +785,9 @@ export interface BulkActionPreview {
   /** Tasks that match now. */
   matched: number;
   /**
-   * Those of `tasks` that would fail again at once, because the limit of their budget does not allow their
-   * call. Empty for a cancellation.
+   * Those of `tasks` whose call their budget does not allow, so that they would fail again at once or wait for
+   * it, and those that the action leaves out, because they are steps of flows and are retried with these. Empty
+   * for a cancellation.
    */
   refused?: RefusedRetry[];
   /** The first of them, at most 20. */
@@ -1372,6 +1403,7 @@ export interface CostReport {
   campaign_names: Record<string, string>;
   /** The label of the currency. Nothing is converted. */
   currency: string;
+  /** By their costs, then by their tokens, the highest first; with days in the order of their values. */
   lines: CostLine[];
   /** The number of values that `others` adds up. */
   n_others?: number;
@@ -1631,6 +1663,8 @@ export interface EvalRun {
   /** Answers that were missing or not judged when it was recorded. */
   unfinished: number;
   variants: VariantResult[];
+  /** Names of the variants with answers that cost 0 only because no price was set for their model. */
+  variants_without_price?: string[];
 }
 
 export interface ExactValue {
@@ -1975,6 +2009,13 @@ export interface FlowStep {
   within_secs?: number | null;
 }
 
+/** A step of a broken template, as far as the file names it. */
+export interface FlowStepOutline {
+  agent: string;
+  name: string;
+  node?: string | null;
+}
+
 export interface FlowStepTask {
   /** The tasks that it waits for, or has waited for. */
   after: string[];
@@ -1990,9 +2031,16 @@ export interface FlowStepTask {
 }
 
 export interface ForkSession {
-  /** Name of the new instance. Default: `main-fork-1` for a fork of `main`, or the next free number. */
+  /**
+   * Name of the new instance. Default: `main-fork-1` for a session of `main`, or the next free number, also if
+   * the turn is of another session.
+   */
   instance?: string | null;
-  /** The last turn that the fork has, which must be done. Default: the last turn of the session that is done. */
+  /**
+   * The last turn that the fork has, which must be done. Another session of the same conversation is searched
+   * for it, too: the numbers continue from session to session. A turn that a fork has taken over is forked from
+   * the session that ran it. Default: the last turn of the session that is done.
+   */
   turn?: number | null;
 }
 
@@ -2241,6 +2289,7 @@ export interface LimitChange {
 
 /** A job, with its task if it has one. */
 export interface ListedJob extends JobSummary {
+  awaited_model?: AwaitedModel | null;
   /**
    * The budget that its task waits for, by owner and key: `agent/writer`, `campaign/` and an id, `day`. The
    * reason of the wait is then `condition`.
@@ -2250,6 +2299,8 @@ export interface ListedJob extends JobSummary {
 }
 
 export interface ListedTask extends Task {
+  /** True if the cost is 0 only because no price was set for the model of its last turn. */
+  is_unpriced?: boolean;
   metadata: Record<string, unknown>;
   tags: string[];
 }
@@ -2261,6 +2312,11 @@ export interface ListedTurn extends Turn {
   /** True if the cost is 0 only because no price was set for the model. */
   is_unpriced?: boolean;
   model: string;
+  /**
+   * The version of the agent's prompt: the hash with which the session was made. Empty if an older version has
+   * answered.
+   */
+  prompt_hash?: string;
   provider: string;
 }
 
@@ -2627,6 +2683,8 @@ export interface OriginalCall {
   call: number;
   cost_micros: number;
   input_tokens?: number | null;
+  /** True if the cost is 0 only because no price was set for the model. */
+  is_unpriced?: boolean;
   /**
    * True if tokens, cost and time are those of the whole turn, because the calls of the provider cannot be told
    * apart.
@@ -2641,10 +2699,15 @@ export interface OriginalCall {
   turn: number;
 }
 
-/** A budget with its amounts. A budget of a day has those of the present day. */
+/**
+ * A budget with its amounts. That of a day has those of the present day; all others count all calls of all
+ * time.
+ */
 export interface OwnedBudget {
   /** The end of the period. */
   ends_at?: string | null;
+  /** False for a user for whom no campaign works now. Null for other owners, and from older versions. */
+  has_campaign?: boolean | null;
   /** The name of the agent or the user, or the id of the campaign; empty for a day. */
   key: string;
   limit: Limit;
@@ -2860,6 +2923,16 @@ export interface PromptCache {
 
 export type PromptCacheState = 'none' | 'empty' | 'valid' | 'expired' | 'changed';
 
+/** The text of a version of an agent's prompt. */
+export interface PromptText {
+  /** True: sessions that open now are made with it. */
+  is_current: boolean;
+  /** The hash of the version. */
+  prompt_hash: string;
+  /** Null: no context of a call with this version is stored. */
+  text?: string | null;
+}
+
 /** A version of an agent's prompt that sessions were made with. Versions end with the last of their sessions. */
 export interface PromptVersion {
   /** The opening of its first session. */
@@ -2974,9 +3047,12 @@ export interface RecurringTask {
   time_zone?: string;
 }
 
-/** A task that failed at a budget and whose retry would fail again, because the limit does not allow its call. */
+/**
+ * A task that failed at a budget and whose call the budget still does not allow: a retry would fail again, or
+ * wait. Or a step, which only its flow retries.
+ */
 export interface RefusedRetry {
-  /** The amounts of the budget. */
+  /** The present amounts of the budget. Of a step, the reason for the retry of its flow. */
   because: string;
   /**
    * The budget by its owner and key: `agent/writer`, `campaign/` and an id, `day`. Null for the budget in an
@@ -2985,10 +3061,14 @@ export interface RefusedRetry {
   budget?: string | null;
   /**
    * The command that raises the limit, alike for all tasks of the budget: the limit is enough for each of their
-   * calls alone. For a budget in an agent's file, the retry of the flow, which reads the file again.
+   * calls alone. For a step, the retry of its flow, which also reads the budget in the agent's file again.
    */
   command: string;
+  /** The flow of which the task is a step. Bulk actions leave steps out. */
+  flow_id?: string | null;
   task_id: string;
+  /** The task would wait for space in the budget, and not fail. */
+  waits?: boolean;
 }
 
 export interface RejectedAttempt {
@@ -3065,6 +3145,8 @@ export interface Rerun {
   input_tokens?: number | null;
   /** True if the request had the same bytes as that of the turn. Null: one of the two was not sent. */
   is_same_request?: boolean | null;
+  /** True if the cost is 0 only because no price was set for the model. */
+  is_unpriced?: boolean;
   /** Number of the row in the ledger. */
   ledger_id?: number | null;
   /** The words of the one who asked. */
@@ -3731,7 +3813,7 @@ export interface TaskFilter {
   campaign_id?: string | null;
   created_after?: string | null;
   created_before?: string | null;
-  /** Bulk actions only: tasks that ended at this moment or later. */
+  /** Tasks that ended at this moment or later. */
   ended_after?: string | null;
   /** All campaigns but this one. */
   except_campaign_id?: string | null;
@@ -3774,7 +3856,7 @@ export interface TaskLine {
   error?: string | null;
   id: string;
   instance: string;
-  /** Its last job. */
+  /** Its last job; beside the runs of a worker the job of the run, after which a retried task has others. */
   job_id?: number;
   /** The beginning of the prompt, or of its line that mentions the agent. */
   prompt: string;
@@ -4324,7 +4406,10 @@ export interface WorkerActivity {
   /** Running ones first; at most 500, and at most 500 that have ended. */
   runs: WorkerRun[];
   since: string;
-  /** The tasks of the runs of one worker, without those that were retried as another job since. */
+  /**
+   * The tasks of the runs of one worker, by the job of the run: also those that were retried as another job
+   * since, if the run had a turn or was the first one.
+   */
   tasks?: TaskLine[];
   /** Live workers first, those that started last first; at most 50. */
   workers: WorkerLoad[];

@@ -201,8 +201,7 @@ pub async fn list_runs(
     Ok(runs)
 }
 
-/// Notes the variants with answers that have calls without a price. Answers of tasks are compared by the last turn of the task, as lists of
-/// tasks do it; those of reruns by the reruns of the variant.
+/// Notes the variants with answers that have calls without a price.
 async fn find_unpriced(
     conn: &mut PgConnection,
     runs: &mut [EvalRun],
@@ -211,27 +210,10 @@ async fn find_unpriced(
         return Ok(());
     }
     let ids: Vec<i64> = runs.iter().map(|run| run.id).collect();
-    let found = sqlx::query!(
-        r#"select r.id, v.name as "variant!"
-             from dalsegno.eval_runs as r
-            cross join lateral (select e ->> 'variant' as name from jsonb_array_elements(r.variants) as e) as v
-            where r.id = any ($1)
-              and exists (
-                select from jsonb_to_recordset(r.answers) as a (variant text, task_id uuid, session_id uuid, turn integer, tokens bigint, micros bigint)
-                 where a.variant = v.name and a.micros = 0 and a.tokens > 0
-                   and (exists (select from dalsegno.tasks as t
-                                  join dalsegno.usage as u on u.campaign_id = t.campaign_id and u.session_id = t.session_id and u.turn = t.turn
-                                 where t.id = a.task_id and t.campaign_id = r.campaign_id and dalsegno.is_unpriced(u))
-                        or exists (select from dalsegno.reruns as x
-                                     join dalsegno.usage as u on u.id = x.ledger_id
-                                    where x.session_id = a.session_id and x.turn = a.turn
-                                      and x.metadata -> 'eval_place' ->> 'variant' = v.name and dalsegno.is_unpriced(u))))
-            order by r.id, v.name"#,
-        &ids,
-    )
-    .fetch_all(conn)
-    .await
-    .map_err(StatementError::to("find answers of eval runs without a price"))?;
+    let found = sqlx::query_file!("src/domain/evals/unpriced_variants.sql", &ids)
+        .fetch_all(conn)
+        .await
+        .map_err(StatementError::to("find answers of eval runs without a price"))?;
     for run in runs {
         let own = found.iter().filter(|row| row.id == run.id);
         run.variants_without_price = own.map(|row| row.variant.clone()).collect();

@@ -22,6 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "causes",
             "clock",
             "config",
+            "context",
             "db",
             "doctor",
             "domain",
@@ -220,6 +221,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
             "mod",
             "objects",
             "parameters",
+            "period_edge",
             "result_schemas",
             "text",
             "text_query",
@@ -521,13 +523,14 @@ fn tables_are_named_only_in_their_own_module() {
         }
         // So do the statements for session summaries, reports and the search in transcripts. Texts of contexts are stored under the lease of a turn, and while
         // their facts exist. The cleanup looks for batches whose turns have ended. Waits
-        // for budgets are counted of open tasks.
+        // for budgets are counted of open tasks. Answers of evals are looked up in the ledger, by their tasks and reruns.
         let is_of_several = path.starts_with("src/domain/session_summaries")
             || path.starts_with("src/domain/batches")
             || path.ends_with("budgets/count_waiting.sql")
             || path.starts_with("src/domain/fidelity")
             || path.starts_with("src/domain/costs")
             || path.starts_with("src/domain/text_search")
+            || path.ends_with("evals/unpriced_variants.sql")
             || path.starts_with("src/domain/prompt_versions.sql")
             || path.starts_with("src/domain/context_texts.sql");
         if is_of_several && path.extension().is_some_and(|it| it == "sql") {

@@ -12,6 +12,14 @@ AgentState = Literal[
     "limited",
 ]
 
+AgentWaitCause = Literal[
+    "credential",
+    "provider",
+    "budget",
+    "rate_limit",
+    "other",
+]
+
 AttentionKind = Literal[
     "failed_task",
     "held_jobs",

@@ -245,11 +245,25 @@ class AgentStatus:
 class AgentStanding(AgentStatus):
     also_paused: AgentPause | None = None
     pause: AgentPause | None = None
+    wait: AgentWait | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentStatuses:
     items: list[AgentStanding]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentWait:
+    """The cause for which an agent is limited."""
+
+    cause: enums.AgentWaitCause
+    model: str | None = None
+    """The model, if its provider is waited for."""
+    subject: str | None = None
+    """Name of the credential or the provider; of a budget, its owner and key: `agent/writer`, `campaign/` and an
+    id, `day`.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -391,7 +405,7 @@ class Attention:
 
     agent: str | None = None
     because: str
-    """The reason."""
+    """The reason. Of a failed task, its error."""
     budget: str | None = None
     """The budget that refuses a call, by its owner and key: `agent/writer`, `campaign/` and an id, `day`."""
     campaign_id: str | None = None
@@ -400,13 +414,19 @@ class Attention:
     count: int | None = None
     """Number of jobs or tasks that are affected, where that is known."""
     flow_id: str | None = None
-    """Of a failed step with the budget in its agent's file: the flow with which it is retried."""
+    """Of a failed step: the flow with which it is retried."""
     kind: enums.AttentionKind
     name: str
     """The subject in words: the beginning of the prompt, or a name."""
+    present: str | None = None
+    """Of a task that failed at a budget which would refuse a retry, too: the present amounts, if they are not
+    those of the error.
+    """
     replay_since: datetime | None = None
     """Of deliveries that failed for good: the time of the oldest one, from which a replay sends them again."""
     since: datetime | None = None
+    step: str | None = None
+    """Of a failed step: its name, from which the flow is retried."""
     subject: str
     """Id of the task, the campaign or the webhook, or name of the queue, the lane, the agent, the credential,
     the model or the schedule.
@@ -433,6 +453,14 @@ class AuditEntry:
     peer: str | None = None
     subject: str
     subject_kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwaitedModel:
+    """A model whose provider is waited for."""
+
+    model: str
+    provider: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -504,6 +532,8 @@ class BrokenTemplate:
     """It comes with Dalsegno, and names agents that this installation does not have."""
     name: str
     problems: list[AgentFileProblem]
+    steps: list[FlowStepOutline] = field(default_factory=list)
+    """Its steps, as far as the file names them with their agents."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -546,8 +576,9 @@ class BulkActionPreview:
     matched: int
     """Tasks that match now."""
     refused: list[RefusedRetry] = field(default_factory=list)
-    """Those of `tasks` that would fail again at once, because the limit of their budget does not allow their
-    call. Empty for a cancellation.
+    """Those of `tasks` whose call their budget does not allow, so that they would fail again at once or wait for
+    it, and those that the action leaves out, because they are steps of flows and are retried with these.
+    Empty for a cancellation.
     """
     tasks: list[ListedTask]
     """The first of them, at most 20."""
@@ -1114,6 +1145,7 @@ class CostReport:
     currency: str
     """The label of the currency. Nothing is converted."""
     lines: list[CostLine]
+    """By their costs, then by their tokens, the highest first; with days in the order of their values."""
     n_others: int | None = None
     """The number of values that `others` adds up."""
     others: list[CostLine] = field(default_factory=list)
@@ -1344,6 +1376,8 @@ class EvalRun:
     unfinished: int
     """Answers that were missing or not judged when it was recorded."""
     variants: list[VariantResult]
+    variants_without_price: list[str] = field(default_factory=list)
+    """Names of the variants with answers that cost 0 only because no price was set for their model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1579,6 +1613,15 @@ class FlowStep:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FlowStepOutline:
+    """A step of a broken template, as far as the file names it."""
+
+    agent: str
+    name: str
+    node: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class FlowStepTask:
     after: list[str]
     """The tasks that it waits for, or has waited for."""
@@ -1781,6 +1824,7 @@ class Limit:
 class ListedJob(JobSummary):
     """A job, with its task if it has one."""
 
+    awaited_model: AwaitedModel | None = None
     budget: str | None = None
     """The budget that its task waits for, by owner and key: `agent/writer`, `campaign/` and an id, `day`. The
     reason of the wait is then `condition`.
@@ -1790,6 +1834,8 @@ class ListedJob(JobSummary):
 
 @dataclass(frozen=True, kw_only=True)
 class ListedTask(Task):
+    is_unpriced: bool | None = None
+    """True if the cost is 0 only because no price was set for the model of its last turn."""
     metadata: dict[str, Any]
     tags: list[str]
 
@@ -1829,6 +1875,10 @@ class ListedTurn(Turn):
     is_unpriced: bool | None = None
     """True if the cost is 0 only because no price was set for the model."""
     model: str
+    prompt_hash: str | None = None
+    """The version of the agent's prompt: the hash with which the session was made. Empty if an older version has
+    answered.
+    """
     provider: str
 
 
@@ -1992,6 +2042,8 @@ class OriginalCall:
     """Number of the call in its turn, from 1."""
     cost_micros: int
     input_tokens: int | None = None
+    is_unpriced: bool | None = None
+    """True if the cost is 0 only because no price was set for the model."""
     is_whole_turn: bool
     """True if tokens, cost and time are those of the whole turn, because the calls of the provider cannot be
     told apart.
@@ -2007,10 +2059,14 @@ class OriginalCall:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnedBudget:
-    """A budget with its amounts. A budget of a day has those of the present day."""
+    """A budget with its amounts. That of a day has those of the present day; all others count all calls of all
+    time.
+    """
 
     ends_at: datetime | None = None
     """The end of the period."""
+    has_campaign: bool | None = None
+    """False for a user for whom no campaign works now. Null for other owners, and from older versions."""
     key: str
     """The name of the agent or the user, or the id of the campaign; empty for a day."""
     limit: Limit
@@ -2157,6 +2213,18 @@ class PromptCache:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PromptText:
+    """The text of a version of an agent's prompt."""
+
+    is_current: bool
+    """True: sessions that open now are made with it."""
+    prompt_hash: str
+    """The hash of the version."""
+    text: str | None = None
+    """Null: no context of a call with this version is stored."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PromptVersion:
     """A version of an agent's prompt that sessions were made with. Versions end with the last of their sessions."""
 
@@ -2264,21 +2332,26 @@ class Ready:
 
 @dataclass(frozen=True, kw_only=True)
 class RefusedRetry:
-    """A task that failed at a budget and whose retry would fail again, because the limit does not allow its
-    call.
+    """A task that failed at a budget and whose call the budget still does not allow: a retry would fail again,
+    or wait. Or a step, which only its flow retries.
     """
 
     because: str
-    """The amounts of the budget."""
+    """The present amounts of the budget. Of a step, the reason for the retry of its flow."""
     budget: str | None = None
     """The budget by its owner and key: `agent/writer`, `campaign/` and an id, `day`. Null for the budget in an
     agent's file.
     """
     command: str
     """The command that raises the limit, alike for all tasks of the budget: the limit is enough for each of
-    their calls alone. For a budget in an agent's file, the retry of the flow, which reads the file again.
+    their calls alone. For a step, the retry of its flow, which also reads the budget in the agent's file
+    again.
     """
+    flow_id: str | None = None
+    """The flow of which the task is a step. Bulk actions leave steps out."""
     task_id: str
+    waits: bool | None = None
+    """The task would wait for space in the budget, and not fail."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -2361,6 +2434,8 @@ class Rerun:
     """Unknown token counts are null."""
     is_same_request: bool | None = None
     """True if the request had the same bytes as that of the turn. Null: one of the two was not sent."""
+    is_unpriced: bool | None = None
+    """True if the cost is 0 only because no price was set for the model."""
     ledger_id: int | None = None
     """Number of the row in the ledger."""
     metadata: dict[str, Any]
@@ -2828,7 +2903,7 @@ class TaskFilter:
     created_after: datetime | None = None
     created_before: datetime | None = None
     ended_after: datetime | None = None
-    """Bulk actions only: tasks that ended at this moment or later."""
+    """Tasks that ended at this moment or later."""
     except_campaign_id: str | None = None
     """All campaigns but this one."""
     instance: str | None = None
@@ -2853,7 +2928,7 @@ class TaskLine:
     id: str
     instance: str
     job_id: int | None = None
-    """Its last job."""
+    """Its last job; beside the runs of a worker the job of the run, after which a retried task has others."""
     prompt: str
     """The beginning of the prompt, or of its line that mentions the agent."""
     session_id: str | None = None
@@ -3243,7 +3318,9 @@ class WorkerActivity:
     """Running ones first; at most 500, and at most 500 that have ended."""
     since: datetime
     tasks: list[TaskLine] = field(default_factory=list)
-    """The tasks of the runs of one worker, without those that were retried as another job since."""
+    """The tasks of the runs of one worker, by the job of the run: also those that were retried as another job
+    since, if the run had a turn or was the first one.
+    """
     workers: list[WorkerLoad]
     """Live workers first, those that started last first; at most 50."""
 

@@ -619,7 +619,9 @@ class Operations:
         - `actor`: A name, a kind, or the id of a key.
         - `created_after`: Only lines that were written at this moment or later.
         - `created_before`: Only lines that were written earlier.
-        - `subject`: An id; or the name of a campaign, an agent, a user, or another thing that has one.
+        - `subject`: An id; eight or more of its last digits, if one of the newest 100,000 lines has it; or the name
+          of a campaign, an agent, a user, an API key, a schedule, or another thing that has one; or the URL or the
+          host of a webhook.
         """
         answer: Page[models.AuditEntry] = self._call(Request("GET", "/v1/audit", query={"action": action, "actor": actor, "created_after": created_after, "created_before": created_before, "cursor": cursor, "limit": limit, "subject": subject}), Page[models.AuditEntry])
         return answer
@@ -686,8 +688,9 @@ class Operations:
 
         - `cursor`: The last call of the previous page, if the newest come first.
         - `order`: Without it, the newest first.
-        - `since`: Only calls at this moment or later.
-        - `until`: Only earlier calls.
+        - `since`: Only calls at this moment or later. A day such as `2026-11-23`, `today` and `yesterday` stand for
+          its begin.
+        - `until`: Only earlier calls: before a moment, or before the begin of a day.
         - `user`: The user for whom the campaign works now; an empty text for campaigns without one.
         - `without_reruns`: True: only calls that the budgets of campaigns, agents, users and days pay for. Reruns
           have a budget of their own.
@@ -945,7 +948,7 @@ class Operations:
     def list_prompt_versions(self, agent_name: str, /) -> models.PromptVersions:
         """Lists the versions of an agent's prompt that sessions were made with, the last used first.
 
-        The text of a version is the system part of a context: `show_context` of a turn of its last session.
+        `show_prompt_version` has the text of a version.
         """
         answer: models.PromptVersions = self._call(Request("GET", f"/v1/agents/{segment(agent_name)}/versions"), models.PromptVersions)
         return answer
@@ -1022,6 +1025,7 @@ class Operations:
         created_after: datetime | str | None = None,
         created_before: datetime | str | None = None,
         cursor: str | UUID | None = None,
+        ended_after: datetime | str | None = None,
         instance: str | None = None,
         limit: int | None = None,
         metadata: str | None = None,
@@ -1037,11 +1041,12 @@ class Operations:
         - `agent`: An agent with all its instances, or one instance of it: `curator_2`, `curator/eu`.
         - `created_after`: Only those that were added at this moment or later.
         - `created_before`: Only those that were added earlier.
+        - `ended_after`: Only those that ended at this moment or later.
         - `metadata`: Only those with all of these keys and values: a JSON object, such as `{"customer":"acme"}`.
         - `tags`: Only those with all of these tags; commas between them.
         - `text`: Only those whose prompt contains this text, whether in capitals or not.
         """
-        answer: Page[models.ListedTask] = self._call(Request("GET", "/v1/tasks", query={"agent": agent, "campaign_id": campaign_id, "created_after": created_after, "created_before": created_before, "cursor": cursor, "instance": instance, "limit": limit, "metadata": metadata, "state": state, "tags": tags, "text": text}), Page[models.ListedTask])
+        answer: Page[models.ListedTask] = self._call(Request("GET", "/v1/tasks", query={"agent": agent, "campaign_id": campaign_id, "created_after": created_after, "created_before": created_before, "cursor": cursor, "ended_after": ended_after, "instance": instance, "limit": limit, "metadata": metadata, "state": state, "tags": tags, "text": text}), Page[models.ListedTask])
         return answer
 
     def list_turns(
@@ -1377,10 +1382,11 @@ class Operations:
         begin at midnight of `scheduler.time_zone`.
 
         - `by`: Without it, days.
-        - `since`: Only calls at this moment or later.
+        - `since`: Only calls at this moment or later. A day such as `2026-11-23`, `today` and `yesterday` stand for
+          its begin.
         - `top`: Only the highest values of the last dimension, at most this many, have lines of their own; `others`
           adds up all others.
-        - `until`: Only earlier calls.
+        - `until`: Only earlier calls: before a moment, or before the begin of a day.
         """
         answer: models.CostReport = self._call(Request("GET", "/v1/costs", query={"and": and_, "by": by, "campaign_id": campaign_id, "since": since, "top": top, "top_by": top_by, "until": until}), models.CostReport)
         return answer
@@ -1407,7 +1413,7 @@ class Operations:
 
         A worker sends the context as the call had it, with the changes that are named here, and stores the
         answer with its tokens, cost and time. One call is made: its tool calls are stored and not executed. A
-        model with a price is paid from the budget for experiments of the campaign.
+        model with a price is paid from the budget for reruns of the campaign.
         """
         answer: models.TurnReruns = self._call(Request("POST", f"/v1/sessions/{segment(session_id)}/turns/{segment(turn_number)}/reruns", body=body or None, takes_key=True, key=idempotency_key), models.TurnReruns)
         return answer
@@ -1689,7 +1695,8 @@ class Operations:
 
         A new budget begins with what the ledger has: of the agent, of the campaigns of the user, of the
         present day. Without any limit the budget is removed. Waiting tasks for which there is space now
-        continue. Days begin at midnight of `scheduler.time_zone`.
+        continue. Days begin at midnight of `scheduler.time_zone`. The budgets of agents and users count all
+        calls of all time and never begin again.
         """
         answer: models.OwnedBudget | None = self._call(Request("PATCH", "/v1/budgets", body=body, takes_key=True, key=idempotency_key), models.OwnedBudget | None)
         return answer
@@ -1841,6 +1848,15 @@ class Operations:
         - `hours`: Hours of activity, in 60 steps: a step has as many minutes as there are hours. Default: 1.
         """
         answer: models.InstallationOverview = self._call(Request("GET", "/v1/overview", query={"hours": hours}), models.InstallationOverview)
+        return answer
+
+    def show_prompt_version(self, agent_name: str, version: str, /) -> models.PromptText:
+        """Shows the text of a version of an agent's prompt.
+
+        It is the text of the agent file alone. Skills, edicts and other parts of the system prompt belong to
+        no version: `show_context` of a turn has them.
+        """
+        answer: models.PromptText = self._call(Request("GET", f"/v1/agents/{segment(agent_name)}/versions/{segment(version)}"), models.PromptText)
         return answer
 
     def show_provider_transcript(

@@ -185,9 +185,14 @@ FlowRetry = TypedDict("FlowRetry", {"from": 'Required[str]'}, total=False)
 
 class ForkSession(TypedDict, total=False):
     instance: str | None
-    """Name of the new instance. Default: `main-fork-1` for a fork of `main`, or the next free number."""
+    """Name of the new instance. Default: `main-fork-1` for a session of `main`, or the next free number, also if
+    the turn is of another session.
+    """
     turn: int | None
-    """The last turn that the fork has, which must be done. Default: the last turn of the session that is done."""
+    """The last turn that the fork has, which must be done. Another session of the same conversation is searched
+    for it, too: the numbers continue from session to session. A turn that a fork has taken over is forked
+    from the session that ran it. Default: the last turn of the session that is done.
+    """
 
 
 class HoldJob(TypedDict, total=False):
@@ -518,7 +523,7 @@ class TaskFilter(TypedDict, total=False):
     created_after: datetime | str | None
     created_before: datetime | str | None
     ended_after: datetime | str | None
-    """Bulk actions only: tasks that ended at this moment or later."""
+    """Tasks that ended at this moment or later."""
     except_campaign_id: str | UUID | None
     """All campaigns but this one."""
     instance: str | None
