@@ -114,7 +114,8 @@ pub(super) struct Budget {
 }
 
 pub(super) async fn run(command: &TaskCommand, context: &Context) -> Result<Exit, Failure> {
-    with_server(context, async |server| run_on_server(command, context, server).await).await
+    with_server(context, async |server| Box::pin(run_on_server(command, context, server)).await)
+        .await
 }
 
 async fn run_on_server(

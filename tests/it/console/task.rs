@@ -178,7 +178,6 @@ async fn an_explanation_has_links_and_the_button_that_ends_the_wait() {
     let page = scenery.page(&path).await;
     for target in [
         format!("/tasks/{}", ahead.id),
-        "/work/lanes?name=".to_owned(),
         format!("/work/jobs/{}", behind.job_id),
         "/catalogue/agent/copywriter".to_owned(),
     ] {
