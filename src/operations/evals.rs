@@ -116,7 +116,7 @@ impl Operation for ListEvalRuns {
             within: call.reach.campaigns(),
         };
         let mut transaction = call.begin_read().await?;
-        let runs = evals::list_runs(&mut *transaction, filter, self.cursor, limit + 1).await?;
+        let runs = evals::list_runs(&mut transaction, filter, self.cursor, limit + 1).await?;
         Ok(Listing::of(runs, limit, |run| run.id))
     }
 }
