@@ -58,13 +58,13 @@ impl TaskFacts {
         if !self.pauses.is_empty() {
             return self.agent_pauses();
         }
-        if let (Some(head), Cause::Behind { .. }) = (&self.head, &self.job.cause) {
-            return head.obstacles.clone();
-        }
         let refusal = match &self.budget_wait {
             Some(wait) => wait.as_ref(),
-            None => self.spent.as_ref().filter(|_| self.head.is_none()),
+            None => self.spent.as_ref(),
         };
+        if let (None, Some(head), Cause::Behind { .. }) = (refusal, &self.head, &self.job.cause) {
+            return head.obstacles.clone();
+        }
         match (refusal, &self.job.cause) {
             (Some(refusal), _) => vec![Obstacle::Budget(refusal.clone())],
             (None, Cause::Hold { of: HoldOf::Job(id), .. }) => {

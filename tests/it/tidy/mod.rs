@@ -69,7 +69,7 @@ const EDGES: &[(&str, &[&str])] = &[
     // Pure: no IO, no clock, no database.
     ("context", &["transcript"]),
     // Of `db` only the type of a migration, which an operation returns.
-    ("console", &["db", "domain", "http", "operations", "queue", "transcript"]),
+    ("console", &["context", "db", "domain", "http", "operations", "queue", "transcript"]),
     ("db", &["causes", "clock", "private_postgres", "settings"]),
     (
         "doctor",

@@ -62,9 +62,8 @@ impl Fixture {
         let mut conn = self.pool.acquire().await.unwrap();
         let task_words = explanations::explain(&mut conn, task.id).await.unwrap();
         let job_words = admin::explain(&mut *conn, task.job_id).await.unwrap();
-        for next in [&task_words.next, &job_words.next] {
-            assert!(!next.contains("job retry"), "{next}");
-        }
+        // A retry of the job alone is nothing to advise; the task may be tried at once.
+        assert!(!job_words.next.contains("job retry"), "{}", job_words.next);
         (task_words.because, job_words.because)
     }
 }
