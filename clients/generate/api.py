@@ -89,7 +89,9 @@ class Api:
         return {schema["x-event-kind"]: name for name, schema in self.schemas.items() if "x-event-kind" in schema}
 
     def inputs(self) -> list[str]:
-        return self.reachable([operation.body for operation in self.operations if operation.body])
+        bodies = [operation.body for operation in self.operations if operation.body]
+        parameters = [one.schema for operation in self.operations for one in operation.query]
+        return self.reachable(bodies + parameters)
 
     def resolve(self, schema: Schema) -> Schema:
         while "$ref" in schema:

@@ -1384,6 +1384,9 @@ export interface CostCall extends LedgerCall {
   turn?: number | null;
 }
 
+/** Order of the calls. */
+export type CostCallOrder = 'newest' | 'costliest';
+
 /** A property of a call by which costs are added up. */
 export type CostDimension = 'day' | 'campaign' | 'agent' | 'model' | 'provider' | 'purpose' | 'user';
 
@@ -1394,6 +1397,9 @@ export interface CostLine extends Costs {
   /** The value of the dimension. Null: the calls have none, such as the user of a campaign without one. */
   value?: string | null;
 }
+
+/** A figure of calls. */
+export type CostMeasure = 'money' | 'tokens';
 
 /** The answer to a [`Question`]. */
 export interface CostReport {

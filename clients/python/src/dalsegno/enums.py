@@ -162,6 +162,12 @@ ContextState = Literal[
     "unknown_version",
 ]
 
+# Order of the calls.
+CostCallOrder = Literal[
+    "newest",
+    "costliest",
+]
+
 # A property of a call by which costs are added up.
 CostDimension = Literal[
     "day",
@@ -171,6 +177,12 @@ CostDimension = Literal[
     "provider",
     "purpose",
     "user",
+]
+
+# A figure of calls.
+CostMeasure = Literal[
+    "money",
+    "tokens",
 ]
 
 DeliveryState = Literal[
