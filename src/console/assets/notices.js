@@ -70,10 +70,13 @@ function showIcon(items) {
   if (link.getAttribute("href") !== wanted) link.setAttribute("href", wanted);
 }
 
-let newest = [];
+let newest;
+let arrive;
+const arrived = new Promise((resolve) => { arrive = resolve; });
 
 export function showAttention(items) {
   newest = items;
+  arrive();
   showIcon(items);
   announce(items);
 }
@@ -92,7 +95,8 @@ async function toggle() {
     return;
   }
   if (await Notification.requestPermission() !== "granted") return;
-  // What is open now is on the page already.
+  // What is open now is on the page already. The service draws the icon before the first list has arrived.
+  await arrived;
   remember(new Map(), newest);
   write(WANTED, "on");
 }
