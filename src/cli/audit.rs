@@ -45,7 +45,8 @@ pub(super) struct List {
     /// campaign.limit and task.limit for the others.
     #[arg(long)]
     action: Option<String>,
-    /// Only changes of this thing: an id or the last digits that lists show; the name of a campaign, an agent, a user, an API key or a schedule; the host of a webhook.
+    /// Only changes of this thing: an id or the last digits that lists show; the name of a campaign, an agent, a user, an API key or a
+    /// schedule; the host of a webhook.
     #[arg(long, value_name = "NAME|ID")]
     subject: Option<String>,
     /// Only changes of this campaign: its name, its id, or a unique beginning or end (8 digits or more) of the id.

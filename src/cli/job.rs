@@ -200,7 +200,8 @@ fn format_listed(
     format_lines(jobs.iter().map(line).collect())
 }
 
-/// Names the limit, the provider, the batch or the task that a job waits for. A condition without an end is a budget or a rate limit, and the budget is known.
+/// Names the limit, the provider, the batch or the task that a job waits for. A condition without an end is a budget or a rate limit, and the
+/// budget is known.
 fn awaited(ListedJob { job, budget, awaited_model, .. }: &ListedJob) -> String {
     if let Some(AwaitedModel { provider, model }) = awaited_model {
         return format!("{provider} ({model})");

@@ -61,7 +61,8 @@ pub(super) struct Activity {
     /// Looks back from this time instead of now: 2026-11-23T08:00:00Z, or 2h for two hours ago.
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     until: Option<Moment>,
-    /// Lists the runs of this worker with their tasks: its id, a unique beginning or end of it, or its pid, also if all others with it are gone; `dalsegno worker ls` lists them.
+    /// Lists the runs of this worker with their tasks: its id, a unique beginning or end of it, or its pid. `dalsegno worker ls` lists them.
+    /// Of several workers with the pid it is the only one that still runs.
     #[arg(long, value_name = "ID|PID")]
     worker: Option<GivenWorker>,
 }

@@ -96,8 +96,8 @@ fn variants(page: &Page, run: &EvalRun, before: Option<&EvalRun>) -> Markup {
             tbody { @for variant in run.variants.iter() { tr { (cells(page, (run, variant), earlier(before, variant))) } } }
         }
     };
-    let is_unpriced = |name: &String| run.variants_without_price.contains(name);
-    let compared = run.variants.iter().map(|it| (it.variant.as_str(), is_unpriced(&it.variant)));
+    let variants = run.variants.iter().map(|it| it.variant.as_str());
+    let compared = variants.map(|name| (name, run.is_without_price(name)));
     let note = incomparable_costs(compared);
     html! {
         (wide("Variants", &table))

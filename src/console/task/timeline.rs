@@ -273,25 +273,11 @@ mod tests {
     fn put_off_for(number: i32, error: &str) -> Turn {
         let at = DateTime::UNIX_EPOCH + TimeDelta::seconds(i64::from(number));
         Turn {
-            session_id: Uuid::from_u128(3),
             number,
-            task_id: Uuid::from_u128(1),
-            attempt: 1,
-            job_id: 7,
             lease: i64::from(number),
-            state: turns::State::Failed,
-            started_at: at,
-            ended_at: Some(at),
-            input_tokens: 0,
-            output_tokens: 0,
-            cache_read_tokens: 0,
-            cache_creation_tokens: 0,
-            cost_micros: 0,
-            calls: 0,
             flags: vec![turns::PUT_OFF.to_owned()],
             error: Some(error.to_owned()),
-            history_check: None,
-            chain: None,
+            ..Turn::example(turns::State::Failed, at)
         }
     }
 

@@ -8,8 +8,11 @@ use crate::{
         parts::{Action, Confirmation},
     },
     domain::turns::{State, Turn},
-    operations::{ForkSession, ListTurns, MAX_LIMIT, Refusal},
+    operations::{ForkSession, ListTurns, Refusal},
 };
+
+/// Turns before this one among which the last that is done is looked for.
+const MAX_EARLIER: i64 = 20;
 
 /// The button that begins another conversation after this turn or before it. Nothing for a turn that offers neither.
 pub(super) async fn form(page: &Page, turn: &Turn) -> Result<Markup, Refusal> {
@@ -35,7 +38,8 @@ pub(super) async fn form(page: &Page, turn: &Turn) -> Result<Markup, Refusal> {
 /// that failed are turns, too.
 async fn places(page: &Page, turn: &Turn) -> Result<Vec<(i32, String)>, Refusal> {
     let after = (turn.state == State::Done).then(|| (turn.number, "after this turn".to_owned()));
-    let list = ListTurns { id: turn.session_id, cursor: Some(turn.number), limit: Some(MAX_LIMIT) };
+    let list =
+        ListTurns { id: turn.session_id, cursor: Some(turn.number), limit: Some(MAX_EARLIER) };
     let earlier = page.caller.run(list).await?.items;
     let done = earlier.iter().map(|listed| &listed.turn).find(|it| it.state == State::Done);
     let before = done.map(|it| (it.number, format!("before this turn, after turn {}", it.number)));

@@ -264,27 +264,7 @@ mod tests {
     }
 
     fn turn(state: turns::State, error: Option<&str>) -> Turn {
-        Turn {
-            session_id: Uuid::from_u128(3),
-            number: 4,
-            task_id: Uuid::from_u128(1),
-            attempt: 1,
-            job_id: 7,
-            lease: 9,
-            state,
-            started_at: now(),
-            ended_at: (state != turns::State::Running).then(now),
-            input_tokens: 0,
-            output_tokens: 0,
-            cache_read_tokens: 0,
-            cache_creation_tokens: 0,
-            cost_micros: 0,
-            calls: 0,
-            flags: Vec::new(),
-            error: error.map(str::to_owned),
-            history_check: None,
-            chain: None,
-        }
+        Turn { error: error.map(str::to_owned), ..Turn::example(state, now()) }
     }
 
     #[test]

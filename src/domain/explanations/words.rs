@@ -529,27 +529,7 @@ mod tests {
     }
 
     fn turn(state: turns::State, error: &str) -> Turn {
-        Turn {
-            session_id: Uuid::from_u128(3),
-            number: 4,
-            task_id: Uuid::from_u128(1),
-            attempt: 1,
-            job_id: 7,
-            lease: 9,
-            state,
-            started_at: at(),
-            ended_at: Some(at()),
-            input_tokens: 0,
-            output_tokens: 0,
-            cache_read_tokens: 0,
-            cache_creation_tokens: 0,
-            cost_micros: 0,
-            calls: 0,
-            flags: Vec::new(),
-            error: Some(error.to_owned()),
-            history_check: None,
-            chain: None,
-        }
+        Turn { error: Some(error.to_owned()), ..Turn::example(state, at()) }
     }
 
     #[test]

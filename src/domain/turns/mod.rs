@@ -66,6 +66,34 @@ pub struct Turn {
     pub chain: Option<Json<ChainChoice>>,
 }
 
+#[cfg(test)]
+impl Turn {
+    /// Builds a turn for tests that has ended as it began, at `at`.
+    pub fn example(state: State, at: DateTime<Utc>) -> Self {
+        Self {
+            session_id: Uuid::from_u128(3),
+            number: 4,
+            task_id: Uuid::from_u128(1),
+            attempt: 1,
+            job_id: 7,
+            lease: 9,
+            state,
+            started_at: at,
+            ended_at: (state != State::Running).then_some(at),
+            input_tokens: 0,
+            output_tokens: 0,
+            cache_read_tokens: 0,
+            cache_creation_tokens: 0,
+            cost_micros: 0,
+            calls: 0,
+            flags: Vec::new(),
+            error: None,
+            history_check: None,
+            chain: None,
+        }
+    }
+}
+
 /// Flag of a turn whose call was an ordinary one, because it has files: a batch is stored without them.
 pub const NOT_BATCHED: &str = "not_batched: the call has files";
 

@@ -36,7 +36,8 @@ pub(super) struct StreamQuery {
     after: Option<i64>,
 }
 
-/// Streams all events that the caller may see, until its sign-in ends. Redirects a browser that opens the address to the overview. The first event has the id at which the stream begins.
+/// Streams all events that the caller may see, until its sign-in ends. The first event has the id at which the stream begins. A browser that
+/// opens the address is redirected to the overview.
 pub(super) async fn events(
     State(front): State<RouterState>,
     Extension(gate): Extension<Gate>,
