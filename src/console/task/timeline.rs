@@ -266,8 +266,6 @@ fn table(view: &View, stretches: &[Stretch]) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
 
     fn put_off_for(number: i32, error: &str) -> Turn {
