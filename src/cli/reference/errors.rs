@@ -195,7 +195,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("flow_paused", "The flow is paused: resume it first."),
     (
         "foreign_origin",
-        "Web pages of other origins may not call the service: send the request from a server.",
+        "Web pages of other origins may not call the service: send the request from a server. A proxy in front of the console has to pass on the header Host.",
     ),
     ("headers_too_large", "The headers are longer than `http.max_header_bytes`."),
     (
