@@ -1,5 +1,7 @@
 //! Forms that other pages do not have: a task with its estimate, children, a schedule, memory, blackboard and facts.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -140,6 +142,31 @@ async fn the_memory_is_exported_in_the_form_of_the_import() {
     let import = json!({ "items": items });
     let path = format!("/v1/campaigns/{}/memory/import", scenery.hostile_campaign);
     assert_eq!(scenery.send("POST", &path, &import).await["created"], 1);
+}
+
+/// A file of several reads is streamed: its length is not known when it begins.
+#[tokio::test]
+async fn a_long_memory_is_exported_in_parts() {
+    let scenery = Scenery::new().await;
+    let create = async |name: &str| {
+        let made = scenery.send("POST", "/v1/campaigns", &json!({ "name": name })).await;
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let campaign = create("Long").await;
+    let item = |n: usize| json!({ "kind": "record", "name": format!("note-{n}"), "title": "A note", "body": "Ropes are red." });
+    let import = json!({ "items": (0..450).map(item).collect::<Vec<_>>() });
+    let path = format!("/v1/campaigns/{campaign}/memory/import");
+    assert_eq!(scenery.send("POST", &path, &import).await["created"], 450);
+    let file = scenery.app.get(&format!("/campaigns/{campaign}/memory.json")).await;
+    assert!(!file.head.contains("content-length"), "the file is built in memory: {}", file.head);
+    let items: Vec<Value> = serde_json::from_str(&file.body).unwrap();
+    let names: BTreeSet<&str> = items.iter().map(|item| item["name"].as_str().unwrap()).collect();
+    assert_eq!((items.len(), names.len()), (450, 450));
+    let empty = create("Empty").await;
+    let file = scenery.app.get(&format!("/campaigns/{empty}/memory.json")).await;
+    assert_eq!(file.body, "[]\n");
+    let absent = "/campaigns/00000000-0000-4000-8000-000000000000/memory.json";
+    assert_eq!(scenery.app.get(absent).await.status, 404);
 }
 
 /// A copied command does the same as the form beside it.
