@@ -35,6 +35,7 @@ mod pauses;
 mod problem;
 mod range;
 mod redirects;
+mod reload;
 mod schedules;
 mod search;
 mod secret;
@@ -143,5 +144,6 @@ pub fn pages() -> Pages {
         private: private.layer(middleware::map_response(headers::secure)),
         id_addresses: ID_ADDRESSES,
         show_problem: problem::show,
+        show_reload: reload::show,
     }
 }

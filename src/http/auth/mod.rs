@@ -30,7 +30,10 @@ use uuid::Uuid;
 pub(super) use self::{
     forwarded::Network,
     key_watch::KeyWatch,
-    page_gate::{BrowserCookie, PageAccess, assign_cookie, cookie_of, gate_pages, set_cookie},
+    page_gate::{
+        BrowserCookie, PageAccess, ShowReload, assign_cookie, cookie_of, gate_pages,
+        set_sign_in_cookie,
+    },
 };
 use self::{
     forwarded::TrustedProxies,

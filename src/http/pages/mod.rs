@@ -30,7 +30,7 @@ pub use self::{
 };
 use super::{
     Config, Problem, RouterState,
-    auth::{Gate, assign_cookie, gate_pages},
+    auth::{Gate, ShowReload, assign_cookie, gate_pages},
     limits::BodyLimit,
     operations::CallState,
     problem::unknown_route,
@@ -45,6 +45,7 @@ pub struct Pages {
     /// Addresses of private pages that go on with an id: a part of one leads to the whole.
     pub id_addresses: IdAddresses,
     pub show_problem: ShowProblem,
+    pub show_reload: ShowReload,
 }
 
 /// Renders an error for a browser.
@@ -89,7 +90,7 @@ impl Pages {
                 config.max_header_bytes,
                 super::limits::limit_head_size,
             ))
-            .layer(middleware::from_fn_with_state(gate, assign_cookie))
+            .layer(middleware::from_fn_with_state((gate, self.show_reload), assign_cookie))
     }
 }
 

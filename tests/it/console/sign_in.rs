@@ -223,6 +223,64 @@ async fn sign_ins_are_listed_and_ended() {
 }
 
 #[tokio::test]
+async fn a_link_from_another_site_opens_its_page_and_keeps_the_sign_in() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::with(&KEYS).await;
+    let (_, secret) = key(&scenery.app, "ann", "read").await;
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url("/sign-in")).await;
+    browser.write("#key", &secret).await;
+    browser.click("main button").await;
+    browser.wait_until("document.querySelector('#rail')").await;
+    // A page without an origin is another site, also for the browser.
+    let path = format!("/tasks/{}", scenery.waiting);
+    for target in [path.clone(), format!("{path}%23explain")] {
+        let link = format!("<a id=link href=\"{}\">read this</a>", scenery.url(&target));
+        browser.open(&format!("data:text/html,{link}")).await;
+        browser.click("#link").await;
+        browser.wait_until("document.querySelector('#explain')").await;
+        assert!(browser.url().await.ends_with(&path), "{}", browser.url().await);
+    }
+    browser.open(&scenery.url("/tasks")).await;
+    assert!(browser.url().await.ends_with("/tasks"), "{}", browser.url().await);
+}
+
+#[tokio::test]
+async fn a_request_from_another_site_replaces_no_cookie() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let sent = |site: &'static str, mode: &'static str| {
+        [HTML, ("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", mode)]
+    };
+    let get = async |path: &str, headers: &[(&str, &str)]| {
+        send(app.address, "GET", path, headers, "").await
+    };
+    let path = "/tasks?agent=a&text=%22b%22";
+    for site in ["cross-site", "same-site"] {
+        let page = get(path, &sent(site, "navigate")).await;
+        assert!(page.status == 200 && !page.head.contains("set-cookie"), "{page:?}");
+        let refresh = "http-equiv=\"refresh\" content=\"0;url=/tasks?agent=a&amp;text=%22b%22\"";
+        assert!(page.body.contains(refresh), "{page:?}");
+        // A browser that does not refresh has a link.
+        assert!(page.body.contains("href=\"/tasks?agent=a&amp;text=%22b%22\""), "{page:?}");
+        let image = get("/sign-in", &sent(site, "no-cors")).await;
+        assert!(image.status == 200 && !image.head.contains("set-cookie"), "{image:?}");
+    }
+    // The request of that page itself, also by a browser that blocks cookies, goes on.
+    for site in ["same-origin", "none"] {
+        let page = get("/sign-in", &sent(site, "navigate")).await;
+        assert!(page.head.contains("set-cookie") && page.body.contains("API key"), "{page:?}");
+    }
+    // Where browsers do not say where a request comes from, the cookie of forms leaves that of a sign-in alone.
+    let (_, secret) = key(app, "ann", "read").await;
+    let signed_in = sign_in(app, &secret).await;
+    let forms = cookie(&get("/", &[HTML]).await);
+    assert_ne!(forms.split('=').next(), signed_in.split('=').next());
+    assert_eq!(open(app, "/", &format!("{forms}; {signed_in}")).await.status, 200);
+    assert_eq!(open(app, "/", &forms).await.status, 303);
+}
+
+#[tokio::test]
 async fn loopback_needs_no_sign_in() {
     let app = TestApp::start().await;
     let page = app.get("/").await;
