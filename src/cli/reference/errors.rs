@@ -275,7 +275,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "The request took longer than `http.request_timeout_secs`, and may or may not have taken effect.",
     ),
     ("too_many_answers", "An eval run has more than 2000 answers: split the eval file."),
-    ("too_many_bad_keys", "Too many requests with invalid API keys came from this address: wait."),
+    (
+        "too_many_bad_keys",
+        "Too many requests with invalid API keys or cookies came from this address: wait.",
+    ),
     ("too_many_edicts", "The campaign has the maximum number of edicts: revoke one first."),
     (
         "too_many_lines",

@@ -23,7 +23,10 @@ use axum::{
 use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{AuthState, Caller, Gate, Holder, KeyWatch, Quota, peer::Peer, too_many_bad_keys};
+use super::{
+    AuthState, Caller, Gate, Holder, KeyWatch, Quota, lookup::SignInWithKey, peer::Peer,
+    too_many_bad_keys,
+};
 use crate::{
     app::App,
     domain::{
@@ -66,6 +69,17 @@ enum CookieKind {
     SignIn,
     /// That of the forms of a browser.
     Forms,
+}
+
+/// A caller with its sign-in, where one is needed.
+type CookieCaller = (Caller, Option<SignIn>);
+
+/// Result of looking up the sign-in of a cookie.
+enum CookieLookup {
+    Open(Caller, SignIn),
+    /// It has ended, or its key is no longer accepted. Cookies of forms have none.
+    Closed,
+    Unknown,
 }
 
 /// Renders the page that opens the target of a request again.
@@ -219,8 +233,9 @@ impl Gate {
         let cookie = BrowserCookie { text: access.cookie, kind: CookieKind::SignIn };
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            if let Ok(None) = self.0.signed_in(&cookie).await {
-                return;
+            match self.0.find_sign_in(&cookie).await {
+                Ok(CookieLookup::Closed | CookieLookup::Unknown) => return,
+                Ok(CookieLookup::Open(..)) | Err(_) => {}
             }
         }
     }
@@ -240,19 +255,19 @@ impl AuthState {
         let peer = peer?;
         let cookie = cookie.ok_or_else(super::unauthenticated_fault)?;
         let found = match self.asks {
-            true => self.signed_in(&cookie).await?,
-            false => Some((Caller::Unauthenticated, None)),
+            true => self.caller_of_cookie(peer, &cookie).await?,
+            false => Ok((Caller::Unauthenticated, None)),
         };
         let holder = match &found {
-            Some((Caller::Key(key), _)) => Holder::Key(key.id),
-            Some((Caller::AdminKey, _)) => Holder::AdminKey,
-            Some((Caller::Unauthenticated, _)) | None => Holder::Peer(peer.without_address()),
+            Ok((Caller::Key(key), _)) => Holder::Key(key.id),
+            Ok((Caller::AdminKey, _)) => Holder::AdminKey,
+            Ok((Caller::Unauthenticated, _)) | Err(_) => Holder::Peer(peer.without_address()),
         };
         let quota = self.requests.take(holder);
         if let Some(quota) = quota.filter(Quota::is_used_up) {
             return Err(super::too_many_requests(quota).problem);
         }
-        let Some((caller, sign_in)) = found else { return Err(not_signed_in()) };
+        let (caller, sign_in) = found?;
         let address = peer.address();
         let actor = match &caller {
             Caller::Key(key) => Actor::key(key.id, &key.name, &key.handle, address),
@@ -263,30 +278,46 @@ impl AuthState {
         Ok((PageAccess { actor, reach, scopes, sign_in, cookie: cookie.text, holder }, quota))
     }
 
-    /// Finds the caller of an open sign-in.
-    async fn signed_in(
+    /// Finds the caller of a cookie, or the reason why it has none. Programs that guess send unknown cookies, which count as bad keys do:
+    /// after the lookup, so that those of sign-ins never count.
+    async fn caller_of_cookie(
         &self,
+        peer: Peer,
         cookie: &BrowserCookie,
-    ) -> Result<Option<(Caller, Option<SignIn>)>, Problem> {
+    ) -> Result<Result<CookieCaller, Problem>, Problem> {
+        Ok(match self.find_sign_in(cookie).await? {
+            CookieLookup::Open(caller, sign_in) => Ok((caller, Some(sign_in))),
+            CookieLookup::Closed => Err(not_signed_in()),
+            CookieLookup::Unknown => {
+                let quota = self.bad_keys.take(peer.without_address());
+                Err(match quota.filter(Quota::is_used_up) {
+                    Some(quota) => too_many_bad_keys(quota).problem,
+                    None => not_signed_in(),
+                })
+            }
+        })
+    }
+
+    async fn find_sign_in(&self, cookie: &BrowserCookie) -> Result<CookieLookup, Problem> {
         if cookie.kind != CookieKind::SignIn {
-            return Ok(None);
+            return Ok(CookieLookup::Closed);
         }
         let app = self.front.app()?;
         let now = app.clock.now();
-        let stored = sign_ins::of_cookie(&app.pool, cookie.text.expose_secret()).await?;
-        let Some(stored) = stored.filter(|stored| stored.sign_in.is_open(now)) else {
-            return Ok(None);
+        let digest = keys::digest(cookie.text.expose_secret());
+        let found = self.sign_in_lookups.find(&app.pool, digest).await?;
+        let Some(SignInWithKey { stored, key }) = found.stored.as_deref() else {
+            return Ok(CookieLookup::Unknown);
         };
-        let caller = match (stored.sign_in.key_id, stored.admin_key) {
-            (Some(id), _) => match keys::get(&app.pool, id).await {
-                Ok(key) if key.is_usable(now) => Caller::Key(Arc::new(key)),
-                Ok(_) | Err(keys::Error::Unknown(_)) => return Ok(None),
-                Err(error) => return Err(error.into()),
-            },
+        let caller = match (key, stored.admin_key) {
+            (Some(key), _) if key.is_usable(now) => Caller::Key(Arc::clone(key)),
             (None, Some(digest)) if self.keyring.is_admin_digest(&digest) => Caller::AdminKey,
-            (None, _) => return Ok(None),
+            _ => return Ok(CookieLookup::Closed),
         };
-        Ok(Some((caller, Some(stored.sign_in))))
+        Ok(match stored.sign_in.is_open(now) {
+            true => CookieLookup::Open(caller, stored.sign_in.clone()),
+            false => CookieLookup::Closed,
+        })
     }
 
     async fn exchangeable(

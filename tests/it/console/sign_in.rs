@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{browser::Browser, scenery::Scenery};
 use crate::{
-    app::TestApp,
+    app::{TestApp, eventually},
     http::{
         client::{Reply, send},
         key_setup::ADMIN_KEY,
@@ -278,6 +278,77 @@ async fn a_request_from_another_site_replaces_no_cookie() {
     assert_ne!(forms.split('=').next(), signed_in.split('=').next());
     assert_eq!(open(app, "/", &format!("{forms}; {signed_in}")).await.status, 200);
     assert_eq!(open(app, "/", &forms).await.status, 303);
+}
+
+fn unknown_cookie(n: usize) -> String {
+    format!("dalsegno_console={n:064x}")
+}
+
+#[tokio::test]
+async fn unknown_cookies_are_answered_429_and_those_of_sign_ins_never() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let (_, secret) = key(app, "ann", "read").await;
+    let (good, ended) = (sign_in(app, &secret).await, sign_in(app, &secret).await);
+    let token = form_token(&open(app, "/", &ended).await.body);
+    assert_eq!(post(app, "/sign-out", &ended, &[("form_token", &token)], &[]).await.status, 303);
+    let mut tries = 0;
+    let refused = loop {
+        let cookie = unknown_cookie(tries);
+        let reply = send(app.address, "GET", "/tasks", &[("Cookie", &cookie)], "").await;
+        if reply.status == 429 {
+            break reply;
+        }
+        reply.problem(401, "not_signed_in");
+        tries += 1;
+        assert!(tries < 10_000, "no unknown cookie is answered 429");
+    };
+    refused.problem(429, "too_many_bad_keys");
+    assert!(tries >= 30, "{tries}");
+    assert_eq!(open(app, "/", &good).await.status, 200);
+    // A browser whose sign-in has ended is led to the form, as one without a cookie.
+    for cookie in [ended.as_str(), ""] {
+        let reply = open(app, "/", cookie).await;
+        assert!(reply.status == 303 && reply.head.contains("location: /sign-in"), "{reply:?}");
+    }
+    // A new sign-in is never refused, either.
+    sign_in(app, &secret).await;
+}
+
+/// The lock stands for a slow database: each lookup that has a statement of its own would hold a connection.
+#[tokio::test]
+async fn lookups_of_cookies_share_their_statements() {
+    let scenery = Scenery::with(&KEYS).await;
+    let (app, pool) = (&scenery.app, &scenery.app.pool);
+    let mut locked = pool.begin().await.unwrap();
+    sqlx::query("lock table dalsegno.sign_ins in access exclusive mode")
+        .execute(&mut *locked)
+        .await
+        .unwrap();
+    let address = app.address;
+    let flood: Vec<_> = (0..40)
+        .map(|n| {
+            tokio::spawn(async move {
+                let cookie = unknown_cookie(n);
+                send(address, "GET", "/tasks", &[("Cookie", &cookie)], "").await.status
+            })
+        })
+        .collect();
+    let waiting = "select count(*) from pg_locks where relation = 'dalsegno.sign_ins'::regclass and not granted
+                     and database = (select oid from pg_database where datname = current_database())";
+    let waiting = async || sqlx::query_scalar::<_, i64>(waiting).fetch_one(pool).await.unwrap();
+    eventually("a lookup waits", async || (waiting().await > 0).then_some(())).await;
+    // Requests that need a connection are answered meanwhile.
+    let bearer = format!("Bearer {ADMIN_KEY}");
+    for _ in 0..20 {
+        let auth = [("Authorization", bearer.as_str())];
+        send(address, "GET", "/v1/campaigns", &auth, "").await.expect(200);
+    }
+    assert_eq!(waiting().await, 1);
+    locked.rollback().await.unwrap();
+    for reply in flood {
+        assert!([401, 429].contains(&reply.await.unwrap()));
+    }
 }
 
 #[tokio::test]
