@@ -106,6 +106,12 @@ pub const LIMITS: &[LimitEntry] = &[
         (1, None),
         Refused("too_many_waiting_per_client"),
     ),
+    LimitEntry::setting(
+        "streams of open pages of an API key, or of an address without one; all tabs of a browser share one",
+        "http.max_page_streams_per_client",
+        (1, None),
+        Refused("too_many_waiting_per_client"),
+    ),
 ];
 
 pub(super) async fn limit_head_size(

@@ -34,6 +34,7 @@ use super::{
     limits::BodyLimit,
     operations::CallState,
     problem::unknown_route,
+    waiters::PageStreams,
 };
 use crate::domain::feed::Hub;
 
@@ -83,6 +84,7 @@ impl Pages {
             .merge(public)
             .layer(Extension(calls))
             .layer(Extension(Hub::default()))
+            .layer(Extension(PageStreams::new(config)))
             .layer(Extension(gate.clone()))
             .layer(DefaultBodyLimit::max(config.max_body_bytes))
             .layer(Extension(BodyLimit(config.max_body_bytes)))
