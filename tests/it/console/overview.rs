@@ -413,7 +413,7 @@ async fn many_equal_failures_do_not_hide_an_older_one() {
     assert!(!page.contains("different failures are listed"), "{page}");
     let notices = scenery.get_json("/attention").await.to_string();
     assert!(notices.contains("failed: 30 tasks with the same error"), "{notices}");
-    // One more of each of 20 other errors than the list has space for.
+    // Of 22 different errors, the two oldest are left out.
     for n in 0..20 {
         let at = noon() - TimeDelta::hours(n + 1);
         scenery.fail_many(2, at, &format!("error {n}")).await;
@@ -454,7 +454,7 @@ async fn failed_tasks_are_read_up_to_a_number_and_each_group_is_listed() {
 }
 
 #[tokio::test]
-async fn failures_at_one_budget_are_one_group_whatever_each_call_needs() {
+async fn failures_at_one_budget_are_one_group_with_different_amounts() {
     let scenery = Scenery::new().await;
     for (part, needed) in [("Part 12.", 8_000_000), ("Part 13.", 9_000_000)] {
         let task = scenery.add_apart(part).await;

@@ -44,9 +44,9 @@ async fn the_uses_of_a_fact_have_the_turns_whose_calls_contained_it() {
     assert!(text.lines().any(|line| line.ends_with("  3, 2")), "{text}");
     assert!(!text.contains("more sessions"), "{text}");
     // Only a part of this kind, only calls that were sent it, and not more calls than are read.
-    let id = fact.id.to_string();
+    let (id, ids) = (fact.id.to_string(), [session.id]);
     let find = async |kind, id: &str, max_calls| {
-        let found = manifests::turns_with_part(&fixture.pool, &[session.id], (kind, id), max_calls);
+        let found = manifests::turns_with_part(&fixture.pool, &ids, (kind, id), max_calls);
         found.await.unwrap().into_iter().flat_map(|it| it.turns).collect::<Vec<_>>()
     };
     assert_eq!(find(Kind::Fact, &id, 50).await, [3, 2]);
