@@ -47,7 +47,7 @@ pub use self::{
         Filter, Session, find, get, history, lineage, list, of_conversation, prompt_hash,
         rejected_turns, successors, with_credential,
     },
-    models::{SessionModel, models_of},
+    models::{SessionAgent, SessionModel, agents_of, models_of},
     open::{NewSession, ask_rebuild},
     people::{expire, reset, reset_some},
     running::ProviderSession,
