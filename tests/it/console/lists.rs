@@ -255,7 +255,7 @@ async fn each_page_retries_a_failed_step_with_its_flow() {
     let new = json!({ "template": "reviewed-text", "inputs": { "task": "Write about the quay." } });
     let flow = scenery.send("POST", &flows, &new).await;
     let shown = scenery.get_json(&format!("/v1/flows/{}", flow["id"].as_str().unwrap())).await;
-    let id: uuid::Uuid = shown["steps"][0]["task_id"].as_str().unwrap().parse().unwrap();
+    let id: Uuid = shown["steps"][0]["task_id"].as_str().unwrap().parse().unwrap();
     let fail = "update dalsegno.tasks
          set state = 'failed', started_at = created_at, ended_at = '2026-11-20 11:30+00', error = 'no login' where id = $1";
     sqlx::query(fail).bind(id).execute(&scenery.app.pool).await.unwrap();
