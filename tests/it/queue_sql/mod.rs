@@ -9,6 +9,7 @@ mod input;
 mod input_in_bulk;
 mod input_in_rust;
 mod keys;
+mod lane_purge;
 mod lost_workers;
 mod machine;
 mod model;
