@@ -6,9 +6,11 @@
 --                 urgent jobs are not. (-1, '-infinity', 0) skips none
 -- $5 timestamptz  floor: run_at
 -- $6 bigint       floor: id
--- $7 text         the group served last, '' at first: the groups after it in alphabetical order come first, then the others
+-- $7 text         the group served or passed last, '' at first: the groups after it in alphabetical order come first, then the others
 -- $8 text[]       kinds this worker has handlers for; jobs of other kinds are not claimed
 -- Result: one row per claimed job. Fewer rows than $1 but more than none: claim again at once.
+-- A row with the id 0 is no job: none of the 32 groups that were looked at has a job of these kinds, and its group is the last of
+-- them. The next claim begins after that group, because otherwise it would find the same 32.
 --
 -- Plans: every access goes through a LATERAL with a LIMIT or lock of its own, or through id = ANY (ARRAY(...)), so that
 -- the generic plan of a prepared statement cannot become a join over the whole table. The constant LIMIT 1000 inside a
@@ -81,7 +83,7 @@ plain AS (
      LIMIT $1::bigint
 ),
 candidates AS (
-    SELECT c.id
+    SELECT c.id, c.pos
       FROM (SELECT j.id, j.priority, j.rank, t.pos
               FROM turns AS t
              CROSS JOIN LATERAL (
@@ -128,3 +130,10 @@ SELECT c.id AS "id!", c.lease AS "lease!", c.queue AS "queue!", c.kind AS "kind!
   FROM claimed AS c
  CROSS JOIN LATERAL (SELECT p.payload, p.headers, p.timeout_secs FROM dalsegno.job_payloads AS p WHERE p.job_id = c.id OFFSET 0) AS p
   LEFT JOIN LATERAL (SELECT l.key FROM dalsegno.lanes AS l WHERE l.id = c.lane_id OFFSET 0) AS l ON true
+UNION ALL
+(SELECT 0, 0, r.queue, '', NULL, r.group_key, 0::smallint, 0::smallint, 0::smallint, now(), now(), '', NULL, NULL
+   FROM ring AS r
+  WHERE r.visited = 32
+    AND NOT EXISTS (SELECT FROM candidates AS c WHERE c.pos <= 32)
+  -- The nearest one, so that no group of another queue is left out.
+  ORDER BY r.wrapped, r.group_key LIMIT 1)
