@@ -20,3 +20,4 @@ mod refusal;
 mod snapshot;
 pub mod statements;
 mod steps;
+mod urgent;

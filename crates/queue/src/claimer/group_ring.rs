@@ -18,7 +18,7 @@ impl GroupRing {
         &self.after
     }
 
-    /// Records a claim that has served this group, or has seen all groups (`None`).
+    /// Records a claim that has served this group, or none of those that are left (`None`).
     pub(super) fn serve(&mut self, group: Option<&str>) {
         self.passing_since = None;
         if let Some(group) = group {

@@ -34,6 +34,8 @@ pub(super) struct Row {
     payload: String,
     headers: Option<String>,
     timeout_secs: Option<i32>,
+    /// True if its group was served in turn. An urgent job of another group leaves the turns as they are.
+    in_turn: bool,
 }
 
 impl Row {
@@ -104,8 +106,8 @@ impl Claimer {
         match passed {
             Some(last) => memory.groups.pass(last),
             None => {
-                let served = rows.iter().rev().find_map(|row| row.group_key.as_deref());
-                memory.groups.serve(served);
+                let served = rows.iter().rev().find(|row| row.in_turn);
+                memory.groups.serve(served.and_then(|row| row.group_key.as_deref()));
             }
         }
         telemetry::record_claim(now - began, rows.iter().map(Row::waited_secs));
