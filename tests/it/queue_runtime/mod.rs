@@ -5,4 +5,5 @@ mod ends;
 mod explain;
 mod faults;
 pub mod fixture;
+mod groups;
 mod lanes;

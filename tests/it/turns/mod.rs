@@ -2,7 +2,7 @@
 
 mod anthropic;
 mod attachments;
-mod budgets;
+pub mod budgets;
 mod busy;
 mod campaign_files;
 mod campaign_versions;

@@ -13,6 +13,7 @@
 //! the answer is lost all the same, [`recount`] finds them. Only a stopping worker gives up on an answer.
 
 mod floor;
+mod group_ring;
 mod recount;
 mod state;
 mod statements;
