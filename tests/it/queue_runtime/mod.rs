@@ -6,3 +6,4 @@ mod explain;
 mod faults;
 pub mod fixture;
 mod lanes;
+mod run_alone;

@@ -1,0 +1,73 @@
+//! A job that may only run alone, beside busy workers.
+
+use chrono::{DateTime, Utc};
+use dalsegno::queue::{
+    Job, Options, Registry,
+    admin::{self, PauseScope},
+    enqueue,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ends::{TestJob, act},
+    fixture::{Fixture, HandlerLog, until},
+};
+
+/// A job of a kind that most workers here do not have.
+#[derive(Debug, Serialize, Deserialize)]
+struct LonelyJob;
+
+impl Job for LonelyJob {
+    const KIND: &'static str = "lonely";
+}
+
+/// Puts a job that has lost two workers, and could have run an hour ago.
+async fn put_alone<J: Job>(fixture: &Fixture, job: &J, options: &Options) -> i64 {
+    let mut tx = fixture.pool.begin().await.expect("begins");
+    let job = enqueue(&mut *tx, job, options).await.expect("enqueues");
+    sqlx::query(
+        "UPDATE dalsegno.jobs SET crash_count = 2, run_at = now() - interval '1 hour' WHERE id = $1",
+    )
+    .bind(job.job_id)
+    .execute(&mut *tx)
+    .await
+    .expect("marks it");
+    tx.commit().await.expect("commits");
+    job.job_id
+}
+
+async fn last_renewal(fixture: &Fixture) -> DateTime<Utc> {
+    sqlx::query_scalar("SELECT renewed_at FROM dalsegno.workers")
+        .fetch_one(&fixture.pool)
+        .await
+        .expect("there is one worker")
+}
+
+/// Waits until the only worker knows what the database knows now. The first heartbeat may have begun before; the
+/// answer to the second is applied when the third is sent.
+async fn until_informed(fixture: &Fixture) {
+    for _ in 0..3 {
+        let before = last_renewal(fixture).await;
+        until("a heartbeat", async || last_renewal(fixture).await > before).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_makes_no_room_for_a_job_that_it_cannot_claim() {
+    let (fixture, handler_log) = (Fixture::new().await, HandlerLog::default());
+    let worker = fixture.start(Fixture::config(), Registry::new(handler_log.clone()).with(act));
+    fixture.put(&TestJob::WaitForCancel).await;
+    handler_log.until(1).await;
+    let of_unknown_kind = put_alone(&fixture, &LonelyJob, &Options::default()).await;
+    admin::pause(&fixture.pool, PauseScope::Group, "paused", "").await.expect("pauses");
+    let options = Options { group_key: Some("paused".to_owned()), ..Options::default() };
+    let paused = put_alone(&fixture, &TestJob::Nothing, &options).await;
+    until_informed(&fixture).await;
+    let next = fixture.put(&TestJob::Nothing).await;
+    fixture.until_state(next.job_id, "gone").await;
+    for job in [of_unknown_kind, paused] {
+        assert_eq!(fixture.state(job).await, "ready");
+    }
+    worker.shutdown.hard.cancel();
+    worker.stop().await;
+}
