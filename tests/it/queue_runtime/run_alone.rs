@@ -1,24 +1,32 @@
 //! A job that may only run alone, beside busy workers.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use dalsegno::queue::{
-    Job, Options, Registry,
+    End, HandlerResult, Job, Options, Registry, Run,
     admin::{self, PauseScope},
     enqueue,
 };
 use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
 
 use super::{
     ends::{TestJob, act},
     fixture::{Fixture, HandlerLog, until},
 };
 
-/// A job of a kind that most workers here do not have.
+/// A job that runs until the test lets it end.
 #[derive(Debug, Serialize, Deserialize)]
 struct LonelyJob;
 
 impl Job for LonelyJob {
     const KIND: &'static str = "lonely";
+}
+
+async fn run_lonely_job(_: LonelyJob, _: Run, go_on: Arc<Notify>) -> HandlerResult {
+    go_on.notified().await;
+    Ok(End::Done)
 }
 
 /// Puts a job that has lost two workers, and could have run an hour ago.
@@ -70,4 +78,31 @@ async fn a_worker_makes_no_room_for_a_job_that_it_cannot_claim() {
     }
     worker.shutdown.hard.cancel();
     worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_makes_room_only_until_another_worker_has_claimed_the_job() {
+    let (fixture, handler_log) = (Fixture::new().await, HandlerLog::default());
+    let go_on = Arc::new(Notify::new());
+    let of_both_kinds = Registry::new((handler_log.clone(), Arc::clone(&go_on)))
+        .with::<TestJob, _, _>(|job, run, (handler_log, _)| act(job, run, handler_log))
+        .with::<LonelyJob, _, _>(|job, run, (_, go_on)| run_lonely_job(job, run, go_on));
+    let busy = fixture.start(Fixture::config(), of_both_kinds);
+    fixture.put(&TestJob::WaitForCancel).await;
+    handler_log.until(1).await;
+    let lonely = put_alone(&fixture, &LonelyJob, &Options::default()).await;
+    until_informed(&fixture).await;
+    let next = fixture.put(&TestJob::Nothing).await;
+    until_informed(&fixture).await;
+    assert_eq!(fixture.state(next.job_id).await, "ready", "the busy worker makes room");
+    let idle =
+        fixture.start(Fixture::config(), Registry::new(Arc::clone(&go_on)).with(run_lonely_job));
+    fixture.until_state(lonely, "running").await;
+    fixture.until_state(next.job_id, "gone").await;
+    assert_eq!(fixture.state(lonely).await, "running");
+    go_on.notify_one();
+    fixture.until_state(lonely, "gone").await;
+    idle.stop().await;
+    busy.shutdown.hard.cancel();
+    busy.stop().await;
 }

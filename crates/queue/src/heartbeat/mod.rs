@@ -249,7 +249,7 @@ impl Heartbeat {
             self.identity.send_replace(Some(lease.worker_id));
         }
         let alone_secs = renewed.alone_secs.map_or(0.0, |secs| secs.clamp(1.0, 1e6));
-        self.bells.alone_secs.store(alone_secs as u32, Ordering::Relaxed);
+        self.bells.alone_secs.send_replace(alone_secs as u32);
         if alone_secs > 0.0 {
             self.bells.work.notify_one();
         }
