@@ -4,6 +4,7 @@ mod admin_calls;
 mod ends;
 mod explain;
 mod faults;
+mod fence;
 pub mod fixture;
 mod lanes;
 mod run_alone;

@@ -10,7 +10,8 @@
 //!   poll is due; see [`waiting`].
 //!
 //! A claim in flight is not cut short: the database would count its jobs as running although no worker runs them. If
-//! the answer is lost all the same, [`recount`] finds them. Only a stopping worker gives up on an answer.
+//! the answer is lost all the same, [`recount`] finds them. Only a stopping worker gives up on an answer. Jobs of a claim
+//! that is answered after the fence are given back and do not start.
 
 mod alone;
 mod floor;
@@ -151,9 +152,16 @@ impl Claimer {
         });
         let claims = self.slots.occupy(runs);
         taken.mark_filled(n_claimed);
-        for claim in claims {
-            // The receiver outlives the claimer. Without it, dropping the claim frees the slot and a recount finds the job.
-            let _ = self.claims.send(claim);
+        // In this order: the fence clears the identity before it stops the runs in the slots. Either it has found these
+        // runs, or this line finds the identity gone.
+        let has_lease = *self.identity.borrow() == Some(worker_id);
+        if has_lease {
+            for claim in claims {
+                // The receiver outlives the claimer. Without it, dropping the claim frees the slot and a recount finds the job.
+                let _ = self.claims.send(claim);
+            }
+        } else if !claims.is_empty() {
+            self.give_back_late(claims).await?;
         }
         Ok(memory.record_claim(n_claimed, n_slots))
     }
