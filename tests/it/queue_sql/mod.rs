@@ -17,6 +17,7 @@ mod plan_data;
 mod plans;
 mod random;
 mod refusal;
+mod run_alone;
 mod snapshot;
 pub mod statements;
 mod steps;
