@@ -9,7 +9,6 @@ use dalsegno::{
         turns,
     },
 };
-
 use sqlx::PgPool;
 
 use super::Fixture;
