@@ -26,10 +26,11 @@ use super::{
     side_call::{self, MadeCall, Payer, SideCall},
 };
 use crate::{
+    causes::causes,
     context::Digest,
     domain::{
         StatementError, campaigns,
-        class::{Classify as _, Kind},
+        class::{self, Classify as _, Kind},
         credentials, messages,
         prices::Price,
         reruns::{self, Answer, Rerun, RerunEnd, RerunTurn, ReserveError, State},
@@ -230,9 +231,26 @@ struct Store<'a> {
 }
 
 impl Store<'_> {
-    /// Charges the call, and stores its answer if there is one.
+    /// Charges the call, and stores its answer if there is one, as soon as the database answers. A repeated write charges nothing twice.
     async fn charge(&self, made: &MadeCall, is_same_request: Option<bool>) -> Result<(), NoAnswer> {
-        let line = self.side_call.ledger_line(Purpose::Rerun, &made.answered);
+        let mut retries = self.side_call.write_retries();
+        loop {
+            let error = match self.try_charge(made, is_same_request).await {
+                Err(NoAnswer::Later(error)) if class::is_database_away(&*error.source) => error,
+                charged => return charged,
+            };
+            if !retries.wait(&causes(&*error.source)).await {
+                return Err(NoAnswer::Later(error));
+            }
+        }
+    }
+
+    async fn try_charge(
+        &self,
+        made: &MadeCall,
+        is_same_request: Option<bool>,
+    ) -> Result<(), NoAnswer> {
+        let line = self.side_call.ledger_line(Purpose::Rerun, made);
         let mut tx = begin(self.run.pool()).await?;
         let mut ledger_id = None;
         if let Some(line) = &line {

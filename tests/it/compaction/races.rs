@@ -8,17 +8,21 @@ use std::{
 use dalsegno::{
     context::{compaction::pins, parts::Task},
     domain::compactions::{self, Outcome},
-    jobs::compact_session::{Cause, LoadedView, ShowOutcome, prepare},
+    jobs::compact_session::{Cause, Folder, LoadedView, ShowOutcome, prepare},
     transcript::Role,
 };
 use serde_json::json;
+use sqlx::PgPool;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::{Setup, WatchedProvider};
 use crate::{
-    app::eventually,
+    app::{SOON, eventually},
     context::support::{message, prose},
     conversations::world::{TurnSettings, done},
+    http::lossy_proxy::LossyProxy,
+    turns::faults::refuse_ledger,
 };
 
 const OTHER_HASH: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
@@ -81,6 +85,50 @@ async fn a_crash_during_a_summary_call_returns_no_attempt() {
     let breaker = setup.session(id).await.compaction_breaker.unwrap();
     assert_eq!(breaker["attempts"], json!([24]));
     assert_eq!(setup.compactions(id).await.len(), 0);
+}
+
+/// Returns the number of attempts to write into the ledger since some were refused.
+async fn n_ledger_writes(pool: &PgPool) -> i64 {
+    sqlx::query_scalar("select last_value from public.refused").fetch_one(pool).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_paid_summary_waits_for_the_database_and_is_not_asked_for_again() {
+    let setup = Setup::new(WatchedProvider::honest()).await;
+    let id = setup.chat(24).await;
+    // Like a server that is shut down.
+    refuse_ledger(&setup.world.pool, 3, "57P01").await;
+    setup.prepare(id, Cause::Auto).await.unwrap();
+    let n_asked = i64::try_from(setup.provider.n_summaries()).unwrap();
+    assert_eq!(setup.ledger().await.0, n_asked);
+    assert_eq!(n_ledger_writes(&setup.world.pool).await, n_asked + 3);
+}
+
+#[tokio::test]
+async fn a_stopped_run_tries_three_times_to_charge_its_summary() {
+    let setup = Setup::new(WatchedProvider::honest()).await;
+    let id = setup.chat(24).await;
+    refuse_ledger(&setup.world.pool, 1_000, "57P01").await;
+    setup.cancel.cancel();
+    let prepared = timeout(SOON, setup.prepare(id, Cause::Auto)).await.expect("it ends");
+    assert!(prepared.is_err(), "{prepared:?}");
+    let n_asked = i64::try_from(setup.provider.n_summaries()).unwrap();
+    assert_eq!((n_asked, n_ledger_writes(&setup.world.pool).await), (1, 3));
+}
+
+#[tokio::test]
+async fn a_summary_whose_charge_was_committed_without_an_answer_is_charged_once() {
+    let setup = Setup::new(WatchedProvider::honest()).await;
+    let id = setup.chat(24).await;
+    let options = setup.world.pool.connect_options();
+    let words = &["insert into dalsegno.usage", "COMMIT"];
+    let proxy = LossyProxy::start(&options, words).await;
+    let lossy = PgPool::connect(&proxy.url).await.unwrap();
+    let folder = Folder { pool: &lossy, ..setup.folder() };
+    prepare(&folder, id, Cause::Auto).await.unwrap();
+    assert!(proxy.has_lost(), "each commit was answered");
+    let n_asked = i64::try_from(setup.provider.n_summaries()).unwrap();
+    assert_eq!(setup.ledger().await.0, n_asked);
 }
 
 /// Returns the CPU time of this thread, without waits and other processes.

@@ -15,7 +15,7 @@ mod endpoint_errors;
 mod endpoints;
 mod evals;
 mod failover;
-mod faults;
+pub mod faults;
 mod fidelity;
 pub mod fixture;
 pub mod forks;

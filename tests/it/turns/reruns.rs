@@ -6,7 +6,7 @@ use dalsegno::domain::{erasures, reruns as stored, sessions};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::Fixture;
+use super::{Fixture, faults::refuse_ledger};
 use crate::{
     app::{eventually, noon},
     providers::fake_ollama::{FakeOllama, Play},
@@ -403,6 +403,21 @@ async fn a_rerun_whose_worker_is_killed_during_the_call_is_made_again_and_charge
     );
     assert_eq!(rows(&fixture).await, before, "the conversation is as it was");
     drop(heir);
+}
+
+#[tokio::test]
+async fn a_paid_rerun_waits_for_the_database_and_is_not_made_again() {
+    let fake = FakeOllama::start().await;
+    let fixture = on_ollama(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    refuse_ledger(&fixture.pool, 3, "57P01").await;
+    let done = reruns(&fixture, session, &["--turn", "2"]).await;
+    worker.stop().await;
+    assert_eq!(done[0]["state"], "done", "{done:?}");
+    let charged = "select count(*) from dalsegno.usage where purpose = 'rerun'";
+    // Two turns and one rerun.
+    assert_eq!((fake.chats().len(), fixture.count(charged).await), (3, 1));
 }
 
 #[tokio::test]
