@@ -8,7 +8,7 @@ use std::{
 
 use uuid::Uuid;
 
-use super::{Claude, Error, removal, turn::run_blocking_in};
+use super::{Claude, Error, launch::CallFolder, removal, turn::run_blocking_in};
 
 impl Claude {
     /// Returns the names of folders that have not changed for `quiet`, nor for twice the longest call: no call uses them any more.
@@ -25,27 +25,37 @@ impl Claude {
         run_blocking_in("list folders", all, move || quiet_since(&folder, before)).await
     }
 
-    /// Removes the folder of a session, and returns its size in bytes; `None`: it has none. Only for sessions that no call will name again.
+    /// Removes the folder of a session, and returns its size in bytes; `None`: it has none. Only for sessions that no call will name again: a
+    /// process that runs in the folder, or waits there for the next turn, is ended first.
     pub async fn remove_folder(&self, session: Uuid) -> Result<Option<u64>, Error> {
-        self.remove_folder_in(&self.surroundings.sessions, session).await
-    }
-
-    pub async fn remove_folder_in(&self, all: &Path, name: Uuid) -> Result<Option<u64>, Error> {
-        let folder = all.join(name.to_string());
+        // It has the conversation in its memory.
+        drop(self.ahead.take(session));
+        let folder = self.surroundings.sessions.join(session.to_string());
         let removed = folder.clone();
         run_blocking_in("remove files", &folder, move || {
-            match fs::symlink_metadata(&removed) {
-                // Another process of this host may have removed it.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(error),
-                Ok(_) => {
-                    let n_bytes = bytes_in(&removed)?;
-                    removal::remove(&removed).map(|()| Some(n_bytes))
-                }
-            }
+            CallFolder::end_call_in(&removed)?;
+            remove(&removed)
         })
         .await
     }
+
+    /// Removes a folder in another folder that calls work in.
+    pub async fn remove_folder_in(&self, all: &Path, name: Uuid) -> Result<Option<u64>, Error> {
+        let folder = all.join(name.to_string());
+        let removed = folder.clone();
+        run_blocking_in("remove files", &folder, move || remove(&removed)).await
+    }
+}
+
+/// Removes a folder, and returns its size in bytes; `None`: there is none, or another process of this host has removed it.
+fn remove(folder: &Path) -> io::Result<Option<u64>> {
+    match fs::symlink_metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(_) => {}
+    }
+    let n_bytes = bytes_in(folder)?;
+    removal::remove(folder).map(|()| Some(n_bytes))
 }
 
 fn quiet_since(sessions: &Path, before: SystemTime) -> io::Result<Vec<Uuid>> {

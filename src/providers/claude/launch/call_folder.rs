@@ -113,6 +113,26 @@ impl CallFolder {
         Ok(ground)
     }
 
+    /// Ends what runs in the folder of a session, or waits there for its prompt, regardless of which process of this host has started it.
+    pub(in crate::providers::claude) fn end_call_in(folder: &Path) -> io::Result<()> {
+        let file = folder.join(LOCK);
+        // An agent may have replaced its lock: then nothing tells which process runs.
+        if !fs::symlink_metadata(&file).is_ok_and(|metadata| metadata.is_file()) {
+            return Ok(());
+        }
+        match lock::end_running_call(&file) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                ) =>
+            {
+                Ok(())
+            }
+            ended => ended,
+        }
+    }
+
     /// Returns the digest of the files that a process reads at its start.
     pub(in crate::providers::claude) fn digest(&self) -> [u8; 32] {
         self.digest
