@@ -61,7 +61,7 @@ pub async fn tables_with(pool: &PgPool, word: &str) -> Vec<(String, i64)> {
 }
 
 /// Lists files below a folder that contain a word.
-fn files_with(folder: &Path, word: &str) -> Vec<String> {
+pub fn files_with(folder: &Path, word: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -12,8 +12,9 @@ pub struct PendingErasure {
     pub erasure_id: Uuid,
     pub campaign_id: Uuid,
     pub ended_at: DateTime<Utc>,
-    /// Names of folders that sessions had.
+    /// Names of folders that sessions and reruns had.
     pub folders: Vec<String>,
+    /// Sessions, and the reruns of their turns.
     pub sessions: Vec<Uuid>,
 }
 
