@@ -210,6 +210,7 @@ const DOMAIN_LAYERS: &[(&str, &[&str])] = &[
         &[
             "amount",
             "class",
+            "csv",
             "statement_error",
             "files",
             "findings",
