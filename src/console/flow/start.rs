@@ -9,18 +9,15 @@ use serde::Deserialize;
 use super::graph::{Node, graph};
 use crate::{
     console::{
+        campaign_choice::CampaignChoice,
         estimates,
         layout::Content,
-        names::campaign_options,
         page::{Page, PageResult},
         parts::{Action, campaign_id, counted, empty, section, url_text},
     },
-    domain::{
-        campaigns::{Campaign, Status},
-        flows::{BrokenTemplate, Input, InputValue, Inputs, Template},
-    },
+    domain::flows::{BrokenTemplate, Input, InputValue, Inputs, Template},
     http::{Problem, pages::PageForm},
-    operations::{EstimateFlow, ListCampaigns, ListFlowTemplates, MAX_LIMIT, Refusal, StartFlow},
+    operations::{EstimateFlow, ListFlowTemplates, Refusal, StartFlow},
 };
 
 const HERE: &str = "/flows/start";
@@ -77,10 +74,7 @@ async fn respond(
     estimate: Option<&Markup>,
 ) -> Result<Response, Refusal> {
     let templates = page.caller.run(ListFlowTemplates {}).await?;
-    let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
-    let listing = page.caller.run_if_allowed(list).await?;
-    let campaigns = listing.map(|listing| listing.items).unwrap_or_default();
-    let open: Vec<&Campaign> = campaigns.iter().filter(|it| it.status != Status::Closed).collect();
+    let campaigns = CampaignChoice::load(page, &query.campaign_id).await?;
     let chosen = templates.items.iter().find(|template| template.name == query.template);
     let body = html! {
         div.head { div { h1 { "Start a flow" } } }
@@ -94,7 +88,7 @@ async fn respond(
         (broken(&templates.broken))
         @match chosen {
             Some(template) => div.stack {
-                div.narrow { (form(page, template, &open, &query.campaign_id, given)) }
+                div.narrow { (form(page, template, &campaigns, given)) }
                 div #estimate aria-live="polite" { @if let Some(estimate) = estimate { (estimate) } }
                 (section("Steps", &html! { (counted(template.steps.len(), "step", "steps")) }, &steps(template)))
             },
@@ -139,8 +133,7 @@ fn broken(templates: &[BrokenTemplate]) -> Markup {
 fn form(
     page: &Page,
     template: &Template,
-    campaigns: &[&Campaign],
-    campaign: &str,
+    campaigns: &CampaignChoice,
     given: &[(String, String)],
 ) -> Markup {
     let fields = [("template", template.name.as_str())];
@@ -150,7 +143,7 @@ fn form(
     let body = html! {
         div.field {
             label for="flow-campaign" { "Campaign" }
-            select #flow-campaign name="id" required { (campaign_options(campaigns.iter().copied(), campaign)) }
+            select #flow-campaign name="id" required { (campaigns.options()) }
         }
         @for input in &template.inputs { (field(input, given)) }
         div."actions after" {
