@@ -1,13 +1,15 @@
 //! Forms that other pages do not have: a task with its estimate, children, a schedule, memory, blackboard and facts.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{
     browser::Browser,
     scenery::{Scenery, USER},
+    sign_in::{KEYS, form_token, open, post, sign_in},
     upkeep_scenery::UpkeepScenery,
 };
-use crate::http::client::send;
+use crate::http::{client::send, key_setup::ADMIN_KEY};
 
 #[tokio::test]
 async fn a_task_is_estimated_in_place_and_then_added() {
@@ -140,6 +142,42 @@ async fn the_memory_is_exported_in_the_form_of_the_import() {
     let import = json!({ "items": items });
     let path = format!("/v1/campaigns/{}/memory/import", scenery.hostile_campaign);
     assert_eq!(scenery.send("POST", &path, &import).await["created"], 1);
+}
+
+#[tokio::test]
+async fn the_next_version_of_an_item_keeps_its_expiry() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let campaign = scenery.world.campaign.id.to_string();
+    let item = json!({ "kind": "record", "name": "offer", "title": "The offer", "body": "Ten per cent.", "expires_at": "2027-03-01T09:30:00Z" });
+    let stored = scenery.send("POST", &format!("/v1/campaigns/{campaign}/memory"), &item).await;
+    let id = stored["id"].as_str().unwrap();
+    let admin = sign_in(app, ADMIN_KEY).await;
+    let here = format!("/campaigns/{campaign}?part=memory&item={id}");
+    let page = open(app, &here, &admin).await.body;
+    let expiry = page.split("name=\"time:expires_at\" value=\"").nth(1).unwrap();
+    let expiry = expiry.split('"').next().unwrap().replace(':', "%3A");
+    let token = form_token(&page);
+    let fields = [
+        ("form_token", token.as_str()),
+        ("id", &campaign),
+        ("kind", "record"),
+        ("name", "offer"),
+        ("title", "The offer"),
+        ("body", "Twenty per cent."),
+        ("number:expected_version", "1"),
+        ("time:expires_at", &expiry),
+    ];
+    let reply = post(app, "/do/publish_memory", &admin, &fields, &[]).await;
+    assert_eq!(reply.status, 303, "{reply:?}");
+    let item = scenery.get_json(&format!("/v1/campaigns/{campaign}/memory/{id}")).await;
+    assert_eq!(
+        (&item["version"], &item["body"]),
+        (&json!(2), &json!("Twenty per cent.")),
+        "{item}"
+    );
+    let end: DateTime<Utc> = item["expires_at"].as_str().unwrap().parse().unwrap();
+    assert_eq!(end.to_rfc3339(), "2027-03-01T09:30:00+00:00", "{item}");
 }
 
 /// A copied command does the same as the form beside it.
