@@ -36,6 +36,14 @@ for (const block of document.querySelectorAll("[data-copy]")) {
   block.before(button);
 }
 
+// The search shows an error below its field. A poll that fails changes nothing, and is repeated.
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (detail.xhr.status < 400) return;
+  const { elt, triggeringEvent } = detail.requestConfig;
+  if (elt.id === "q") detail.target = document.getElementById("found");
+  else if (!triggeringEvent) detail.shouldSwap = false;
+});
+
 // An error stands where the action was: the sheet closes, and the error is at the top of the page.
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.target.id !== "outcome") return;

@@ -42,6 +42,30 @@ async fn a_task_is_estimated_in_place_and_then_added() {
 }
 
 #[tokio::test]
+async fn an_estimate_that_is_refused_stays_possible() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    browser.resize(1440, 900).await;
+    // The brief of the scenery does not fit into the window of the model.
+    let campaign = scenery.make("/v1/campaigns", &json!({ "name": "Harbour" })).await;
+    let path = format!("/campaigns/{}/tasks/new", campaign["id"].as_str().unwrap());
+    browser.open(&scenery.url(&path)).await;
+    browser.wait_until("document.documentElement.dataset.ready !== undefined").await;
+    browser.write("#agent", "planner").await;
+    browser.write("#prompt", "Plan the parts after the ninth.").await;
+    // The page is older than the sign-in.
+    let field = "document.querySelector('main form [name=form_token]')";
+    let token = browser.run(&format!("return {field}.value")).await;
+    browser.run(&format!("{field}.value = 'stale'")).await;
+    browser.click("[formaction]").await;
+    browser.wait_until("document.querySelector('#outcome .error')").await;
+    assert!(browser.has("#estimate").await, "an answer has its place");
+    browser.run(&format!("{field}.value = {token}")).await;
+    browser.click("[formaction]").await;
+    browser.wait_until("document.querySelector('#estimate table')").await;
+}
+
+#[tokio::test]
 async fn a_task_is_estimated_without_a_script() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;
