@@ -17,7 +17,7 @@ use crate::{
     },
     domain::flows::{BrokenTemplate, Input, InputValue, Inputs, Template},
     http::{Problem, pages::PageForm},
-    operations::{EstimateFlow, ListFlowTemplates, Refusal, StartFlow},
+    operations::{EstimateFlow, ListFlowTemplates, Operation as _, Refusal, ShowFile, StartFlow},
 };
 
 const HERE: &str = "/flows/start";
@@ -82,10 +82,10 @@ async fn respond(
             (empty("No flow template can be started. A template is a file with inputs and steps.", "dalsegno flow check"))
         } @else {
             div.cards {
-                @for template in &templates.items { (card(template, query, chosen)) }
+                @for template in &templates.items { (card(page, template, query, chosen)) }
             }
         }
-        (broken(&templates.broken))
+        (broken(page, &templates.broken))
         @match chosen {
             Some(template) => div.stack {
                 div.narrow { (form(page, template, &campaigns, given)) }
@@ -99,7 +99,8 @@ async fn respond(
     page.respond(Content { title: "Start a flow", path, body, watch: String::new() }).await
 }
 
-fn card(template: &Template, query: &StartQuery, chosen: Option<&Template>) -> Markup {
+fn card(page: &Page, template: &Template, query: &StartQuery, chosen: Option<&Template>) -> Markup {
+    let file = format!("/catalogue/flow/{}", template.name);
     let target = format!(
         "/flows/start?template={}&campaign_id={}",
         url_text(&template.name),
@@ -110,20 +111,20 @@ fn card(template: &Template, query: &StartQuery, chosen: Option<&Template>) -> M
         article.card.chosen[is_chosen] {
             header { a href=(target) aria-current=[is_chosen.then_some("true")] { b { bdi { (template.name) } } } }
             p."small soft" dir="auto" { (template.description) }
-            footer { span { (counted(template.steps.len(), "step", "steps")) ", " (counted(template.inputs.len(), "input", "inputs")) } a href={ "/catalogue/flow/" (template.name) } { "file" } }
+            footer { span { (counted(template.steps.len(), "step", "steps")) ", " (counted(template.inputs.len(), "input", "inputs")) } @if page.caller.may_reach(&ShowFile::SPEC) { a href=(file) { "file" } } }
         }
     }
 }
 
 /// Names the templates that cannot be started, and why.
-fn broken(templates: &[BrokenTemplate]) -> Markup {
+fn broken(page: &Page, templates: &[BrokenTemplate]) -> Markup {
     html! {
         @if !templates.is_empty() {
             p."small soft after" {
                 "Cannot be started: "
                 @for (place, it) in templates.iter().enumerate() {
                     @if place > 0 { ", " }
-                    a href={ "/catalogue/flow/" (it.name) } { bdi { (it.name) } } " (" (counted(it.problems.len(), "problem", "problems")) ")"
+                    (page.link::<ShowFile>(&format!("/catalogue/flow/{}", it.name), &html! { bdi { (it.name) } })) " (" (counted(it.problems.len(), "problem", "problems")) ")"
                 }
             }
         }

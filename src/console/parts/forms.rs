@@ -76,7 +76,7 @@ impl<'a> Action<'a> {
 
     /// Returns true if the caller may run the operation.
     pub(in crate::console) fn is_allowed(&self, caller: &PageCaller) -> bool {
-        caller.may(&self.spec)
+        caller.may_reach(&self.spec)
     }
 
     pub(in crate::console) fn class(self, class: &'a str) -> Self {
@@ -90,7 +90,7 @@ impl<'a> Action<'a> {
 
     /// Renders the button, if the caller may run the operation.
     pub(in crate::console) fn button(&self, view: &View, caller: &PageCaller) -> Markup {
-        if !caller.may(&self.spec) {
+        if !self.is_allowed(caller) {
             return html! {};
         }
         html! { (self.form(view, &html! { button class=(self.class) { @if !self.icon.is_empty() { (icon(self.icon)) } (self.words) } })) }
@@ -115,7 +115,7 @@ impl Confirmation<'_> {
     /// Renders a button, and the sheet that it opens, if the caller may run the operation.
     pub(in crate::console) fn button(&self, view: &View, caller: &PageCaller) -> Markup {
         let action = &self.action;
-        if !caller.may(&action.spec) {
+        if !action.is_allowed(caller) {
             return html! {};
         }
         let form = html! {
