@@ -39,6 +39,16 @@ pub(in crate::console) fn place<T: DeserializeOwned>(text: &str) -> Result<Optio
     optional("a place in this list", text, read)
 }
 
+/// A form whose answer is a page: with a script, its content takes the place of the present one.
+pub(in crate::console) fn page_form(view: &View, target: &str, body: &Markup) -> Markup {
+    html! {
+        form method="post" action=(target) hx-post=(target) hx-target="#main" hx-select="#main" hx-swap="outerHTML show:window:top" {
+            (view.token())
+            (body)
+        }
+    }
+}
+
 /// A button that runs an operation.
 pub(in crate::console) struct Action<'a> {
     spec: Spec,
