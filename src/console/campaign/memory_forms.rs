@@ -151,7 +151,7 @@ fn expiry(page: &Page, at: Option<DateTime<Utc>>) -> Markup {
     // A browser shows no offset in a field of this type.
     let is_exact = DateTime::parse_from_rfc3339(&value).is_ok();
     let kind = if is_exact { "text" } else { "datetime-local" };
-    html! { div.field { label for="item-expiry" { "Expires; empty for never" } input #item-expiry type=(kind) name="time:expires_at" value=(value); } }
+    html! { div.field { label for="item-expiry" { "Expires, in " (page.view.zone()) "; empty for never" } input #item-expiry type=(kind) name="time:expires_at" value=(value); } }
 }
 
 fn meaning(kind: Kind) -> &'static str {

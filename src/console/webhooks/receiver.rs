@@ -205,7 +205,7 @@ fn replay(page: &Page, given: Uuid) -> Markup {
     let form = html! {
         form method="post" action=(target) hx-post=(target) hx-target="#outcome" {
             (page.view.token())
-            div.field { label for="since" { "All since this time that were not delivered; since midnight, if it is empty" } input #since type="datetime-local" name="since"; }
+            div.field { label for="since" { "All since this time, in " (page.view.zone()) ", that were not delivered; since midnight, if it is empty" } input #since type="datetime-local" name="since"; }
             div."actions after" { button.btn { "Replay" } }
             pre."code wrap after" { "dalsegno webhook replay --webhook " (given) " --since " (page.view.midnight().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)) }
         }

@@ -205,6 +205,28 @@ async fn the_next_version_of_an_item_keeps_its_expiry() {
     assert_eq!(end.to_rfc3339(), "2027-03-01T09:30:00+00:00", "{item}");
 }
 
+#[tokio::test]
+async fn every_field_for_a_time_names_its_zone() {
+    let scenery = Scenery::with(&[("scheduler.time_zone", "Asia/Tokyo")]).await;
+    let webhook = json!({ "url": "https://shop.example/hooks" });
+    let webhook = scenery.make("/v1/webhooks", &webhook).await;
+    let webhook = format!("/webhooks/{}", webhook["id"].as_str().unwrap());
+    let pages = scenery.pages().into_iter().map(|(_, path)| path);
+    let more =
+        [format!("/users?name={USER}"), webhook, "/audit".to_owned(), "/work/bulk".to_owned()];
+    let mut n_fields = 0;
+    for path in pages.chain(more) {
+        let page = scenery.page(&path).await;
+        let pieces: Vec<&str> = page.split("type=\"datetime-local\"").collect();
+        for before in &pieces[..pieces.len() - 1] {
+            let label = before.rsplit("<label").next().unwrap();
+            assert!(label.contains(", in Asia/Tokyo"), "{path}: {label}");
+            n_fields += 1;
+        }
+    }
+    assert!(n_fields > 6, "{n_fields}");
+}
+
 /// A copied command does the same as the form beside it.
 #[tokio::test]
 async fn commands_in_dialogs_follow_the_fields() {
