@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context as _, anyhow};
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use clap::{Args, Subcommand, ValueEnum};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -18,16 +18,21 @@ use super::{
     agent::{self, require_folder},
     args::{InCampaign, Paging},
     estimate::format_flow_estimate,
-    output::{Output, format_fields, format_table, short_id, time_cell, time_cell_or_dash},
+    output::{
+        Output, Table, format_fields, format_table, format_wrapped, short_id, time_cell,
+        time_cell_or_dash,
+    },
     progress::{Progress, wait_for_end},
     server::{Server, with_server},
+    turn::list::format_duration,
     words::{first_line, format_below, parse_period, time, time_or_dash},
 };
 use crate::{
+    clock::{Clock as _, SystemClock},
     domain::{
         flows::{
-            self, CancelledFlow, Flow, FlowDetail, InputValue as Value, Inputs, Problems, State,
-            Template, Templates,
+            self, CancelledFlow, CriticalPath, Flow, FlowDetail, InputValue as Value, Inputs,
+            Problems, State, Template, Templates, critical_path,
         },
         ids::PartialId,
     },
@@ -190,7 +195,7 @@ async fn run_on_server(
         FlowCommand::Show(Id { id }) => {
             let id = server.id(Noun::Flow, id).await?;
             let shown = server.call(ShowFlow { id }).await?;
-            output.print_data(&shown, || format_flow(&shown));
+            output.print_data(&shown, || format_flow(&shown, SystemClock.now()));
             return Ok(Exit::Ok);
         }
         FlowCommand::Cancel(Cancel { id: Id { id }, reason }) => {
@@ -301,7 +306,7 @@ async fn wait_for_flow(
     };
     let limit = limit.unwrap_or(TimeDelta::MAX);
     let (shown, exit) = wait_for_end("tasks", limit, output, look).await?;
-    output.print_data(&shown, || format_flow(&shown));
+    output.print_data(&shown, || format_flow(&shown, SystemClock.now()));
     Ok(match shown.flow.state {
         State::Failed => Exit::Failed,
         State::Cancelled => Exit::Cancelled,
@@ -384,8 +389,10 @@ fn format_flows(flows: &[Flow]) -> String {
     )
 }
 
-fn format_flow(shown: &FlowDetail) -> String {
+/// Formats a flow with its steps. Those of the critical path are marked, and named in a line of their own.
+fn format_flow(shown: &FlowDetail, now: DateTime<Utc>) -> String {
     let flow = &shown.flow;
+    let critical = critical_path(&shown.steps, now);
     let list = [
         ("flow", flow.id.to_string()),
         ("template", flow.template.clone()),
@@ -397,7 +404,7 @@ fn format_flow(shown: &FlowDetail) -> String {
     ];
     let names: BTreeMap<Uuid, &str> =
         shown.steps.iter().map(|step| (step.task_id, step.step.as_str())).collect();
-    let row = |step: &flows::StepTask| {
+    let row = |(place, step): (usize, &flows::StepTask)| {
         // A step that is repeated has several tasks and one name.
         let mut after: Vec<&str> = Vec::new();
         for name in step.after.iter().filter_map(|id| names.get(id).copied()) {
@@ -411,11 +418,30 @@ fn format_flow(shown: &FlowDetail) -> String {
             short_id(step.task_id),
             format!("{}/{}", step.agent, step.instance),
             after.join(", "),
+            (if critical.contains(place) { "critical" } else { "" }).to_owned(),
         ]
     };
-    let steps =
-        format_table(&["STEP", "STATE", "TASK", "AGENT", "AFTER"], shown.steps.iter().map(row));
-    format!("{}\n{steps}", format_fields(&list))
+    let head = ["STEP", "STATE", "TASK", "AGENT", "AFTER", "PATH"];
+    let path = format_path(&critical, &shown.steps);
+    let table = Table::new(&head);
+    let table = if path.is_some() { table } else { table.hides("PATH") };
+    let steps = table.format(shown.steps.iter().enumerate().map(row));
+    format!("{}\n{steps}{}", format_fields(&list), path.unwrap_or_default())
+}
+
+/// Names the steps of the critical path and how long they take. `None`: it has one step, or none.
+fn format_path(critical: &CriticalPath, steps: &[flows::StepTask]) -> Option<String> {
+    if critical.places.len() < 2 {
+        return None;
+    }
+    let names: Vec<&str> = critical.places.iter().map(|place| &*steps[*place].step).collect();
+    let took = match critical.took {
+        Some(took) if critical.is_estimate => format!("about {}", format_duration(took)),
+        Some(took) => format_duration(took),
+        None => "time unknown until a step has ended".to_owned(),
+    };
+    let words = format!("{}, {took}", names.join(" → "));
+    Some(format!("\n{}", format_wrapped("Critical path: ", &words)))
 }
 
 fn described(template: &Template) -> String {
@@ -461,6 +487,40 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_steps_of_the_critical_path_are_marked_and_named_with_their_time() {
+        let id = Uuid::from_u128;
+        let step = |n: u128, after: &[u128], ended: Option<&str>| {
+            json!({
+                "step": format!("step-{n}"), "task_id": id(n), "agent": "writer", "instance": "main",
+                "state": if ended.is_some() { "done" } else { "running" },
+                "after": after.iter().copied().map(id).collect::<Vec<_>>(),
+                "started_at": "2026-11-29T12:00:00Z", "ended_at": ended.map(|at| format!("2026-11-29T12:00:{at}Z")),
+            })
+        };
+        let mut flow = json!({
+            "id": id(7), "campaign_id": id(8), "template": "article-series", "state": "running", "inputs": {}, "tasks": 4, "done": 3,
+            "failed": 0, "cancelled": 0, "open": 1, "added_by": null, "created_at": "2026-11-29T12:00:00Z", "paused_at": null,
+            "ended_at": null,
+            "steps": [
+                step(1, &[], Some("10")), step(2, &[1], Some("50")), step(3, &[1], Some("20")), step(4, &[2, 3], None),
+            ],
+        });
+        let now: DateTime<Utc> = "2026-11-29T12:00:05Z".parse().unwrap();
+        let format = |flow: &serde_json::Value| {
+            format_flow(&serde_json::from_value(flow.clone()).unwrap(), now)
+        };
+        let text = format(&flow);
+        let marked = text.lines().filter(|line| line.ends_with("  critical"));
+        let marked: Vec<_> = marked.filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(marked, ["step-1", "step-2", "step-4"], "{text}");
+        let path = "\nCritical path: step-1 → step-2 → step-4, about 1m05s\n";
+        assert!(text.ends_with(path), "{text}");
+        flow["steps"] = json!([step(1, &[], Some("10"))]);
+        let one = format(&flow).to_lowercase();
+        assert!(one.contains("step-1") && !one.contains("critical"), "{one}");
+    }
 
     #[test]
     fn a_paused_flow_names_the_command_that_ends_its_wait() {

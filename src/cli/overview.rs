@@ -11,10 +11,10 @@ use super::{
 use crate::{
     domain::{
         attention::{
-            Attention, FAILED_WITHIN, describe_group, group_failures, may_lack_failures,
-            name_members, retry_steps,
+            Attention, FAILED_WITHIN, count_group, describe_cut, describe_group, group_failures,
+            lacks_members, name_members, retry_steps,
         },
-        tasks::TaskLine,
+        tasks::{FailureTotals, TaskLine},
         text::{count, quote_for_shell},
     },
     operations::{Overview, ShowOverview},
@@ -40,31 +40,29 @@ fn format_overview(overview: &Overview, campaigns: &CampaignNames) -> String {
     format!(
         "{}, of which {failed} failed, within the last hour\n\n{}\n{}",
         count(usize::try_from(done + failed).unwrap_or_default(), "turn ended", "turns ended"),
-        format_attention(&overview.attention),
+        format_attention(&overview.attention, &overview.failures),
         format_running(&overview.running, campaigns)
     )
 }
 
 /// Formats each matter with its whole reason, and each command on a line of its own, to be copied.
-fn format_attention(items: &[Attention]) -> String {
-    if items.is_empty() {
-        return "nothing waits for a person\n".to_owned();
-    }
-    let may_lack = may_lack_failures(items);
-    let mut text = format!("{}\n", time_head("NEEDS ATTENTION, SINCE (UTC)"));
+fn format_attention(items: &[Attention], failures: &FailureTotals) -> String {
+    let mut text = match items {
+        [] => "nothing waits for a person\n".to_owned(),
+        _ => format!("{}\n", time_head("NEEDS ATTENTION, SINCE (UTC)")),
+    };
     for group in group_failures(items) {
         let first = group[0];
         let (name, commands) = match group.as_slice() {
-            [item] => {
+            [item] if item.unlisted.is_none() => {
                 let commands = std::iter::once(&item.command).chain(&item.then);
                 (short_text(&item.name, NAME_COLUMNS), commands.cloned().collect())
             }
-            failures => {
-                let more = if may_lack { " or more" } else { "" };
-                let same = describe_group(failures);
-                let members = name_members(failures);
-                let name = format!("{}{more} {members} failed {same}", failures.len());
-                (name, commands_for_failures(failures, may_lack))
+            equal => {
+                let more = if failures.is_cut { " or more" } else { "" };
+                let (members, same) = (name_members(equal), describe_group(equal));
+                let name = format!("{}{more} {members} failed {same}", count_group(equal));
+                (name, commands_for_failures(equal, failures.is_cut))
             }
         };
         let since = group.iter().filter_map(|item| item.since).max();
@@ -80,8 +78,9 @@ fn format_attention(items: &[Attention]) -> String {
             let end = format!("continues by itself, next try: {}", time_cell_or_dash(Some(until)));
             text.push_str(&format_wrapped("  ", &end));
         }
-        if group.len() > 1 {
-            text.push_str(&format_wrapped("  ", &format!("tasks {}", short_ids(&group))));
+        if count_group(&group) > 1 {
+            let rest = if lacks_members(&group) { ", and older ones" } else { "" };
+            text.push_str(&format_wrapped("  ", &format!("tasks {}{rest}", short_ids(&group))));
             let note = match first.flow_id {
                 Some(_) => {
                     "a retry from a step runs all its tasks again, and all that depend on them"
@@ -93,6 +92,9 @@ fn format_attention(items: &[Attention]) -> String {
         for command in commands {
             text.push_str(&format!("  {command}\n"));
         }
+    }
+    if let Some(note) = describe_cut(failures) {
+        text.push_str(&format_wrapped("", &note));
     }
     text
 }
@@ -106,9 +108,10 @@ fn short_ids(failures: &[&Attention]) -> String {
 }
 
 /// Returns the commands that raise the limit at which the tasks have failed, list them, and preview a retry of all of them. If the list may
-/// lack some, the preview has all that a complete list would have. Steps are listed and retried with their flow.
-fn commands_for_failures(failures: &[&Attention], may_lack: bool) -> Vec<String> {
+/// lack some, the preview has the whole period. Steps are listed and retried with their flow.
+fn commands_for_failures(failures: &[&Attention], is_cut: bool) -> Vec<String> {
     let first = failures[0];
+    let may_lack = is_cut || lacks_members(failures);
     let raise = first.refusing_budget().map(|_| first.command.clone());
     if let Some(flow) = first.flow_id {
         let show = format!("dalsegno flow show {flow}");
@@ -157,6 +160,11 @@ mod tests {
 
     use super::*;
 
+    /// Formats a list for which all failed tasks were read.
+    fn format_whole(items: &[Attention]) -> String {
+        format_attention(items, &FailureTotals::default())
+    }
+
     #[test]
     fn each_of_two_commands_has_its_own_line() {
         let raise = "dalsegno budget set day --money 0.80";
@@ -164,7 +172,7 @@ mod tests {
             "kind": "failed_task", "subject": "1", "name": "Write.", "because": "too large", "present": "9 of 10 are spent",
             "command": raise, "then": "dalsegno task retry 1"
         });
-        let text = format_attention(&[serde_json::from_value(item).unwrap()]);
+        let text = format_whole(&[serde_json::from_value(item).unwrap()]);
         assert!(text.contains("\n  too large\n  now 9 of 10 are spent\n"), "{text}");
         assert!(text.ends_with(&format!("\n  {raise}\n  dalsegno task retry 1\n")), "{text}");
     }
@@ -175,7 +183,7 @@ mod tests {
             "kind": "provider_wait", "subject": "m1 on deadbox", "name": "m1 on deadbox", "because": "1 task waits for it",
             "command": "dalsegno doctor", "until": "2026-11-20T13:00:00Z"
         });
-        let text = format_attention(&[serde_json::from_value(item).unwrap()]);
+        let text = format_whole(&[serde_json::from_value(item).unwrap()]);
         let next = "\n  continues by itself, next try: 2026-11-20 13:00:00\n  dalsegno doctor\n";
         assert!(text.ends_with(next), "{text}");
     }
@@ -195,28 +203,34 @@ mod tests {
             failed(2, "writer", "2026-11-20T11:00:00.5Z"),
             failed(3, "planner", "2026-11-20T11:45:00Z"),
         ];
-        let text = format_attention(&items[..2]);
+        let text = format_whole(&items[..2]);
         assert!(text.contains("2 tasks failed with the same error  2026-11-20 11:30:00"), "{text}");
         assert_eq!(text.matches("no login").count(), 1, "{text}");
         let retry = "\n  dalsegno task retry --state failed --agent writer --ended-since 2026-11-20T11:00:00Z --dry-run\n";
         assert!(text.ends_with(retry), "{text}");
         assert!(text.contains("\n  dalsegno task ls --state failed --agent writer\n"), "{text}");
         assert!(text.contains("\n  the preview of their retry also lists other tasks"), "{text}");
-        let text = format_attention(&items);
+        let text = format_whole(&items);
         assert!(text.contains("3 tasks failed") && !text.contains("--agent"), "{text}");
         let step = |id: u128| Attention {
             flow_id: Some(uuid::Uuid::nil()),
             command: "dalsegno flow retry F --from draft".to_owned(),
             ..failed(id, "writer", "2026-11-20T11:30:00Z")
         };
-        let text = format_attention(&[step(4), step(5)]);
+        let text = format_whole(&[step(4), step(5)]);
         assert!(text.contains("2 steps of a flow failed with the same error"), "{text}");
         let show = format!("\n  dalsegno flow show {}\n", uuid::Uuid::nil());
         assert!(text.ends_with(&format!("{show}  dalsegno flow retry F --from draft\n")), "{text}");
         assert!(!text.contains("task retry") && !text.contains("the preview"), "{text}");
-        let full = vec![items[0].clone(); 20];
-        let text = format_attention(&full);
-        assert!(text.contains("20 or more tasks failed with the same error"), "{text}");
+        let oldest = Attention { unlisted: Some(28), ..items[1].clone() };
+        let text = format_whole(&[items[0].clone(), oldest]);
+        assert!(text.contains("30 tasks failed with the same error"), "{text}");
+        assert!(text.contains(", and older ones\n"), "{text}");
         assert!(text.ends_with(" --agent writer --ended-since 7d --dry-run\n"), "{text}");
+        let totals = FailureTotals { read: 5_000, is_cut: true, groups: 1 };
+        let text = format_attention(&items[..2], &totals);
+        assert!(text.contains("2 or more tasks failed with the same error"), "{text}");
+        let retry = "--ended-since 7d --dry-run\nOnly the newest 5000 failed tasks of the last 7 days were read";
+        assert!(text.contains(retry), "{text}");
     }
 }

@@ -1,5 +1,7 @@
 //! `dalsegno search`: search over the texts of all campaigns.
 
+use std::ops::Range;
+
 use clap::{Args, ValueEnum};
 
 use super::{
@@ -11,7 +13,7 @@ use super::{
     words::{Moment, parse_moment},
 };
 use crate::{
-    domain::text_query::{TextHit, TextKind},
+    domain::text_query::{SnippetPart, TextHit, TextKind},
     operations::{MAX_LIMIT, SearchTexts},
 };
 
@@ -126,9 +128,20 @@ fn format_hits(hits: &[TextHit], campaigns: Option<&CampaignNames>) -> String {
         ]
     };
     let head = ["WRITTEN (UTC)", "KIND", "ID", "AUTHOR", CAMPAIGN, "TEXT"];
-    let table = Table::new(&head).leaves_out(&["AUTHOR"]);
+    let matches: Vec<_> = hits.iter().map(|hit| first_match(&hit.snippet)).collect();
+    let table = Table::new(&head).leaves_out(&["AUTHOR"]).cuts_around("TEXT", &matches);
     let table = if campaigns.is_some() { table } else { table.hides(CAMPAIGN) };
     table.format(hits.iter().map(row))
+}
+
+/// Returns the characters of the first match in the cell of a snippet, from and to. The cell has one blank in place of several.
+fn first_match(snippet: &[SnippetPart]) -> Range<usize> {
+    let Some(place) = snippet.iter().position(|part| part.is_match) else { return 0..0 };
+    let before: String = snippet[..place].iter().map(|part| part.text.as_str()).collect();
+    let n_chars = |text: &str| text_cell(text).chars().count();
+    let is_behind_blank = before.ends_with(char::is_whitespace) && !before.trim().is_empty();
+    let start = n_chars(&before) + usize::from(is_behind_blank);
+    start..start + n_chars(&snippet[place].text)
 }
 
 #[cfg(test)]
@@ -136,6 +149,27 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
+
+    #[test]
+    fn the_first_match_is_found_in_the_cell_of_its_snippet() {
+        let part = |text: &str, is_match| SnippetPart { text: text.to_owned(), is_match };
+        for (before, word) in [
+            ("  At \n\tthe  ", "quay"),
+            ("(", "quay"),
+            ("", "quay"),
+            (" \n", "quay"),
+            ("春の ", "港"),
+        ] {
+            let snippet =
+                [part(before, false), part(word, true), part(" of\n", false), part("quay", true)];
+            let text: String = snippet.iter().map(|part| part.text.as_str()).collect();
+            let found = first_match(&snippet);
+            let shown: String =
+                text_cell(&text).chars().skip(found.start).take(found.len()).collect();
+            assert_eq!(shown, word, "{before:?}");
+        }
+        assert_eq!(first_match(&[part("no match", false)]), 0..0);
+    }
 
     #[test]
     fn the_note_names_the_kinds_that_match_and_where_answers_are() {

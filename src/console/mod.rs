@@ -10,6 +10,7 @@ mod actions;
 mod assets;
 mod audit;
 mod campaign;
+mod campaign_choice;
 mod catalogue;
 mod cleanup;
 mod cost;

@@ -1,6 +1,6 @@
 //! Check for providers that refuse calls or cannot be reached.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgPool;
 
 use super::Finding;
@@ -16,6 +16,9 @@ use crate::{
 };
 
 const CHECK: &str = "busy";
+/// Seconds of refusals that need no person: about ten calls, until the wait between two of them has grown to the longest one. Most peaks of
+/// load at a provider are over by then.
+const USUAL_RETRIES_SECS: u32 = 600;
 const WHY: &str = "tasks wait while a provider refuses calls or cannot be reached, and fail after providers.busy_max_secs";
 /// Next step for models that are busy.
 const REFUSED: &str = "raise the limits at the provider, lower worker.turns_slots, or list further models in the agents' files";
@@ -27,7 +30,9 @@ const LIST: &str = "`dalsegno job ls --waits-for provider` lists the tasks that 
 /// The present waits for providers.
 struct Waits {
     busy: Vec<BusyModel>,
-    /// Models whose tasks wait one by one.
+    /// Number of tasks that wait.
+    tasks: usize,
+    /// Models whose tasks wait one by one, and longer than a server takes to start again.
     waiting: Vec<WaitingModel>,
     /// Begin of the longest wait of a task.
     since: Option<DateTime<Utc>>,
@@ -35,7 +40,7 @@ struct Waits {
 
 pub(super) async fn examine(config: &Config, pool: &PgPool, now: DateTime<Utc>) -> Finding {
     match load(pool, now).await {
-        Ok(waits) => waits.report(&config.providers),
+        Ok(waits) => waits.report(&config.providers, now),
         Err(error) => Finding::warn(CHECK, error.to_string(), WHY, "dalsegno migrate up"),
     }
 }
@@ -46,14 +51,24 @@ async fn load(pool: &PgPool, now: DateTime<Utc>) -> Result<Waits, attention::Err
     let mut conn = connected.map_err(failed)?;
     Ok(Waits {
         busy: busy_models::list(&mut *conn, now).await?,
+        tasks: tasks::provider_waits(&mut *conn, now).await.map(|waits| waits.len())?,
         since: tasks::longest_busy_since(&mut *conn, now).await?,
         waiting: attention::waiting_models(&mut conn, now).await?,
     })
 }
 
 impl Waits {
-    fn report(&self, config: &busy_models::Config) -> Finding {
-        let mut found: Vec<String> = self.busy.iter().map(BusyModel::describe).collect();
+    fn report(&self, config: &busy_models::Config, now: DateTime<Utc>) -> Finding {
+        let usual = usual_retries(config);
+        let has_long_task = self.since.is_some_and(|since| now - since >= usual);
+        // Nothing calls a model whose wait has ended, so it is not refused any longer.
+        let is_long = |model: &&BusyModel| model.until.min(now) - model.since >= usual;
+        let busy: Vec<&BusyModel> =
+            self.busy.iter().filter(|model| has_long_task || is_long(model)).collect();
+        if busy.is_empty() && self.waiting.is_empty() && !has_long_task {
+            return Finding::ok(CHECK, self.describe_usual(usual), WHY);
+        }
+        let mut found: Vec<String> = busy.iter().map(|model| model.describe()).collect();
         found.extend(self.waiting.iter().map(describe));
         if let Some(since) = self.since {
             let end = config.deadline(since).map(format_moment);
@@ -61,14 +76,35 @@ impl Waits {
             found
                 .push(format!("the longest wait of a task began at {}{end}", format_moment(since)));
         }
-        let refused = (!self.busy.is_empty()).then_some(REFUSED);
+        let refused = (!busy.is_empty()).then_some(REFUSED);
         let unreachable = (!self.waiting.is_empty()).then_some(UNREACHABLE);
         let fix: Vec<&str> = refused.into_iter().chain(unreachable).chain([LIST]).collect();
-        match found.is_empty() {
-            true => Finding::ok(CHECK, "no provider refuses calls", WHY),
-            false => Finding::warn(CHECK, found.join("; "), WHY, fix.join("; ")),
-        }
+        Finding::warn(CHECK, found.join("; "), WHY, fix.join("; "))
     }
+
+    /// Describes waits that end by themselves in most cases.
+    fn describe_usual(&self, usual: TimeDelta) -> String {
+        let begins = self.busy.iter().map(|model| model.since).chain(self.since);
+        let Some(begin) = begins.min() else { return "no provider refuses calls".to_owned() };
+        let busy = count(self.busy.len(), "model is busy", "models are busy");
+        let tasks = count(self.tasks, "task waits", "tasks wait");
+        format!(
+            "{busy} and {tasks}, since {} at the longest: calls are retried, and refusals for more than {} s are a warning",
+            format_moment(begin),
+            usual.num_seconds()
+        )
+    }
+}
+
+/// Returns how long refusals are usual: until two calls have waited for the longest time, but at most half of the time after which tasks fail,
+/// so that a person can act before.
+fn usual_retries(config: &busy_models::Config) -> TimeDelta {
+    let longest_waits = config.busy_max_wait_secs.saturating_mul(2);
+    let secs = match config.busy_max_secs {
+        0 => USUAL_RETRIES_SECS.max(longest_waits),
+        most => USUAL_RETRIES_SECS.max(longest_waits).min(most / 2),
+    };
+    TimeDelta::seconds(secs.into())
 }
 
 fn describe(WaitingModel { provider, model, tasks, longest, error }: &WaitingModel) -> String {
@@ -97,10 +133,10 @@ mod tests {
             longest: ProviderWait { task_id, job_id: 1, session_id, since: at, until: at },
             error: "cannot connect to endpoint deadbox".to_owned(),
         };
-        let waits = Waits { busy: Vec::new(), waiting: vec![waiting], since: Some(at) };
+        let waits = Waits { busy: Vec::new(), tasks: 2, waiting: vec![waiting], since: Some(at) };
         let config =
             busy_models::Config { busy_first_secs: 5, busy_max_wait_secs: 300, busy_max_secs: 0 };
-        let found = waits.report(&config);
+        let found = waits.report(&config, at);
         assert!(
             found.what.starts_with("2 tasks wait for deadbox (m1) since 1970-01-01"),
             "{found:?}"
@@ -109,5 +145,16 @@ mod tests {
             found.fix.starts_with("if the error names a server") && !found.fix.contains("slots"),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn refusals_are_usual_until_the_longest_waits_and_never_until_tasks_fail() {
+        let usual = |busy_max_wait_secs, busy_max_secs| {
+            let config =
+                busy_models::Config { busy_first_secs: 5, busy_max_wait_secs, busy_max_secs };
+            usual_retries(&config).num_seconds()
+        };
+        assert_eq!([usual(300, 86_400), usual(60, 0), usual(900, 0)], [600, 600, 1800]);
+        assert_eq!([usual(300, 600), usual(u32::MAX, 100)], [300, 50]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sqlx::{PgExecutor, types::Json};
 use uuid::Uuid;
 
@@ -316,6 +316,41 @@ pub async fn first_counts(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("read the counts of first calls"))
+}
+
+/// The turns of a session with a call that contained a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnsWithPart {
+    pub session_id: Uuid,
+    /// The newest first.
+    pub turns: Vec<i32>,
+    /// Time of the newest of these calls.
+    pub last_at: DateTime<Utc>,
+}
+
+/// Finds the turns of these sessions with a call that was sent this part. Reads up to `max_calls` calls of each session, the newest ones.
+pub async fn turns_with_part(
+    executor: impl PgExecutor<'_>,
+    session_ids: &[Uuid],
+    (kind, id): (Kind, &str),
+    max_calls: i64,
+) -> Result<Vec<TurnsWithPart>, StatementError> {
+    let part = json!({ "parts": [{ "kind": kind, "id": id, "sent": true }] });
+    sqlx::query_as!(
+        TurnsWithPart,
+        r#"select s.id as "session_id!", array_agg(distinct m.turn order by m.turn desc) as "turns!", max(m.created_at) as "last_at!"
+             from unnest($1::uuid[]) as s (id)
+            cross join lateral (
+                  select turn, created_at, manifest from dalsegno.manifests
+                   where session_id = s.id order by turn desc, call desc limit $3) as m
+            where m.manifest @> $2 group by s.id"#,
+        session_ids,
+        part,
+        max_calls,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find the turns with a part in their context"))
 }
 
 /// Lists the contexts of a turn's calls, in order.

@@ -29,6 +29,7 @@ pub mod contexts;
 pub mod conversations;
 pub mod costs;
 pub mod credentials;
+pub mod csv;
 pub mod embeddings;
 pub mod erasures;
 pub mod estimates;

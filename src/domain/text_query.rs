@@ -13,6 +13,8 @@ use uuid::Uuid;
 pub const MAX_MATCHES: i64 = 10_000;
 /// Longest snippet, in characters.
 const SNIPPET_MAX_CHARS: usize = 400;
+/// Longest part of a snippet before its first match, in characters.
+const BEFORE_MATCH_MAX_CHARS: usize = SNIPPET_MAX_CHARS / 2;
 /// The lengths of spans in weeks, the newest first. Everything older is one span. Planning the statement of a span takes most of its time.
 const SPANS: [i64; 4] = [2, 4, 16, 64];
 const WEEK_SECS: i64 = 7 * 24 * 60 * 60;
@@ -214,13 +216,18 @@ impl TextHit {
     }
 }
 
-/// Splits a snippet at its marks, and shortens it.
+/// Splits a snippet at its marks, and shortens it around its first match.
 fn parts(marked: &str) -> Vec<SnippetPart> {
     let mut parts = Vec::new();
     let mut n_left = SNIPPET_MAX_CHARS;
     for (n, piece) in marked.split([BEGIN, END]).enumerate() {
-        let n_chars = piece.chars().count();
-        let mut text: String = piece.chars().take(n_left).collect();
+        // Words without blanks between them can be long.
+        let most =
+            if n == 0 && marked.contains(BEGIN) { BEFORE_MATCH_MAX_CHARS } else { usize::MAX };
+        let n_skipped = piece.chars().count().saturating_sub(most);
+        let n_chars = piece.chars().count() - n_skipped;
+        let mut text = if n_skipped > 0 { "…".to_owned() } else { String::new() };
+        text.extend(piece.chars().skip(n_skipped).take(n_left));
         if n_chars > n_left {
             text.push('…');
         }
@@ -284,5 +291,8 @@ mod tests {
         let long = parts(&"x".repeat(65_536));
         assert_eq!(long[0].text.chars().count(), SNIPPET_MAX_CHARS + 1);
         assert_eq!(parts(""), []);
+        let late = parts(&format!("{}\u{1}quay\u{2} at", "x".repeat(500)));
+        assert_eq!(late[0].text, format!("…{}", "x".repeat(BEFORE_MATCH_MAX_CHARS)));
+        assert_eq!(late[1..], expected[1..]);
     }
 }

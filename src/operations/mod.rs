@@ -38,6 +38,7 @@ mod download;
 mod estimates;
 mod evals;
 mod event_stream;
+mod fact_uses;
 mod facts;
 mod fidelity;
 mod fields;
@@ -125,6 +126,7 @@ pub use self::{
     estimates::{EstimateSession, EstimateTask},
     evals::{EvalAnswers, ListEvalRuns, RecordEvalRun, ShowEvalRun},
     event_stream::{EventStream, Events, StreamEvent},
+    fact_uses::{FactUse, FactUses, ListFactUses},
     facts::{
         EditFact, ForgetUser, ListExtractions, ListFacts, RevokeFact, SearchFacts, ShowFact,
         StateFact,
@@ -364,6 +366,7 @@ pub const ALL: &[Entry] = &[
     entry::<ListFacts>(),
     entry::<SearchFacts>(),
     entry::<ShowFact>(),
+    entry::<ListFactUses>(),
     entry::<StateFact>(),
     entry::<EditFact>(),
     entry::<RevokeFact>(),

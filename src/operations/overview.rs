@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::{Call, Operation, Refusal, Spec};
 use crate::{
     domain::{
-        attention::{self, Attention},
+        attention::{self, Attention, AttentionList},
         class::Kind,
-        tasks::{self, TaskLine, WaitMinute},
+        tasks::{self, FailureTotals, TaskLine, WaitMinute},
     },
     queue::admin::{self, RunMinute},
 };
@@ -31,8 +31,12 @@ pub struct ShowOverview {
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = InstallationOverview)]
 pub struct Overview {
-    /// The most urgent kind first; at most 20 of each kind.
+    /// The most urgent kind first; at most 20 of each kind. Of failed tasks the newest 20 groups with the same error or at the same budget, of each
+    /// at most its newest 20 tasks, and in all at most 100.
     pub attention: Vec<Attention>,
+    /// The failed tasks that were read for `attention`: at most the newest 5,000 of the last 7 days.
+    #[serde(default)]
+    pub failures: FailureTotals,
     /// Running tasks, those that started last first; at most 20.
     pub running: Vec<TaskLine>,
     /// Runs of turns that have ended, by step; the newest 10,000.
@@ -54,10 +58,12 @@ impl Operation for ShowOverview {
         let n_broken =
             call.catalogue().map_or_else(|broken| broken.0.len(), |it| it.problems().0.len());
         let mut transaction = call.begin_read().await?;
-        let attention = attention::list(&mut transaction, n_broken, call.now).await?;
+        let list = attention::list(&mut transaction, n_broken, call.now).await?;
+        let AttentionList { items: attention, failures } = list;
         let jobs = admin::running_jobs(&mut *transaction, TURNS, MAX_RUNNING).await?;
         Ok(Overview {
             attention,
+            failures,
             running: tasks::of_jobs(&mut *transaction, &jobs).await?,
             runs: admin::runs_by_minute(&mut *transaction, TURNS, hours).await?,
             waits: tasks::waits_by_minute(&mut *transaction, hours).await?,

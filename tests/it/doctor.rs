@@ -256,6 +256,36 @@ async fn budgets_that_are_used_up_are_named_with_the_command_that_raises_them() 
 }
 
 #[tokio::test]
+async fn a_provider_that_refuses_calls_is_a_warning_after_the_usual_retries() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    let busy = async |since_secs: i32, until_secs: i32| {
+        let row = "insert into dalsegno.busy_models (provider, model, since, refused_at, until, refusals, why)
+                   values ('anthropic', 'm1', $1::timestamptz + make_interval(secs => $2), $1, $1::timestamptz + make_interval(secs => $3), 5, '503')
+                   on conflict (provider, model) do update set since = excluded.since, until = excluded.until";
+        sqlx::query(row)
+            .bind(noon())
+            .bind(f64::from(since_secs))
+            .bind(f64::from(until_secs))
+            .execute(&pool)
+            .await
+            .unwrap();
+        let findings = examine(&database, &ManualClock::at(noon())).await;
+        findings.into_iter().find(|finding| finding.check == "busy").unwrap()
+    };
+    let short = busy(-120, 40).await;
+    assert_eq!((short.status, short.fix.as_str()), (Status::Ok, ""), "{short:?}");
+    let words = "1 model is busy and 0 tasks wait, since 2026-11-20 11:58:00 UTC at the longest: ";
+    assert!(short.what.starts_with(words) && short.what.contains("more than 600 s"), "{short:?}");
+    let long = busy(-780, 40).await;
+    assert_eq!(long.status, Status::Warn, "{long:?}");
+    assert!(long.what.starts_with("anthropic has refused calls of m1 since"), "{long:?}");
+    assert!(long.fix.contains("`dalsegno job ls --waits-for provider`"), "{long:?}");
+    // Its last wait has ended, and nothing has called it since.
+    assert_eq!(busy(-1800, -1500).await.status, Status::Ok);
+}
+
+#[tokio::test]
 async fn another_cli_version_and_world_readable_credentials_are_warnings() {
     let setup = DoctorSetup::new().await;
     let program = setup.folder.path().join("claude");

@@ -9,6 +9,7 @@ use crate::{
     cli::{
         Context, Exit, Failure,
         args::{Expiry, InCampaign, Paging},
+        campaign_names::{CAMPAIGN, CampaignNames},
         output::{Table, format_fields, format_table, short_id, time_cell, time_cell_or_dash},
         server::Server,
         words::{time, time_or_dash},
@@ -19,10 +20,14 @@ use crate::{
         ids::PartialId,
     },
     operations::{
-        EditFact, ForgetUser, ListExtractions, ListFacts, Noun, PutCampaignUser, RevokeFact,
-        SearchFacts, ShowCampaignUser, ShowFact, StateFact, UserOfCampaign,
+        EditFact, FactUse, FactUses, ForgetUser, ListExtractions, ListFactUses, ListFacts, Noun,
+        PutCampaignUser, RevokeFact, SearchFacts, ShowCampaignUser, ShowFact, StateFact,
+        UserOfCampaign,
     },
 };
+
+/// Turns of a session in a line.
+const MAX_TURNS: usize = 5;
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum FactsCommand {
@@ -32,6 +37,11 @@ pub(in crate::cli) enum FactsCommand {
     Ls(Ls),
     /// Shows a fact with its source.
     Show(FactArgs),
+    /// Lists the sessions that were shown a fact, the newest use first, with their turns.
+    ///
+    /// TURNS has the turns whose calls contained the fact, among the last 50 calls of the session. `-`: the fact may be in the transcript of
+    /// the session: the agent read it with `recall` or wrote it, or the session continues one that was shown it.
+    Uses(FactArgs),
     /// Searches facts by words, the best match first.
     Search(Search),
     /// States a fact about a user. The facts that it contradicts end, and stay in the history.
@@ -144,6 +154,13 @@ pub(super) async fn run(
             let (name, fact) = (user.clone(), server.id(Noun::Fact, fact).await?);
             let fact = server.call(ShowFact { name, fact }).await?;
             context.output.print_data(&fact, || format_fact(&fact));
+        }
+        FactsCommand::Uses(FactArgs { user, fact }) => {
+            let (name, fact) = (user.clone(), server.id(Noun::Fact, fact).await?);
+            let uses = server.call(ListFactUses { name, fact }).await?;
+            let names = CampaignNames::of_list(None, &uses.items, context.output, server).await;
+            let names = names.unwrap_or_default();
+            context.output.print_data(&uses, || format_uses(&uses, &names));
         }
         FactsCommand::Search(Search { user, words, limit }) => {
             let (name, q) = (user.clone(), words.clone());
@@ -276,6 +293,41 @@ fn format_fact(fact: &Fact) -> String {
     ])
 }
 
+fn format_uses(uses: &FactUses, campaigns: &CampaignNames) -> String {
+    let row = |it: &FactUse| {
+        let agent = it.agent.as_deref().zip(it.instance.as_deref());
+        [
+            short_id(it.session_id),
+            agent.map_or("-".to_owned(), |(agent, instance)| agent_cell(agent, instance)),
+            campaigns.cell(it.campaign_id),
+            time_cell(it.last_at),
+            format_turns(&it.turns),
+        ]
+    };
+    let head = ["SESSION", "AGENT", CAMPAIGN, "LAST (UTC)", "TURNS"];
+    let mut text = Table::new(&head).leaves_out(&[CAMPAIGN]).format(uses.items.iter().map(row));
+    if uses.has_more {
+        text.push_str("more sessions were shown this fact: the list has the last ones\n");
+    }
+    text
+}
+
+/// Formats an agent with its instance: `writer`, `writer/second`.
+fn agent_cell(agent: &str, instance: &str) -> String {
+    if instance == "main" { agent.to_owned() } else { format!("{agent}/{instance}") }
+}
+
+/// Formats the newest turns: `12, 11, 10, 9, 8 and 4 more`.
+fn format_turns(turns: &[i32]) -> String {
+    let shown = &turns[..turns.len().min(MAX_TURNS)];
+    let numbers: Vec<String> = shown.iter().map(i32::to_string).collect();
+    match turns.len() - shown.len() {
+        0 if turns.is_empty() => "-".to_owned(),
+        0 => numbers.join(", "),
+        more => format!("{} and {more} more", numbers.join(", ")),
+    }
+}
+
 fn format_extractions(read: &[Extraction]) -> String {
     let row = |it: &Extraction| {
         [
@@ -301,5 +353,17 @@ fn source(source: Source) -> &'static str {
         Source::Written => "written",
         Source::Stated => "stated",
         Source::Edited => "edited",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_the_newest_turns_and_the_number_of_the_others() {
+        assert_eq!(format_turns(&[]), "-");
+        assert_eq!(format_turns(&[5, 4, 3, 2, 1]), "5, 4, 3, 2, 1");
+        assert_eq!(format_turns(&[7, 6, 5, 4, 3, 2, 1]), "7, 6, 5, 4, 3 and 2 more");
     }
 }

@@ -2,7 +2,10 @@
 //!
 //! Fields of fields are columns of their own, such as `campaign.name`. A list in a cell is JSON.
 
+use std::borrow::Cow;
+
 use super::tree::Tree;
+use crate::domain::csv::{self, escape_formula};
 
 /// A line of cells with the names of their columns.
 type Row = Vec<(String, String)>;
@@ -28,11 +31,13 @@ pub(super) fn format_csv(items: Vec<Tree>) -> String {
     if columns.is_empty() {
         return String::new();
     }
-    let mut text = line(columns.iter().copied());
+    let mut text = line(columns.iter().copied().map(escape_formula));
     for row in &rows {
         let cell = |name: &&str| row.iter().find(|(other, _)| other == name);
         text.push_str(&line(
-            columns.iter().map(|name| cell(name).map_or("", |(_, value)| value.as_str())),
+            columns
+                .iter()
+                .map(|name| Cow::Borrowed(cell(name).map_or("", |(_, value)| value.as_str()))),
         ));
     }
     text
@@ -43,11 +48,11 @@ pub(super) fn format_csv(items: Vec<Tree>) -> String {
 /// Each field is one column. Inner fields, which differ between events, are JSON.
 pub(super) fn format_csv_item(item: Tree) -> (String, String) {
     let Tree::Fields(fields) = item else {
-        return (line(std::iter::once("value")), line(std::iter::once(cell(item).as_str())));
+        return ("value\n".to_owned(), line(std::iter::once(Cow::Owned(cell(item)))));
     };
     let (names, values): (Vec<String>, Vec<Tree>) = fields.into_iter().unzip();
     let values: Vec<String> = values.into_iter().map(cell).collect();
-    (line(names.iter().map(String::as_str)), line(values.iter().map(String::as_str)))
+    (line(names.iter().map(|name| escape_formula(name))), line(values.into_iter().map(Cow::Owned)))
 }
 
 fn row(tree: Tree) -> Row {
@@ -71,20 +76,13 @@ fn flatten(name: String, tree: Tree, row: &mut Row) {
 fn cell(tree: Tree) -> String {
     match tree {
         Tree::Null => String::new(),
-        Tree::Text(text) => text,
+        Tree::Text(text) => escape_formula(&text).into_owned(),
         other => other.to_json(),
     }
 }
 
-fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
-    format!("{}\n", cells.map(quoted).collect::<Vec<_>>().join(","))
-}
-
-fn quoted(cell: &str) -> String {
-    match cell.contains([',', '"', '\n', '\r']) || cell.trim() != cell {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.to_owned(),
-    }
+fn line<'a>(cells: impl Iterator<Item = Cow<'a, str>>) -> String {
+    csv::line(cells) + "\n"
 }
 
 #[cfg(test)]
@@ -106,6 +104,16 @@ mod tests {
         assert_eq!(csv(r#"{"items":[{"id":1}],"next":null}"#), "id\n1\n");
         assert_eq!(csv(r#"{"removed":"x"}"#), "removed\nx\n");
         assert_eq!(csv("[]"), "");
+    }
+
+    #[test]
+    fn texts_and_names_of_fields_are_never_formulas() {
+        assert_eq!(
+            csv(r#"[{"=id":-1,"prompt":"=1+2","tags":["-x"]}]"#),
+            "'=id,prompt,tags\n-1,'=1+2,\"[\"\"-x\"\"]\"\n"
+        );
+        let item = format_csv_item(serde_json::from_str(r#"{"@a":"+1","b":-1.5}"#).unwrap());
+        assert_eq!(item, ("'@a,b\n".to_owned(), "'+1,-1.5\n".to_owned()));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Tables. On a terminal they fit its width: the widest texts are cut, then the least important columns are left out.
 
+use std::ops::Range;
+
 use unicode_width::UnicodeWidthStr;
 
 use super::{
@@ -32,6 +34,8 @@ pub(in crate::cli) struct Table<'a, const N: usize> {
     least: &'a [&'a str],
     kept: &'a [&'a str],
     hidden: Vec<&'a str>,
+    /// A column of excerpts, and the match of each row in it.
+    excerpts: Option<(&'a str, &'a [Range<usize>])>,
 }
 
 /// The properties of a style that matter to a table.
@@ -64,7 +68,7 @@ impl From<Style> for Look {
 
 impl<'a, const N: usize> Table<'a, N> {
     pub(in crate::cli) fn new(head: &'a [&'a str; N]) -> Self {
-        Self { head, least: &[], kept: &[], hidden: Vec::new() }
+        Self { head, least: &[], kept: &[], hidden: Vec::new(), excerpts: None }
     }
 
     /// Sets the columns that a narrow terminal can do without, the least important one first.
@@ -81,6 +85,11 @@ impl<'a, const N: usize> Table<'a, N> {
     pub(in crate::cli) fn hides(mut self, column: &'a str) -> Self {
         self.hidden.push(column);
         self
+    }
+
+    /// Sets a column of excerpts. They are cut so that the match stays in sight: per row its characters, from and to.
+    pub(in crate::cli) fn cuts_around(self, column: &'a str, matches: &'a [Range<usize>]) -> Self {
+        Self { excerpts: Some((column, matches)), ..self }
     }
 
     pub(in crate::cli) fn format(self, rows: impl Iterator<Item = [String; N]>) -> String {
@@ -136,7 +145,10 @@ impl<const N: usize> Table<'_, N> {
         for (i, row) in lines().enumerate() {
             let mut line = String::new();
             for (column, width) in &layout.columns {
-                let cell = cut(&row[*column], *width);
+                let cell = match self.match_in(*column, i) {
+                    Some(found) => cut_around(&row[*column], found, *width),
+                    None => cut(&row[*column], *width),
+                };
                 let n_blanks = width.saturating_sub(cell.width()) + GAP;
                 line.push_str(&match (look.is_coloured, i) {
                     (true, 0) => tint(&cell, Tint::Head),
@@ -156,6 +168,12 @@ impl<const N: usize> Table<'_, N> {
             }
         }
         text
+    }
+
+    /// Returns the match in a cell. The line 0 has the heads.
+    fn match_in(&self, column: usize, line: usize) -> Option<&Range<usize>> {
+        let (_, matches) = self.excerpts.filter(|(name, _)| *name == self.head[column])?;
+        matches.get(line.checked_sub(1)?)
     }
 
     /// Places the columns within the width of a terminal, if there is one.
@@ -247,6 +265,30 @@ pub(super) fn cut(text: &str, width: usize) -> String {
     let end = ends.take_while(fits).last().unwrap_or(0);
     // A joiner at the end would join the ellipsis.
     format!("{}…", text[..end].trim_end_matches('\u{200d}').trim_end())
+}
+
+/// Cuts a text to a width around a match: the characters from and to. `…` shows that more comes before and follows.
+fn cut_around(text: &str, found: &Range<usize>, width: usize) -> String {
+    let place = |n: usize| text.char_indices().nth(n).map_or(text.len(), |(place, _)| place);
+    let (start, end) = (place(found.start), place(found.end));
+    if start == 0 || text.width() <= width || text[..end].width() < width {
+        return cut(text, width);
+    }
+    // As much before the match as behind it, or more if less follows. Each `…` takes one column.
+    let half = width.saturating_sub(text[start..end].width() + 2) / 2;
+    let n_before = half.max(width.saturating_sub(text[start..].width() + 1));
+    let begins = text[..start].char_indices().rev().map(|(begin, _)| begin).take(8 * width);
+    let fits = |begin: &usize| text[*begin..start].width() <= n_before;
+    let mut begin = begins.take_while(fits).last().unwrap_or(start);
+    // A word that is cut at its begin is left out.
+    if !text[..begin].ends_with(' ')
+        && let Some(blank) = text[begin..start].find(' ')
+    {
+        begin += blank;
+    }
+    // A joiner at the begin would join the ellipsis.
+    let shown = text[begin..].trim_start().trim_start_matches('\u{200d}');
+    cut(&format!("…{shown}"), width)
 }
 
 /// Fills a text with blanks up to a width.
@@ -361,6 +403,38 @@ mod tests {
     }
 
     #[test]
+    fn an_excerpt_is_cut_around_its_match() {
+        let text = "The keeper counts the ships of the night and writes them into his book";
+        let around = |word: &str, width| {
+            let start = text.find(word).unwrap();
+            cut_around(text, &(start..start + word.len()), width)
+        };
+        assert_eq!(around("keeper", 20), "The keeper counts t…");
+        assert_eq!(around("night", 20), "…the night and writ…");
+        assert_eq!(around("book", 20), "…them into his book");
+        assert_eq!(around("writes", 8), "…writes…");
+        assert_eq!(around("writes", 5), "…wri…");
+        assert_eq!(around("book", 80), text);
+        assert_eq!(cut_around("春のコレクションの港", &(9..10), 8), "…ンの港");
+    }
+
+    #[test]
+    fn rows_of_excerpts_have_their_matches_on_each_terminal() {
+        let texts = ["the quay ".repeat(9), format!("{}quay", "harbour ".repeat(9))];
+        let rows = texts.map(|text| ["task".to_owned(), text]);
+        let (head, matches) = (["KIND", "TEXT"], [4..8, 72..76]);
+        let table = Table::new(&head).cuts_around("TEXT", &matches);
+        for columns in [20, 40, 80] {
+            let text = table.draw(&rows, at(columns));
+            let lines: Vec<_> = text.lines().collect();
+            assert!(lines[0] == "KIND  TEXT" && lines.len() == 3, "{text}");
+            assert!(lines[1..].iter().all(|line| line.contains("quay")), "{columns}: {text}");
+            assert!(lines.iter().all(|line| line.width() <= columns), "{columns}: {text}");
+        }
+        assert!(table.draw(&rows, Look::default()).contains(rows[1][1].as_str()));
+    }
+
+    #[test]
     fn a_cell_cannot_break_its_line_or_choose_a_colour() {
         let rows = [row(["a\nb", "c\u{1b}[31m", "d\u{fdd1}"])];
         let text = Table::new(&["A", "B", "C"]).draw(&rows, Look::default());
@@ -392,6 +466,18 @@ mod tests {
         #[test]
         fn a_cut_text_is_never_wider(text in "[a-z春👩🏽\u{200d}🚀e\u{301} ]{0,40}", width in 1_usize..30) {
             prop_assert!(cut(&text, width).width() <= width.max(1));
+        }
+
+        #[test]
+        fn an_excerpt_has_its_match_and_is_never_wider(
+            before in "[a-z春 ]{0,60}",
+            word in "[a-z港]{1,6}",
+            after in "[a-z春 ]{0,60}",
+            width in 14_usize..50,
+        ) {
+            let start = before.chars().count();
+            let cell = cut_around(&format!("{before}{word}{after}"), &(start..start + word.chars().count()), width);
+            prop_assert!(cell.width() <= width && cell.contains(&word), "{}", cell);
         }
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn duration(turn: &Turn) -> Option<TimeDelta> {
 }
 
 /// Formats a duration in at most five characters, up to 999 days.
-pub(super) fn format_duration(duration: TimeDelta) -> String {
+pub(in crate::cli) fn format_duration(duration: TimeDelta) -> String {
     let (millis, secs) = (duration.num_milliseconds().max(0), duration.num_seconds().max(0));
     let (mins, hours, days) = (secs / 60, secs / 3_600, secs / 86_400);
     match () {

@@ -25,7 +25,11 @@ function connect(onMessage) {
   }
 }
 
-const clock = (at) => new Date(at).toLocaleTimeString([], { hourCycle: "h23" });
+// In the time zone of the pages, which the browser may not have.
+const clock = (at) => {
+  const timeZone = document.getElementById("main").dataset.zone;
+  return new Date(at).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", timeZone });
+};
 
 /// Shows the state of the connection, in the rail and, after some time, above the content.
 class Connection {

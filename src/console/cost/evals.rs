@@ -19,7 +19,7 @@ use crate::{
         evals::{AnswerResult, EvalRun, VariantResult},
         prices::incomparable_costs,
     },
-    operations::{ListEvalRuns, ListTasks, Refusal, ShowEvalRun},
+    operations::{ListEvalRuns, ListTasks, Refusal, ShowEvalRun, ShowFile},
 };
 
 const HERE: &str = "/cost/evals";
@@ -123,7 +123,7 @@ fn cells(page: &Page, (run, it): OfRun<'_>, before: Option<OfRun<'_>>) -> Markup
     let points = before.map(|before| it.percent() - before.percent()).filter(|n| *n != 0);
     let ms = |ms: i64| duration(chrono::TimeDelta::milliseconds(ms));
     html! {
-        td { b { (it.variant) } @if it.agent != it.variant { div.tiny { a href={ "/catalogue/agent/" (it.agent) } { (it.agent) } } } }
+        td { b { (it.variant) } @if it.agent != it.variant { div.tiny { (page.link::<ShowFile>(&format!("/catalogue/agent/{}", it.agent), &html! { (it.agent) })) } } }
         td.num { (it.passed) " of " (it.answers) }
         td.num {
             (it.percent()) " %"

@@ -31,13 +31,13 @@ struct Intent<'a> {
 pub(super) async fn find(page: &Page, words: &[String]) -> Result<Vec<Found>, Refusal> {
     let Some(intent) = Intent::of(words) else { return Ok(Vec::new()) };
     let mut all = Vec::new();
-    if intent.concerns("campaign") && page.caller.may(&PauseCampaign::SPEC) {
+    if intent.concerns("campaign") && page.caller.may_reach(&PauseCampaign::SPEC) {
         all.extend(campaigns(page, &intent).await?);
     }
-    if intent.concerns("agent") && page.caller.may(&PauseAgentEverywhere::SPEC) {
+    if intent.concerns("agent") && page.caller.may_reach(&PauseAgentEverywhere::SPEC) {
         all.extend(agents(page, &intent).await?);
     }
-    if intent.concerns("queue") && page.caller.may(&PauseQueue::SPEC) {
+    if intent.concerns("queue") && page.caller.may_reach(&PauseQueue::SPEC) {
         all.extend(queues(page, &intent).await?);
     }
     Ok(all)

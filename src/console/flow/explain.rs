@@ -3,10 +3,7 @@
 use maud::{Markup, html};
 use uuid::Uuid;
 
-use super::{
-    critical::{CriticalPath, has_ended, time_of},
-    state_words,
-};
+use super::state_words;
 use crate::{
     console::{
         page::Page,
@@ -15,7 +12,7 @@ use crate::{
     domain::{
         audit::describe_label,
         explanations::Explanation,
-        flows::{FlowDetail, State, StepTask},
+        flows::{CriticalPath, FlowDetail, State, StepTask},
         tasks,
     },
     operations::{ExplainTask, Refusal},
@@ -30,8 +27,9 @@ pub(super) async fn explain_wait<'a>(
     if flow.state != State::Running || steps.iter().any(runs) {
         return Ok(None);
     }
-    let is_open = |id: &Uuid| steps.iter().any(|step| step.task_id == *id && !has_ended(step));
-    let is_next = |step: &&StepTask| !has_ended(step) && !step.after.iter().any(is_open);
+    let is_open =
+        |id: &Uuid| steps.iter().any(|step| step.task_id == *id && !step.state.has_ended());
+    let is_next = |step: &&StepTask| !step.state.has_ended() && !step.after.iter().any(is_open);
     let Some(step) = steps.iter().find(is_next) else { return Ok(None) };
     let explanation = page.caller.run_if_allowed(ExplainTask { id: step.task_id }).await?;
     Ok(explanation.map(|explanation| (step, explanation)))
@@ -53,7 +51,7 @@ pub(super) fn explain(
         .places
         .iter()
         .map(|place| &steps[*place])
-        .filter(|step| !has_ended(step))
+        .filter(|step| !step.state.has_ended())
         .collect();
     let took = flow.ended_at.map(|at| duration(at - flow.created_at));
     html! {
@@ -64,7 +62,7 @@ pub(super) fn explain(
                     @match flow.state {
                         State::Running if running.is_empty() && wait.is_some() => { "No step runs now: " (counted(usize::try_from(flow.open).unwrap_or(0), "task has", "tasks have")) " not ended." }
                         State::Running if running.is_empty() => { "No step runs now: " (counted(usize::try_from(flow.open).unwrap_or(0), "task waits", "tasks wait")) " for a worker or for steps before." }
-                        State::Running => { @for (place, step) in running.iter().enumerate() { @if place > 0 { ", " } (step_link(step)) } @if running.len() == 1 { " runs" } @else { " run" } @if let Some(time) = running.iter().filter_map(|step| time_of(step, page.view.now)).max() { ", for " (duration(time)) } ". " (flow.done) " of " (flow.tasks) " tasks are done." }
+                        State::Running => { @for (place, step) in running.iter().enumerate() { @if place > 0 { ", " } (step_link(step)) } @if running.len() == 1 { " runs" } @else { " run" } @if let Some(time) = running.iter().filter_map(|step| step.duration(page.view.now)).max() { ", for " (duration(time)) } ". " (flow.done) " of " (flow.tasks) " tasks are done." }
                         State::Paused => { "The flow is paused" @if let Some(at) = flow.paused_at { " since " (page.view.calendar(at)) } @if let Some(author) = paused_by { " by " bdi title=(author) { (describe_label(author)) } } ": no step starts until it is resumed." }
                         State::Done => { "All " (flow.tasks) " tasks are done" @if let Some(took) = &took { ", after " (took) } "." }
                         State::Failed => { (counted(failed.len(), "task has failed", "tasks have failed")) ": " @for (place, step) in failed.iter().enumerate() { @if place > 0 { ", " } (step_link(step)) } "." }

@@ -1,7 +1,6 @@
 //! The pages of flows: their list, the graph of one of them with its critical path, and the form that starts one.
 
 mod control;
-mod critical;
 mod explain;
 mod graph;
 mod list;

@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use super::{
     control::actions,
-    critical::{CriticalPath, critical_path, time_of},
     explain::{explain, explain_wait, step_link},
     graph::{Node, graph},
     state_words,
@@ -22,10 +21,10 @@ use crate::{
     },
     domain::{
         audit::{PauseSubject, describe_label},
-        flows::{Flow, FlowDetail, State, StepTask},
+        flows::{CriticalPath, Flow, FlowDetail, State, StepTask, critical_path},
         tasks,
     },
-    operations::{ShowCampaign, ShowFlow},
+    operations::{ShowCampaign, ShowFile, ShowFlow},
 };
 
 pub(in crate::console) async fn show(Path(given): Path<Uuid>, page: Page) -> PageResult {
@@ -105,7 +104,7 @@ fn picture(page: &Page, steps: &[StepTask], critical: &CriticalPath) -> Markup {
     let place_of: HashMap<Uuid, usize> =
         steps.iter().enumerate().map(|(place, step)| (step.task_id, place)).collect();
     let node = |(place, step): (usize, &StepTask)| {
-        let took = time_of(step, page.view.now).map(duration);
+        let took = step.duration(page.view.now).map(duration);
         let words = took.unwrap_or_else(|| step.state.as_str().to_owned());
         Node {
             name: step.step.clone(),
@@ -113,7 +112,7 @@ fn picture(page: &Page, steps: &[StepTask], critical: &CriticalPath) -> Markup {
             tone: Some(tone(step.state)),
             target: Some(format!("/tasks/{}", step.task_id)),
             after: step.after.iter().filter_map(|id| place_of.get(id).copied()).collect(),
-            is_critical: critical.places.len() > 1 && critical.places.contains(&place),
+            is_critical: critical.contains(place),
         }
     };
     let nodes: Vec<Node> = steps.iter().enumerate().map(node).collect();
@@ -151,8 +150,8 @@ fn step_table(page: &Page, steps: &[StepTask], critical: &CriticalPath) -> Marku
                         td.text { (step_link(step)) }
                         td { (agent(&step.agent, &step.instance)) }
                         td.narrow-off { @for (n, other) in step.after.iter().filter_map(name_of).enumerate() { @if n > 0 { ", " } bdi { (other) } } }
-                        td.num { @match time_of(step, page.view.now) { Some(time) => (duration(time)), None => "–" } }
-                        td.narrow-off { @if critical.places.len() > 1 && critical.places.contains(&place) { "critical" } }
+                        td.num { @match step.duration(page.view.now) { Some(time) => (duration(time)), None => "–" } }
+                        td.narrow-off { @if critical.contains(place) { "critical" } }
                     }
                 }
             }
@@ -161,11 +160,9 @@ fn step_table(page: &Page, steps: &[StepTask], critical: &CriticalPath) -> Marku
 }
 
 fn flow_facts(page: &Page, flow: &Flow, campaign: Option<&str>) -> Markup {
+    let file = format!("/catalogue/flow/{}", flow.template);
     facts(&[
-        (
-            "Template",
-            html! { a href={ "/catalogue/flow/" (flow.template) } { bdi { (flow.template) } } },
-        ),
+        ("Template", page.link::<ShowFile>(&file, &html! { bdi { (flow.template) } })),
         (
             "Campaign",
             html! { a href={ "/campaigns/" (flow.campaign_id) } { bdi { (campaign.unwrap_or("campaign")) } } },

@@ -11,7 +11,13 @@ use crate::{
             url_text,
         },
     },
-    domain::attention::{Attention, Kind, describe_group, name_members, retry_steps},
+    domain::{
+        attention::{
+            Attention, Kind, count_group, describe_cut, describe_group, lacks_members,
+            name_members, retry_steps,
+        },
+        tasks::FailureTotals,
+    },
     operations::{
         EnableWebhook, ReleaseLane, ReplayWebhook, ResumeAgent, ResumeAgentEverywhere,
         ResumeCampaign, ResumeCredential, ResumeQueue, ResumeSchedule, RetryFlow, RetryTask,
@@ -22,7 +28,12 @@ use crate::{
 /// Tasks of a group that are named.
 const MAX_NAMED: usize = 3;
 
-pub(super) fn show(page: &Page, groups: &[Vec<&Attention>], names: &Names) -> Markup {
+pub(super) fn show(
+    page: &Page,
+    groups: &[Vec<&Attention>],
+    failures: &FailureTotals,
+    names: &Names,
+) -> Markup {
     let body = html! {
         (opt_in())
         @if groups.is_empty() {
@@ -31,12 +42,13 @@ pub(super) fn show(page: &Page, groups: &[Vec<&Attention>], names: &Names) -> Ma
             ul."rows attention" {
                 @for group in groups {
                     @match group.as_slice() {
-                        [item] => (entry(page, item, names)),
-                        failures => (equal_failures(page, failures, names)),
+                        [item] if item.unlisted.is_none() => (entry(page, item, names)),
+                        equal => (equal_failures(page, equal, failures.is_cut, names)),
                     }
                 }
             }
         }
+        @if let Some(note) = describe_cut(failures) { p."small soft" { (note) } }
     };
     let end = html! { @if !groups.is_empty() { (groups.len()) " open, worst first" } };
     section("Needs attention", &end, &body)
@@ -52,19 +64,21 @@ fn opt_in() -> Markup {
     }
 }
 
-/// Renders tasks that failed with the same error as one row.
-fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup {
+/// Renders tasks that failed with the same error as one row. There may be more than were read, if their reading was cut.
+fn equal_failures(page: &Page, failures: &[&Attention], is_cut: bool, names: &Names) -> Markup {
     let (tone, word) = look(Kind::FailedTask);
+    let n_failures = count_group(failures);
+    let n_more = usize::try_from(n_failures).unwrap_or(0).saturating_sub(MAX_NAMED);
     let newest = failures.iter().filter_map(|it| it.since).max();
     html! {
         li data-at=[newest.map(|at| at.to_rfc3339())] {
             (tone.state(word, None))
             div {
-                h3 { (failures.len()) " " (name_members(failures)) " " (describe_group(failures)) }
+                h3 { (n_failures) @if is_cut { " or more" } " " (name_members(failures)) " " (describe_group(failures)) }
                 p dir="auto" { bdi { (sentence(&page.view, &failures[0].because)) @if failures[0].present.is_some() && is_open(&failures[0].because) { "." } } " " (present(page, failures[0])) @if let Some(at) = newest { span.faint { (page.view.time(at)) } } }
                 p."small clip" {
                     @for (place, it) in failures.iter().take(MAX_NAMED).enumerate() { @if place > 0 { ", " } a href={ "/tasks/" (it.subject) } { bdi { (title(&it.name)) } } (campaign(it, names)) }
-                    @if failures.len() > MAX_NAMED { " and " (failures.len() - MAX_NAMED) " more" }
+                    @if n_more > 0 { " and " (n_more) " more" }
                 }
             }
             div.actions {
@@ -76,7 +90,7 @@ fn equal_failures(page: &Page, failures: &[&Attention], names: &Names) -> Markup
     }
 }
 
-/// Renders the retry of a group: of a flow from the step, or its page if several steps have failed; else of all tasks, with a preview.
+/// Renders the retry of a group: of a flow from the step, or its page if several steps have failed; else of all listed tasks, with a preview.
 fn retry_all(page: &Page, failures: &[&Attention]) -> Markup {
     let first = failures[0];
     if first.flow_id.is_some() {
@@ -88,7 +102,8 @@ fn retry_all(page: &Page, failures: &[&Attention]) -> Markup {
     }
     let ids: Vec<String> = failures.iter().map(|it| format!("id={}", it.subject)).collect();
     let retry = format!("/tasks/selected?action=retry&{}", ids.join("&"));
-    html! { @if Action::of::<RetryTask>("", "", &[], "/").is_allowed(&page.caller) { a."btn slim" href=(retry) { "Retry all " (failures.len()) "…" } } }
+    let which = if lacks_members(failures) { "the newest" } else { "all" };
+    html! { @if Action::of::<RetryTask>("", "", &[], "/").is_allowed(&page.caller) { a."btn slim" href=(retry) { "Retry " (which) " " (failures.len()) "…" } } }
 }
 
 /// Returns the page that lists the tasks of a group: for steps that of their flow.
@@ -262,6 +277,7 @@ mod tests {
             present: None,
             command: String::new(),
             then: None,
+            unlisted: None,
             flow_id: None,
             step: None,
             budget: None,

@@ -71,7 +71,7 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
         (strip(&page, &overview, turns.zip(sums), costs.as_ref(), range))
         div.cols {
             div.stack {
-                (attention::show(&page, &needs, &names))
+                (attention::show(&page, &needs, &overview.failures, &names))
                 (running(&page, &overview.running, turns, &names))
             }
             aside."stack side" {

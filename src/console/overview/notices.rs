@@ -9,7 +9,9 @@ use crate::{
         page::{Page, PageResult},
         parts::title,
     },
-    domain::attention::{Attention, Kind, describe_group, group_failures, name_members},
+    domain::attention::{
+        Attention, Kind, count_group, describe_group, group_failures, name_members,
+    },
     operations::ShowOverview,
 };
 
@@ -51,9 +53,9 @@ impl Notice {
         };
         let (_, word) = look(newest.kind);
         let (what, target) = match group {
-            [item] => (title(&item.name), target(item)),
+            [item] if item.unlisted.is_none() => (title(&item.name), target(item)),
             all => (
-                format!("{} {} {}", all.len(), name_members(all), describe_group(all)),
+                format!("{} {} {}", count_group(all), name_members(all), describe_group(all)),
                 Some(group_target(newest)),
             ),
         };

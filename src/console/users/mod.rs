@@ -2,6 +2,7 @@
 
 mod actions;
 mod table;
+mod uses;
 
 use axum::extract::Query;
 use chrono::TimeDelta;
@@ -129,6 +130,10 @@ async fn facts(
         Some(fact) => page.caller.run(ShowFact { name: name.to_owned(), fact }).await.map(Some)?,
         None => None,
     };
+    let shown = match &one {
+        Some(fact) => uses::show(page, fact).await?,
+        None => html! {},
+    };
     let list = match query.q.trim() {
         "" => list(page, name, query).await?,
         words => found(page, name, words).await?,
@@ -136,7 +141,7 @@ async fn facts(
     Ok(html! {
         div.cols {
             div.stack {
-                @if let Some(fact) = &one { (table::one(page, fact)) }
+                @if let Some(fact) = &one { (table::one(page, fact)) (shown) }
                 (list)
             }
             aside."stack side" { (actions::state(page, name)) }

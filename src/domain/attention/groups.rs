@@ -1,6 +1,7 @@
 //! Tasks that failed with the same error, or at the same budget: one matter for a person.
 
-use super::{Attention, Kind, MAX_OF_KIND};
+use super::{Attention, FAILED_WITHIN, FailureTotals, Kind, MAX_OF_KIND};
+use crate::domain::text::count;
 
 impl Attention {
     /// Returns the budget at which a task failed, such as `agent/writer`, if it would refuse a retry, too.
@@ -45,12 +46,24 @@ pub fn retry_steps<'a>(group: &[&'a Attention]) -> Vec<&'a str> {
     commands
 }
 
-/// Names what the failures of a group have in common.
+/// Names what the failures of a group have in common. Those at a budget that are not listed may have another error.
 pub fn describe_group(group: &[&Attention]) -> &'static str {
-    match group.iter().all(|it| it.because == group[0].because) {
+    let is_known = group[0].budget.is_none() || !lacks_members(group);
+    match is_known && group.iter().all(|it| it.because == group[0].because) {
         true => "with the same error",
         false => "at the same budget",
     }
+}
+
+/// Counts the members of a group, with those that are not listed.
+pub fn count_group(group: &[&Attention]) -> i64 {
+    let n_unlisted: i64 = group.iter().filter_map(|it| it.unlisted).sum();
+    i64::try_from(group.len()).unwrap_or(i64::MAX).saturating_add(n_unlisted)
+}
+
+/// Returns true if a group has members that are not listed.
+pub fn lacks_members(group: &[&Attention]) -> bool {
+    group.iter().any(|it| it.unlisted.is_some())
 }
 
 /// Puts tasks together that failed with the same error or at the same budget, at the place of the newest: steps of a flow with those of the
@@ -66,10 +79,23 @@ pub fn group_failures(items: &[Attention]) -> Vec<Vec<&Attention>> {
     groups
 }
 
-/// Returns true if more tasks may have failed than are listed.
-pub fn may_lack_failures(items: &[Attention]) -> bool {
-    let n_failed = items.iter().filter(|it| it.kind == Kind::FailedTask).count();
-    i64::try_from(n_failed).is_ok_and(|n| n >= MAX_OF_KIND)
+/// Describes failures that are missing in the list: those beyond the groups that are listed, and beyond the tasks that were read.
+pub fn describe_cut(failures: &FailureTotals) -> Option<String> {
+    let groups = (failures.groups > MAX_OF_KIND).then(|| {
+        format!(
+            "{MAX_OF_KIND} of {} different failures are listed, the newest first.",
+            failures.groups
+        )
+    });
+    let tasks = failures.is_cut.then(|| {
+        let read = count(failures.read, "failed task", "failed tasks");
+        let days = count(FAILED_WITHIN.num_days(), "day", "days");
+        format!(
+            "Only the newest {read} of the last {days} were read: counts may be too low, and older failures may be missing."
+        )
+    });
+    let all: Vec<String> = groups.into_iter().chain(tasks).collect();
+    (!all.is_empty()).then(|| all.join(" "))
 }
 
 #[cfg(test)]
@@ -152,11 +178,29 @@ mod tests {
     }
 
     #[test]
-    fn a_full_list_of_failed_tasks_may_lack_some() {
-        let mut items = vec![item(Kind::FailedTask, "1", "no login"); 19];
-        items.push(item(Kind::HeldJobs, "turns", ""));
-        assert!(!may_lack_failures(&items));
-        items.push(item(Kind::FailedTask, "20", "no login"));
-        assert!(may_lack_failures(&items));
+    fn a_group_counts_the_members_that_are_not_listed() {
+        let unlisted = |n, it| Attention { unlisted: Some(n), ..it };
+        let items = [
+            item(Kind::FailedTask, "1", "no login"),
+            unlisted(3, item(Kind::FailedTask, "2", "refused")),
+            unlisted(28, item(Kind::FailedTask, "3", "no login")),
+        ];
+        let groups = group_failures(&items);
+        assert_eq!(groups.iter().map(|it| count_group(it)).collect::<Vec<_>>(), [30, 4]);
+        assert_eq!(describe_group(&groups[0]), "with the same error");
+        let refused = Attention { budget: Some("day".to_owned()), ..items[2].clone() };
+        assert_eq!(describe_group(&[&refused, &refused]), "at the same budget");
+    }
+
+    #[test]
+    fn a_list_says_which_failures_it_lacks() {
+        let totals = |read, is_cut, groups| FailureTotals { read, is_cut, groups };
+        assert_eq!(describe_cut(&totals(4_999, false, 20)), None);
+        let groups = describe_cut(&totals(4_999, false, 21)).unwrap();
+        assert_eq!(groups, "20 of 21 different failures are listed, the newest first.");
+        let both = describe_cut(&totals(5_000, true, 21)).unwrap();
+        let tasks = both.strip_prefix(&groups).unwrap();
+        assert!(tasks.contains("the newest 5000 failed tasks of the last 7 days"), "{both}");
+        assert_eq!(describe_cut(&totals(5_000, true, 1)).as_deref(), Some(tasks.trim_start()));
     }
 }

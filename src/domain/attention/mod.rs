@@ -12,7 +12,10 @@ use sqlx::{PgConnection, types::Json};
 use uuid::Uuid;
 
 pub use self::{
-    groups::{describe_group, group_failures, may_lack_failures, name_members, retry_steps},
+    groups::{
+        count_group, describe_cut, describe_group, group_failures, lacks_members, name_members,
+        retry_steps,
+    },
     providers::{WaitingModel, waiting_models},
 };
 use super::{
@@ -23,7 +26,7 @@ use super::{
     campaigns,
     class::{Class, Classify},
     credentials,
-    tasks::{self, PresentBudgets, RetryOutlook, TaskLine},
+    tasks::{self, FailedTask, FailureQuery, FailureTotals, PresentBudgets, RetryOutlook},
     text::count,
 };
 use crate::queue::{
@@ -33,8 +36,14 @@ use crate::queue::{
 
 /// Age up to which failures are listed, here and by the doctor.
 pub const FAILED_WITHIN: TimeDelta = TimeDelta::days(7);
-/// Most entries of one kind.
+/// Most entries of one kind. Of failed tasks: most groups.
 const MAX_OF_KIND: i64 = 20;
+/// Failed tasks that are read and grouped at most.
+const MAX_FAILED_READ: i64 = 5_000;
+/// Failed tasks of a group that are listed at most.
+const MAX_OF_GROUP: i32 = 20;
+/// Failed tasks that are listed at most: each of 20 groups has at least five of them, or all.
+const MAX_FAILED_LISTED: i64 = 100;
 
 /// A thing that waits for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -56,6 +65,9 @@ pub struct Attention {
     /// The command that comes after it, if it takes two.
     #[serde(default)]
     pub then: Option<String>,
+    /// Of the oldest listed task of those that failed with the same error, or at the same budget: number of older ones, which are not listed.
+    #[serde(default)]
+    pub unlisted: Option<i64>,
     /// Of a failed step: the flow with which it is retried.
     #[serde(default)]
     pub flow_id: Option<Uuid>,
@@ -73,6 +85,13 @@ pub struct Attention {
     pub until: Option<DateTime<Utc>>,
     /// Number of jobs or tasks that are affected, where that is known.
     pub count: Option<i64>,
+}
+
+/// Everything that waits for a person, and how many failed tasks were read for it.
+#[derive(Debug)]
+pub struct AttentionList {
+    pub items: Vec<Attention>,
+    pub failures: FailureTotals,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -133,8 +152,15 @@ pub async fn list(
     conn: &mut PgConnection,
     n_broken_files: usize,
     now: DateTime<Utc>,
-) -> Result<Vec<Attention>, Error> {
-    let failed = tasks::failed_since(&mut *conn, now - FAILED_WITHIN, MAX_OF_KIND).await?;
+) -> Result<AttentionList, Error> {
+    let query = FailureQuery {
+        since: now - FAILED_WITHIN,
+        max_read: MAX_FAILED_READ,
+        max_groups: MAX_OF_KIND,
+        max_of_group: MAX_OF_GROUP,
+        max_listed: MAX_FAILED_LISTED,
+    };
+    let (failed, failures) = tasks::list_failures(&mut *conn, &query).await?;
     let credentials = credentials::list_paused(&mut *conn, now).await?;
     let busy = providers::list(&mut *conn, &credentials, now).await?;
     let budgets = obstacles::budgets(&mut *conn).await?;
@@ -169,7 +195,7 @@ pub async fn list(
             )
         })
     });
-    Ok(busy
+    let items = busy
         .into_iter()
         .chain(failed)
         .chain(budgets)
@@ -179,7 +205,8 @@ pub async fn list(
         .chain(pauses)
         .chain(credentials)
         .chain(warnings)
-        .collect())
+        .collect();
+    Ok(AttentionList { items, failures })
 }
 
 impl Attention {
@@ -194,6 +221,7 @@ impl Attention {
             present: None,
             command,
             then: None,
+            unlisted: None,
             flow_id: None,
             step: None,
             budget: None,
@@ -208,14 +236,14 @@ impl Attention {
 /// Describes failed tasks. A retry of a task that failed at a budget fails again until its limit is raised. Each budget is read once.
 async fn of_failures(
     conn: &mut PgConnection,
-    failed: Vec<TaskLine>,
+    failed: Vec<FailedTask>,
 ) -> Result<Vec<Attention>, Error> {
     let mut all = Vec::with_capacity(failed.len());
     let mut known = PresentBudgets::default();
     for task in failed {
-        let outlook = match &task.budget_refusal {
+        let outlook = match &task.line.budget_refusal {
             Some(Json(refusal)) => {
-                let outlook = tasks::retry_outlook(&mut *conn, task.id, refusal, &mut known);
+                let outlook = tasks::retry_outlook(&mut *conn, task.line.id, refusal, &mut known);
                 Some(Box::pin(outlook).await?)
             }
             None => None,
@@ -225,7 +253,8 @@ async fn of_failures(
     Ok(all)
 }
 
-fn of_failed(task: TaskLine, outlook: Option<RetryOutlook>) -> Attention {
+fn of_failed(task: FailedTask, outlook: Option<RetryOutlook>) -> Attention {
+    let FailedTask { line: task, unlisted } = task;
     let retry = tasks::retry_command(task.id, task.flow_step());
     let refusal = task.budget_refusal.as_ref().map(|Json(refusal)| refusal);
     let refused = outlook.zip(refusal).and_then(|(outlook, refusal)| {
@@ -251,6 +280,7 @@ fn of_failed(task: TaskLine, outlook: Option<RetryOutlook>) -> Attention {
         since: task.ended_at,
         present,
         then,
+        unlisted,
         flow_id: task.flow_id,
         step: task.step,
         budget,
@@ -315,14 +345,15 @@ mod tests {
     use crate::domain::{
         Amount,
         amount::{Limit, Owner},
+        tasks::TaskLine,
     };
 
     fn tokens(tokens: i64) -> Amount {
         Amount { micros: 0, tokens }
     }
 
-    fn failed_at(refusal: Refusal) -> TaskLine {
-        TaskLine {
+    fn failed_at(refusal: Refusal) -> FailedTask {
+        let line = TaskLine {
             id: Uuid::from_u128(1),
             job_id: 1,
             campaign_id: Uuid::from_u128(2),
@@ -337,7 +368,8 @@ mod tests {
             turn: None,
             started_at: None,
             ended_at: None,
-        }
+        };
+        FailedTask { line, unlisted: None }
     }
 
     #[test]
@@ -367,11 +399,12 @@ mod tests {
         let flow_id = Uuid::from_u128(3);
         let outlook = RetryOutlook::AgentFile { flow_id, step: "draft".to_owned() };
         let words = "the budget of the task is used up: 9 tokens of 9 tokens are spent";
-        let plain = TaskLine {
+        let line = TaskLine {
             budget_refusal: None,
             error: Some("the model answered nothing".to_owned()),
-            ..task.clone()
+            ..task.line.clone()
         };
+        let plain = FailedTask { line, unlisted: Some(4) };
         let listed = of_failed(task, Some(outlook));
         assert_eq!(listed.because, format!("{words}; raise the budget in the agent's file first"));
         assert_eq!(listed.command, format!("dalsegno flow retry {flow_id} --from draft"));
@@ -381,5 +414,6 @@ mod tests {
         assert_eq!(other.because, "the model answered nothing");
         assert_eq!((other.command, other.then), (listed.command, None));
         assert_eq!((other.flow_id, other.step.as_deref()), (Some(flow_id), Some("draft")));
+        assert_eq!(other.unlisted, Some(4));
     }
 }

@@ -1,7 +1,10 @@
 //! A cost report as comma-separated values, as RFC 4180 describes.
 
 use super::{CostLine, CostReport, Costs, Dimension};
-use crate::domain::amount::format_money;
+use crate::domain::{
+    amount::format_money,
+    csv::{escape_formula, line},
+};
 
 const COUNTS: [&str; 9] = [
     "calls",
@@ -26,10 +29,7 @@ impl CostReport {
         let head = head.chain(COUNTS.map(str::to_owned)).collect();
         let rows = std::iter::once(head).chain(self.lines.iter().map(|line| self.cells(line)));
         let rows = rows.chain(self.named_others().map(|line| self.cells(&line)));
-        rows.map(|cells: Vec<String>| {
-            cells.iter().map(|cell| quote(cell)).collect::<Vec<_>>().join(",") + "\r\n"
-        })
-        .collect()
+        rows.map(|cells: Vec<String>| line(cells.iter()) + "\r\n").collect()
     }
 
     fn cells(&self, line: &CostLine) -> Vec<String> {
@@ -55,9 +55,10 @@ impl CostReport {
         let amounts = [
             format_money(cost_micros),
             cost_micros.to_string(),
-            self.currency.clone(),
+            escape_formula(&self.currency).into_owned(),
             calls_without_price.to_string(),
         ];
+        let values = values.map(|value| escape_formula(&value).into_owned());
         values.chain(counts).chain(amounts).collect()
     }
 }
@@ -67,13 +68,6 @@ impl CostReport {
     fn campaign_name(&self, id: &str) -> String {
         let name = id.parse().ok().and_then(|id| self.campaign_names.get(&id));
         name.cloned().unwrap_or_default()
-    }
-}
-
-fn quote(cell: &str) -> String {
-    match cell.contains([',', '"', '\r', '\n']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.to_owned(),
     }
 }
 
@@ -120,5 +114,14 @@ mod tests {
         assert!(of_campaign.starts_with("campaign,campaign_name,calls,"), "{of_campaign}");
         assert!(of_campaign.contains(&format!("{id},Harbour series,2,")), "{of_campaign}");
         assert_eq!(lines.len(), 4, "each line ends with CR LF");
+        let line = CostLine { value: Some("=1+2".to_owned()), second: None, costs };
+        let formula = CostReport {
+            by: Dimension::User,
+            and: None,
+            lines: vec![line],
+            others: Vec::new(),
+            ..named
+        };
+        assert!(formula.to_csv().contains("\n'=1+2,2,7,0,0,0,1.25,1250000,EUR,1\r"));
     }
 }

@@ -6,6 +6,39 @@ use uuid::Uuid;
 
 use crate::domain::StatementError;
 
+/// Showings of a fact that are read at most to find the newest ones.
+const MAX_READ: i64 = 10_000;
+
+/// The record that a session was shown a fact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Showing {
+    /// The session. It may be removed.
+    pub session_id: Uuid,
+    pub campaign_id: Uuid,
+    /// The last time, to a day.
+    pub shown_at: DateTime<Utc>,
+}
+
+/// Lists the sessions that were shown a fact, the last shown first.
+pub async fn list_showings(
+    executor: impl PgExecutor<'_>,
+    fact: Uuid,
+    limit: i64,
+) -> Result<Vec<Showing>, StatementError> {
+    sqlx::query_as!(
+        Showing,
+        r#"select s.session_id as "session_id!", s.campaign_id as "campaign_id!", s.shown_at as "shown_at!"
+             from (select session_id, campaign_id, shown_at from dalsegno.fact_showings where fact_id = $1 limit $2) as s
+            order by s.shown_at desc, s.session_id desc limit $3"#,
+        fact,
+        MAX_READ,
+        limit,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("list the sessions that were shown a fact"))
+}
+
 /// Records that a session was shown these facts. A fact that was removed meanwhile is skipped.
 pub async fn record_showings(
     executor: impl PgExecutor<'_>,

@@ -11,6 +11,7 @@
 //! person at that time, and those of retried steps.
 
 mod control;
+mod critical_path;
 mod error;
 mod format;
 mod improvement;
@@ -28,6 +29,7 @@ use uuid::Uuid;
 
 pub use self::{
     control::{cancel, erase_inputs, hold_pause, pause, resume},
+    critical_path::{CriticalPath, critical_path},
     error::Error,
     format::template_format,
     improvement::Improvement,

@@ -149,6 +149,17 @@ pub async fn with_credential(
     Ok((session, credential.flatten()))
 }
 
+/// Returns the hash of the prompt that a session was made with. `None`: the session was removed.
+pub async fn prompt_hash(
+    executor: impl PgExecutor<'_>,
+    id: Uuid,
+) -> Result<Option<String>, StatementError> {
+    sqlx::query_scalar!("select prompt_hash from dalsegno.sessions where id = $1", id)
+        .fetch_optional(executor)
+        .await
+        .map_err(StatementError::to("read the prompt of a session"))
+}
+
 /// Returns the open session of a conversation.
 pub async fn of_conversation(
     executor: impl PgExecutor<'_>,

@@ -44,10 +44,10 @@ pub use self::{
     error::Error,
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},
     list::{
-        Filter, Session, find, get, history, lineage, list, of_conversation, rejected_turns,
-        successors, with_credential,
+        Filter, Session, find, get, history, lineage, list, of_conversation, prompt_hash,
+        rejected_turns, successors, with_credential,
     },
-    models::{SessionModel, models_of},
+    models::{SessionAgent, SessionModel, agents_of, models_of},
     open::{NewSession, ask_rebuild},
     people::{expire, reset, reset_some},
     running::ProviderSession,

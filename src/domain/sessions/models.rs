@@ -1,4 +1,4 @@
-//! Providers and models of sessions.
+//! Agents, providers and models of sessions.
 
 use sqlx::PgExecutor;
 use uuid::Uuid;
@@ -27,4 +27,27 @@ pub async fn models_of(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("read the models of sessions"))
+}
+
+/// The agent of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionAgent {
+    pub id: Uuid,
+    pub agent: String,
+    pub instance: String,
+}
+
+/// Returns the agents of those of these sessions that exist.
+pub async fn agents_of(
+    executor: impl PgExecutor<'_>,
+    ids: &[Uuid],
+) -> Result<Vec<SessionAgent>, StatementError> {
+    sqlx::query_as!(
+        SessionAgent,
+        "select id, agent_type as agent, instance from dalsegno.sessions where id = any($1)",
+        ids,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("read the agents of sessions"))
 }

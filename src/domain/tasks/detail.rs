@@ -14,7 +14,7 @@ use crate::domain::{
     StatementError,
     amount::Refusal,
     batches::{self, BatchWait},
-    feed,
+    feed, sessions,
     task_files::{self, TaskFile},
     turns::{self, Turn},
     usage::{self, UnpricedCalls},
@@ -77,6 +77,10 @@ pub struct Detail {
     pub files: Vec<TaskFile>,
     /// The attempts that reached a session, in order.
     pub turns: Vec<Turn>,
+    /// The version of the agent's prompt that its last attempt used: the hash with which the session was made. Null: no attempt has reached a
+    /// session, the session was removed, or an older version has answered.
+    #[serde(default)]
+    pub prompt_hash: Option<String>,
     /// The calls of its attempts for whose model no price was set: their cost counts as 0.
     #[serde(default)]
     pub unpriced_calls: Vec<UnpricedCalls>,
@@ -96,7 +100,12 @@ pub async fn detail(conn: &mut PgConnection, id: Uuid) -> Result<Detail, Error> 
     let is_cancelled = task.state == State::Cancelled;
     let turns = turns::of_task(&mut *conn, id).await?;
     let called: Vec<_> = turns.iter().filter(|turn| turn.calls > 0).map(Turn::place).collect();
+    let prompt_hash = match turns.last() {
+        Some(turn) => sessions::prompt_hash(&mut *conn, turn.session_id).await?,
+        None => None,
+    };
     Ok(Detail {
+        prompt_hash,
         unpriced_calls: usage::unpriced_calls(&mut *conn, task.campaign_id, &called).await?,
         task,
         priority: beside.priority,

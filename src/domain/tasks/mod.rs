@@ -19,6 +19,7 @@ mod end;
 mod end_message;
 mod erase;
 mod error;
+mod failures;
 mod fan_out;
 mod filter;
 mod flow;
@@ -71,6 +72,7 @@ pub use self::{
     end_message::end_message,
     erase::{ErasedTasks, count_open, erase_some, open_of},
     error::Error,
+    failures::{FailedTask, FailureQuery, FailureTotals, list_failures},
     fan_out::{
         FanOut, FannedOut, check_and_lock_parent, child_key, count_of_family, depth, fan_out,
         filter_children_of,

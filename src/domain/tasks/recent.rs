@@ -13,9 +13,9 @@ const MAX_READ: i64 = 5_000;
 /// Retried tasks of which the turns are read for their jobs.
 const MAX_RETRIED: i64 = 1_000;
 /// Characters of a prompt or an error in a line.
-const LINE_CHARS: usize = 300;
+pub(super) const LINE_CHARS: i32 = 300;
 /// Characters of a prompt in which the line with the mention of its agent is looked for.
-const READ_CHARS: i32 = 2_000;
+pub(super) const READ_CHARS: i32 = 2_000;
 
 /// A task in one line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -52,10 +52,12 @@ impl TaskLine {
         self.flow_id.zip(self.step.as_deref())
     }
 
-    fn cut(self) -> Self {
+    /// Cuts its texts to the length of a line.
+    pub(super) fn cut(self) -> Self {
         let own = subject(&self.prompt, &self.agent, &self.instance);
-        let prompt = own.chars().take(LINE_CHARS).collect();
-        let error = self.error.as_ref().map(|error| error.chars().take(LINE_CHARS).collect());
+        let max_chars = usize::try_from(LINE_CHARS).unwrap_or(usize::MAX);
+        let prompt = own.chars().take(max_chars).collect();
+        let error = self.error.as_ref().map(|error| error.chars().take(max_chars).collect());
         Self { prompt, error, ..self }
     }
 }

@@ -487,6 +487,8 @@ fn facts() -> Vec<Step> {
         ("edit_fact", facts(&["edit", "ann", "FACT", "Lives in Faro."])),
         ("show_fact", facts(&["show", "ann", "FACT"])),
         ("show_fact", facts(&["show", "bea", "FACT"])),
+        ("list_fact_uses", facts(&["uses", "ann", "FACT"])),
+        ("list_fact_uses", facts(&["uses", "bea", "FACT"])),
         ("revoke_fact", facts(&["revoke", "ann", "FACT"])),
         ("revoke_fact", facts(&["revoke", "ann", UNKNOWN])),
         ("list_extractions", facts(&["readings", "Harbour"])),

@@ -27,12 +27,20 @@ async fn an_input_list_given_once_has_one_item() {
         assert!(output.has(text(&two["id"])) && output.has(&retry), "{output:?}");
     }
     let lines = fixture.run(&["flow", "show", text(&two["id"])]).await.stdout;
+    let line = |begin: &str| lines.lines().find(|line| line.starts_with(begin)).unwrap();
+    let head = line("STEP ");
+    let (from, to) = (head.find("AFTER").unwrap(), head.find("PATH").unwrap());
     let after = |step: &str| {
-        let line = lines.lines().find(|line| line.starts_with(step)).unwrap();
-        line.split_whitespace().skip(4).collect::<Vec<_>>().join(" ")
+        let cell: String = line(step).chars().skip(from).take(to - from).collect();
+        cell.trim().to_owned()
     };
     assert_eq!((after("plan "), after("review ")), (String::new(), "draft".to_owned()));
     assert_eq!(after("finish "), "draft, review");
+    let n_marked = lines.lines().filter(|line| line.ends_with("  critical")).count();
+    assert_eq!(n_marked, 4, "one of the two drafts is marked: {lines}");
+    let words = lines.split_whitespace().collect::<Vec<_>>().join(" ");
+    let path = "Critical path: plan → draft → review → finish, time unknown until a step has ended";
+    assert!(words.ends_with(path), "{lines}");
     let lines = fixture.run(&["flow", "ls", "--campaign", &campaign]).await.stdout;
     let head: Vec<&str> = lines.lines().next().unwrap().split_whitespace().collect();
     assert_eq!(head, ["ID", "STATE", "TEMPLATE", "TASKS", "CREATED", "(UTC)", "ENDED", "(UTC)"]);

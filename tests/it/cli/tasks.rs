@@ -6,7 +6,7 @@ use dalsegno::domain::tasks::Task;
 use serde_json::{Value, json};
 
 use super::{Fixture, text};
-use crate::conversations::world::TurnSettings;
+use crate::conversations::world::{HASH, TurnSettings};
 
 #[tokio::test]
 async fn a_task_is_added_shown_cancelled_and_retried() {
@@ -284,6 +284,46 @@ async fn a_task_names_the_worker_of_its_run_and_the_command_that_lists_its_other
     assert_eq!(field(&shown, "worker ").as_deref(), Some("host-a (pid 4711)"), "{shown}");
     let command = field(&shown, "its runs ").unwrap();
     assert_eq!(command, "dalsegno worker activity --worker 00000000000a", "it runs now");
+}
+
+#[tokio::test]
+async fn a_task_names_the_version_of_the_prompt_of_its_last_turn_and_the_command_that_prints_it() {
+    let fixture = Fixture::new().await;
+    let world = &fixture.world;
+    let task = world.add("Part one.").await;
+    let id = task.id.to_string();
+    let show = async || fixture.run(&["task", "show", &id]).await.stdout;
+    let hash = async || fixture.json(&["task", "show", &id]).await["prompt_hash"].clone();
+    assert!(!show().await.contains("version"), "no turn has run");
+    assert_eq!(hash().await, Value::Null);
+    let of_file = world.agent().prompt_hash.clone();
+    let now = TurnSettings { prompt_hash: of_file.clone().leak(), ..TurnSettings::default() };
+    let (resolved, begun) = world.begin(&task, world.lease(), now).await;
+    world.commit(&begun, "Answer.", now).await.unwrap();
+    let shown = show().await;
+    let lines: Vec<_> =
+        shown.lines().map(|line| line.split_once("  ").unwrap_or_default()).collect();
+    let field =
+        |name: &str| lines.iter().find(|(it, _)| *it == name).map(|(_, value)| value.trim());
+    let short = &of_file[..12];
+    assert_eq!(field("version"), Some(&*format!("{short} of the agent's prompt")), "{shown}");
+    let command = format!("dalsegno agent versions copywriter --show {short}");
+    assert_eq!(field("its prompt"), Some(&*format!("`{command}`")), "{shown}");
+    let lines = shown.lines().take_while(|line| !line.starts_with("TURN"));
+    assert_eq!(lines.filter(|line| line.chars().count() > 80).count(), 0, "{shown}");
+    assert_eq!(hash().await, json!(of_file));
+    let arguments: Vec<&str> = command.split(' ').skip(1).collect();
+    let printed = fixture.run(&arguments).await;
+    assert_eq!(printed.stdout.trim(), world.agent().prompt.trim(), "{printed:?}");
+    // A later turn in a session that was made with another prompt.
+    let other = world.turn("Part two.", TurnSettings::default()).await;
+    assert_ne!(other.session.id, resolved.session.id);
+    let later = "insert into dalsegno.turns (session_id, task_id, number, attempt, job_id, lease, started_at, ended_at, state)
+                 values ($1, $2, 50, 2, $3, 50, now(), now(), 'done')";
+    let later = sqlx::query(later).bind(other.session.id).bind(task.id).bind(task.job_id);
+    later.execute(&world.pool).await.unwrap();
+    assert_eq!(hash().await, json!(HASH));
+    assert!(show().await.contains("`dalsegno agent versions copywriter --show aaaaaaaaaaaa`"));
 }
 
 #[tokio::test]

@@ -260,6 +260,26 @@ async fn the_overview_fits_eighty_columns_and_its_reasons_and_commands_stay_whol
 }
 
 #[tokio::test]
+async fn a_hit_of_a_search_shows_its_match_on_eighty_columns() {
+    let fixture = Fixture::new().await;
+    let calm = "Write a calm text about the harbour in winter. ";
+    let late = format!("{}Mention the lighthouse.", calm.repeat(5));
+    let amid = format!("{}Mention the lighthouse. {}", calm.repeat(7), calm.repeat(7));
+    fixture.add(&late, &[]).await;
+    fixture.add(&amid, &[]).await;
+    let search = ["search", "lighthouse", "--color", "never"];
+    for columns in [80, 100] {
+        let shown = fixture.on_a_terminal(columns, &search).await;
+        let lines: Vec<&str> = shown.lines().collect();
+        assert!(lines.len() == 3 && lines[0].ends_with("TEXT"), "{shown}");
+        assert!(lines[1..].iter().all(|line| line.contains("lighthouse")), "{shown}");
+        assert!(lines.iter().all(|line| width(line) <= columns.into()), "{shown}");
+    }
+    let wide = fixture.on_a_terminal(80, &[&search[..], &["--wide"]].concat()).await;
+    assert!(wide.contains(&late), "{wide}");
+}
+
+#[tokio::test]
 async fn states_and_errors_have_colours_on_a_terminal_that_wants_them() {
     let fixture = Fixture::new().await;
     fixture.add("Part one.", &[]).await;

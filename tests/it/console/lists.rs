@@ -1,11 +1,14 @@
 //! Lists of tasks, sessions, campaigns and users: what a row names, and the filters.
 
+use dalsegno::domain::{facts, manifests};
 use serde_json::json;
+use uuid::Uuid;
 
 use super::{
     scenery::{Scenery, USER},
     sign_in::{KEYS, key, open, sign_in},
 };
+use crate::app::noon;
 
 #[tokio::test]
 async fn a_waiting_task_names_its_campaign_and_its_reason() {
@@ -54,6 +57,43 @@ async fn campaigns_have_their_waiting_tasks_and_their_cost() {
     assert!(page.contains(&waiting) && page.contains(&cost), "{page}");
     let users = scenery.page("/users").await;
     assert!(users.contains("/users?name=kim%40example.org") && users.contains(USER), "{users}");
+}
+
+#[tokio::test]
+async fn a_fact_links_the_turns_that_were_shown_it() {
+    let scenery = Scenery::new().await;
+    let (pool, campaign) = (&scenery.app.pool, &scenery.world.campaign);
+    let listed = scenery.get_json(&format!("/v1/users/{USER}/facts")).await;
+    let fact: Uuid = listed["items"][0]["id"].as_str().unwrap().parse().unwrap();
+    let address = format!("/users?name={USER}&fact={fact}");
+    let page = scenery.page(&address).await;
+    assert!(
+        page.contains("No session was shown this fact in the time for which records are kept."),
+        "{page}"
+    );
+    let shown = (scenery.session_id, campaign.id);
+    facts::record_showings(pool, shown, &[fact], noon()).await.unwrap();
+    let page = scenery.page(&address).await;
+    assert!(page.contains("transcript only"), "{page}");
+    let part =
+        |sent| json!({ "kind": "fact", "id": fact, "tokens": 9, "sent": sent, "why": "told" });
+    for (turn, sent) in [(71, true), (72, false)] {
+        let new = manifests::New {
+            session_id: scenery.session_id,
+            turn,
+            call: 0,
+            manifest: &json!({ "parts": [part(sent)] }),
+            sha256: [7; 32],
+            estimated_tokens: 9,
+            real_tokens: None,
+        };
+        manifests::insert(pool, &new, noon()).await.unwrap();
+    }
+    let page = scenery.page(&address).await;
+    let turn = |turn: i32| format!("href=\"/sessions/{}/turns/{turn}\"", scenery.session_id);
+    assert!(page.contains(&turn(71)) && !page.contains(&turn(72)), "{page}");
+    let section = page.split("Sessions that were shown it").nth(1).unwrap();
+    assert!(section.contains(&campaign.name) && section.contains("copywriter"), "{section}");
 }
 
 #[tokio::test]
@@ -215,7 +255,7 @@ async fn each_page_retries_a_failed_step_with_its_flow() {
     let new = json!({ "template": "reviewed-text", "inputs": { "task": "Write about the quay." } });
     let flow = scenery.send("POST", &flows, &new).await;
     let shown = scenery.get_json(&format!("/v1/flows/{}", flow["id"].as_str().unwrap())).await;
-    let id: uuid::Uuid = shown["steps"][0]["task_id"].as_str().unwrap().parse().unwrap();
+    let id: Uuid = shown["steps"][0]["task_id"].as_str().unwrap().parse().unwrap();
     let fail = "update dalsegno.tasks
          set state = 'failed', started_at = created_at, ended_at = '2026-11-20 11:30+00', error = 'no login' where id = $1";
     sqlx::query(fail).bind(id).execute(&scenery.app.pool).await.unwrap();

@@ -172,7 +172,7 @@ async fn one_reader_serves_all_followers() {
 #[tokio::test]
 async fn an_interruption_is_shown_and_ends_with_the_missed_events() {
     let Some(browser) = Browser::start().await else { return };
-    let scenery = Scenery::new().await;
+    let scenery = Scenery::with(&[("scheduler.time_zone", "Asia/Tokyo")]).await;
     browser.open(&scenery.url("/tasks")).await;
     browser.wait_until("!document.getElementById('feed-line').hidden").await;
     // The service ends; the page says so, and stays readable.
@@ -181,6 +181,12 @@ async fn an_interruption_is_shown_and_ends_with_the_missed_events() {
     browser
         .wait_until("document.getElementById('feed-line').textContent.includes('Reconnecting')")
         .await;
+    // The time of the last event is one of the pages, not of the browser.
+    let is_in_zone = "const hour = (ago) => new Date(Date.now() - ago)
+            .toLocaleTimeString('en', { hour: '2-digit', hourCycle: 'h23', timeZone: 'Asia/Tokyo' });
+        const line = document.getElementById('feed-line').textContent;
+        return [0, 60000].some((ago) => line.includes(`last event ${hour(ago)}:`))";
+    assert_eq!(browser.run(is_in_zone).await, true);
     browser.wait_until("document.querySelector('#banner .banner')").await;
     assert!(browser.text("#banner").await.contains("interrupted"));
     browser.save_picture("interrupted").await;

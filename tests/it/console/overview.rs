@@ -1,7 +1,12 @@
 //! The overview: what waits for a person, with its fix.
 
+use chrono::{DateTime, TimeDelta, Utc};
 use dalsegno::{
-    domain::{agent_pauses, tasks},
+    domain::{
+        agent_pauses,
+        attention::{Attention, count_group, group_failures},
+        tasks,
+    },
     queue::admin,
 };
 use serde_json::{Value, json};
@@ -374,6 +379,100 @@ async fn tasks_that_failed_with_the_same_error_are_one_row() {
     let retry = retry.unwrap().split('"').next().unwrap().replace("&amp;", "&");
     assert!(ids.iter().all(|id| retry.contains(&id.to_string())), "{retry}");
     assert!(scenery.page(&retry).await.contains("Retry"), "{retry}");
+}
+
+impl Scenery {
+    /// Adds tasks that failed with this error: the newest at `newest_at`, each other a second earlier.
+    async fn fail_many(&self, n_tasks: i32, newest_at: DateTime<Utc>, error: &str) {
+        let fail = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt, state, error, started_at, ended_at)
+             select gen_random_uuid(), $1, least(0, (select min(job_id) from dalsegno.tasks)) - n, 'copywriter', 'Part ' || n, 'failed', $4, at, at
+               from generate_series(1, $2) as n, lateral (select $3::timestamptz - (n - 1) * interval '1 second') as ended (at)";
+        let fail = sqlx::query(fail).bind(self.world.campaign.id).bind(n_tasks);
+        fail.bind(newest_at).bind(error).execute(&self.app.pool).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn many_equal_failures_do_not_hide_an_older_one() {
+    let scenery = Scenery::new().await;
+    scenery.fail_many(30, noon(), "the model answered nothing").await;
+    scenery.fail_many(1, noon() - TimeDelta::days(2), "there is no login").await;
+    let overview = scenery.get_json("/v1/overview").await;
+    assert_eq!(overview["failures"], json!({ "read": 31, "is_cut": false, "groups": 2 }));
+    let items: Vec<Attention> = serde_json::from_value(overview["attention"].clone()).unwrap();
+    let groups = group_failures(&items);
+    assert_eq!((groups[0].len(), count_group(&groups[0])), (20, 30), "{items:?}");
+    assert_eq!(groups[0][0].since, Some(noon()));
+    assert_eq!((groups[1].len(), groups[1][0].unlisted), (1, None), "{items:?}");
+    assert_eq!(groups[1][0].because, "there is no login");
+    let page = scenery.page("/").await;
+    for part in ["30 tasks with the same error", " and 27 more", "Retry the newest 20", "no login"]
+    {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    assert!(!page.contains("different failures are listed"), "{page}");
+    let notices = scenery.get_json("/attention").await.to_string();
+    assert!(notices.contains("failed: 30 tasks with the same error"), "{notices}");
+    // Of 22 different errors, the two oldest are left out.
+    for n in 0..20 {
+        let at = noon() - TimeDelta::hours(n + 1);
+        scenery.fail_many(2, at, &format!("error {n}")).await;
+    }
+    let page = scenery.page("/").await;
+    assert!(page.contains("20 of 22 different failures are listed"), "{page}");
+    assert!(page.contains("error 18") && !page.contains("error 19"), "{page}");
+}
+
+#[tokio::test]
+async fn failed_tasks_are_read_up_to_a_number_and_each_group_is_listed() {
+    let scenery = Scenery::new().await;
+    scenery.fail_many(6, noon(), "the model answered nothing").await;
+    for (hours, error) in [(1, "there is no login"), (2, "refused"), (3, "too late")] {
+        scenery.fail_many(1, noon() - TimeDelta::hours(hours), error).await;
+    }
+    let query = tasks::FailureQuery {
+        since: noon() - TimeDelta::days(7),
+        max_read: 8,
+        max_groups: 2,
+        max_of_group: 4,
+        max_listed: 5,
+    };
+    let list = async |query: tasks::FailureQuery| {
+        let (failed, totals) = tasks::list_failures(&scenery.app.pool, &query).await.unwrap();
+        let of = |it: tasks::FailedTask| (it.line.error.unwrap(), it.unlisted);
+        (failed.into_iter().map(of).collect::<Vec<_>>(), totals)
+    };
+    let busy = |unlisted| ("the model answered nothing".to_owned(), unlisted);
+    let login = ("there is no login".to_owned(), None);
+    let (listed, totals) = list(query).await;
+    assert_eq!(listed, [busy(None), busy(None), busy(None), busy(Some(2)), login.clone()]);
+    assert_eq!((totals.read, totals.is_cut, totals.groups), (8, true, 3));
+    let (listed, _) = list(tasks::FailureQuery { max_listed: 3, ..query }).await;
+    assert_eq!(listed, [busy(None), busy(Some(4)), login]);
+    let (_, totals) = list(tasks::FailureQuery { max_read: 10, ..query }).await;
+    assert_eq!((totals.read, totals.is_cut, totals.groups), (9, false, 4));
+}
+
+#[tokio::test]
+async fn failures_at_one_budget_are_one_group_with_different_amounts() {
+    let scenery = Scenery::new().await;
+    for (part, needed) in [("Part 12.", 8_000_000), ("Part 13.", 9_000_000)] {
+        let task = scenery.add_apart(part).await;
+        scenery.fail_at_budget(task.id, 5_000_000, needed).await;
+    }
+    let error = "there is no login";
+    scenery.fail_many(1, noon() - TimeDelta::days(1), error).await;
+    let query = tasks::FailureQuery {
+        since: noon() - TimeDelta::days(7),
+        max_read: 10,
+        max_groups: 20,
+        max_of_group: 1,
+        max_listed: 20,
+    };
+    let (failed, totals) = tasks::list_failures(&scenery.app.pool, &query).await.unwrap();
+    assert_eq!(totals.groups, 2, "{failed:?}");
+    assert_eq!(failed.iter().map(|it| it.unlisted).collect::<Vec<_>>(), [Some(1), None]);
+    assert_eq!(failed[1].line.error.as_deref(), Some(error));
 }
 
 #[tokio::test]

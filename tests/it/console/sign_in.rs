@@ -92,7 +92,7 @@ async fn a_browser_exchanges_a_key_for_a_cookie() {
     browser.wait_until("document.querySelector('.error')").await;
     assert!(browser.text(".error").await.contains("not accepted"));
     browser.complaints().await;
-    browser.open(&scenery.url(&format!("/tasks/{}", scenery.waiting))).await;
+    // A typo does not change the page to go on to.
     browser.write("#key", &secret).await;
     browser.click("main button").await;
     browser.wait_until("document.querySelector('#explain')").await;
@@ -167,6 +167,36 @@ async fn forms_need_their_origin_and_their_token() {
     let done = post(app, "/do/cancel_task", &cookie, &fields, &[]).await;
     assert_eq!(done.status, 303, "{done:?}");
     assert_eq!(scenery.world.task(scenery.waiting).await.state.as_str(), "cancelled");
+}
+
+#[tokio::test]
+async fn a_page_stays_when_its_sign_in_has_ended_and_its_forms_are_renewed() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let (_, secret) = key(app, "ann", "operate").await;
+    let ended = sign_in(app, &secret).await;
+    let token = form_token(&open(app, "/", &ended).await.body);
+    let fields = [("form_token", token.as_str())];
+    assert_eq!(post(app, "/sign-out", &ended, &fields, &[]).await.status, 303);
+    let script = ("HX-Request", "true");
+    let id = scenery.waiting.to_string();
+    let fields = [("form_token", token.as_str()), ("id", &id), ("reason", "late")];
+    let refused = post(app, "/do/cancel_task", &ended, &fields, &[script]).await;
+    let polled = send(app.address, "GET", "/tasks", &[HTML, ("Cookie", &ended), script], "").await;
+    for reply in [refused, polled] {
+        assert_eq!(reply.status, 401, "{reply:?}");
+        assert!(!reply.head.contains("hx-redirect"), "{reply:?}");
+        assert!(reply.body.contains("href=\"/sign-in\" target=\"_blank\""), "{reply:?}");
+    }
+    // The next sign-in is in another tab. The form of this one gets its token, and is accepted then.
+    let present = sign_in(app, &secret).await;
+    let stale = post(app, "/do/cancel_task", &present, &fields, &[script]).await;
+    assert!(stale.status == 403 && stale.body.contains("stale_form"), "{stale:?}");
+    assert!(stale.body.contains("hx-swap-oob=\"outerHTML:[name=form_token]\""), "{stale:?}");
+    let token = form_token(&stale.body);
+    let fields = [("form_token", token.as_str()), ("id", &id), ("reason", "late")];
+    let done = post(app, "/do/cancel_task", &present, &fields, &[script]).await;
+    assert_eq!(done.status, 204, "{done:?}");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod loops;
 mod providers;
 pub mod setup;
 mod store;
+mod uses;
 mod writing;
 
 use chrono::{DateTime, Utc};

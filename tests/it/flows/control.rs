@@ -427,7 +427,7 @@ async fn a_failed_step_is_retried_with_its_flow_and_then_needs_no_person() {
     let fail = "update dalsegno.tasks set state = 'failed', started_at = created_at, ended_at = $2, error = 'no login' where id = $1";
     sqlx::query(fail).bind(plan.id).bind(noon()).execute(&fixture.pool).await.unwrap();
     let mut conn = fixture.pool.acquire().await.unwrap();
-    let listed = attention::list(&mut conn, 0, noon()).await.unwrap();
+    let listed = attention::list(&mut conn, 0, noon()).await.unwrap().items;
     let failed = listed.iter().find(|it| it.kind == attention::Kind::FailedTask).unwrap();
     let retry_flow = format!("dalsegno flow retry {} --from plan", flow.id);
     assert_eq!((&failed.command, failed.flow_id), (&retry_flow, Some(flow.id)));
@@ -461,7 +461,7 @@ async fn a_failed_step_is_retried_with_its_flow_and_then_needs_no_person() {
     assert_eq!((action.done, action.skipped), (0, 1));
     assert_eq!(task(&fixture, flow.id, 0).await.state, TaskState::Failed);
     retry(&fixture, flow.id, "plan").await.unwrap();
-    let listed = attention::list(&mut conn, 0, noon()).await.unwrap();
+    let listed = attention::list(&mut conn, 0, noon()).await.unwrap().items;
     assert!(listed.iter().all(|it| it.kind != attention::Kind::FailedTask), "{listed:?}");
     assert_ne!(task(&fixture, flow.id, 0).await.id, plan.id);
 }

@@ -72,6 +72,7 @@ async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
         look("claim above a floor", CLAIM, floored, 3_000, 500),
         look("claim of 500 by turns", CLAIM, claim(500, "grouped", ""), 5_000, 500),
         look("claim of 1 by turns", CLAIM, claim(1, "grouped", "group-999"), 150, 1),
+        look("claim beside urgent jobs", CLAIM, claim(1, "urgent", ""), 400, 1),
         look("claim of an empty queue", CLAIM, claim(1, "no-jobs", ""), 10, 0),
         look("claim alone", CLAIM_ALONE, format!("'{{default}}', '{IDLE_WORKER}', '{{k}}'"), 10, 1),
         look("end 500", END_DONE, format!("{ids}, {leases}"), 4_000, 500),

@@ -30,7 +30,7 @@ fn tokens(tokens: i64) -> Amount {
 }
 
 /// A campaign whose budget is used up.
-async fn used_up() -> Fixture {
+pub async fn used_up() -> Fixture {
     let fixture = Fixture::with_limit(&[], Limit { micros: None, tokens: Some(LIMIT) }).await;
     let campaign = Payers::campaign(fixture.campaign.id);
     let amounts = (Amount::ZERO, tokens(LIMIT - 1));
@@ -187,7 +187,7 @@ async fn a_call_that_exceeds_the_whole_limit_fails_its_task_at_once() {
         task.id
     );
     assert_eq!(told.next, next);
-    let listed = attention::list(&mut conn, 0, noon()).await.unwrap();
+    let listed = attention::list(&mut conn, 0, noon()).await.unwrap().items;
     let failed = listed.iter().find(|it| it.kind == attention::Kind::FailedTask).unwrap();
     let raise = format!("dalsegno campaign budget {} --tokens ", fixture.campaign.id);
     assert!(failed.command.starts_with(&raise), "{failed:?}");
@@ -208,7 +208,7 @@ async fn a_call_that_exceeds_the_whole_limit_fails_its_task_at_once() {
     sqlx::query(close).bind(fixture.campaign.id).execute(&fixture.pool).await.unwrap();
     let told = explanations::explain(&mut conn, task.id).await.unwrap();
     assert!(told.next.starts_with("Fix the cause, then run"), "{told:?}");
-    let listed = attention::list(&mut conn, 0, noon()).await.unwrap();
+    let listed = attention::list(&mut conn, 0, noon()).await.unwrap().items;
     let failed = listed.iter().find(|it| it.kind == attention::Kind::FailedTask).unwrap();
     assert_eq!((&failed.then, &failed.budget), (&None, &None));
     assert_eq!(failed.command, format!("dalsegno task retry {}", task.id));
@@ -233,7 +233,7 @@ async fn a_refusal_is_read_as_data_and_removed_with_its_error() {
         let is_refused = stored.is_some();
         let fail = sqlx::query(fail).bind(task.id).bind(&error).bind(noon()).bind(stored);
         fail.execute(&mut *conn).await.unwrap();
-        let listed = attention::list(&mut conn, 0, noon()).await.unwrap();
+        let listed = attention::list(&mut conn, 0, noon()).await.unwrap().items;
         let failed = listed.iter().find(|it| it.kind == attention::Kind::FailedTask).unwrap();
         assert_eq!(failed.command, command);
         assert_eq!(failed.budget, is_refused.then(|| format!("user/{user}")));

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
-use crate::domain::{flows::StepTask, tasks::State};
+use super::StepTask;
+use crate::domain::tasks::State;
 
 /// The rank of a step in a flow without an ended one. It is used to choose the path, and never shown.
 const UNKNOWN: TimeDelta = TimeDelta::minutes(1);
@@ -13,19 +14,19 @@ const SHORTEST: TimeDelta = TimeDelta::milliseconds(1);
 
 /// The steps of the path, first to last, by their places in the list, and how long they take.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CriticalPath {
-    pub(super) places: Vec<usize>,
+pub struct CriticalPath {
+    pub places: Vec<usize>,
     /// `None`: steps that have not begun are on the path, and no step has ended by which their time could be estimated.
-    pub(super) took: Option<TimeDelta>,
+    pub took: Option<TimeDelta>,
     /// True: the path has steps that have not ended. Those that have not begun count the mean of those that have ended.
-    pub(super) is_estimate: bool,
+    pub is_estimate: bool,
 }
 
 /// Finds the chain of steps with the longest time. Steps that have not begun count as long as the mean of those that have ended.
-pub(super) fn critical_path(steps: &[StepTask], now: DateTime<Utc>) -> CriticalPath {
+pub fn critical_path(steps: &[StepTask], now: DateTime<Utc>) -> CriticalPath {
     let mean = mean_of_ended(steps, now);
     let weight =
-        |step: &StepTask| time_of(step, now).unwrap_or(mean.unwrap_or(UNKNOWN).max(SHORTEST));
+        |step: &StepTask| step.duration(now).unwrap_or(mean.unwrap_or(UNKNOWN).max(SHORTEST));
     let place_of: HashMap<Uuid, usize> =
         steps.iter().enumerate().map(|(place, step)| (step.task_id, place)).collect();
     let mut finish: Vec<TimeDelta> = steps.iter().map(weight).collect();
@@ -50,34 +51,39 @@ pub(super) fn critical_path(steps: &[StepTask], now: DateTime<Utc>) -> CriticalP
         std::iter::successors(last, |place| before[*place]).take(steps.len()).collect();
     places.reverse();
     let is_known =
-        mean.is_some() || places.iter().all(|place| time_of(&steps[*place], now).is_some());
+        mean.is_some() || places.iter().all(|place| steps[*place].duration(now).is_some());
     CriticalPath {
         took: is_known.then(|| last.map_or(TimeDelta::zero(), |place| finish[place])),
-        is_estimate: places.iter().any(|place| !has_ended(&steps[*place])),
+        is_estimate: places.iter().any(|place| !steps[*place].state.has_ended()),
         places,
     }
 }
 
-pub(super) fn has_ended(step: &StepTask) -> bool {
-    matches!(step.state, State::Done | State::Failed | State::Cancelled)
+impl CriticalPath {
+    /// Returns true for the place of a step on the path. A path of one step says nothing, and has none.
+    pub fn contains(&self, place: usize) -> bool {
+        self.places.len() > 1 && self.places.contains(&place)
+    }
+}
+
+impl StepTask {
+    /// Returns how long a step took, or has taken so far.
+    pub fn duration(&self, now: DateTime<Utc>) -> Option<TimeDelta> {
+        let begin = self.started_at?;
+        let end = match self.state {
+            State::Running => now,
+            _ => self.ended_at?,
+        };
+        Some((end - begin).max(TimeDelta::zero()))
+    }
 }
 
 /// Returns the mean time of the steps that ran and have ended.
 fn mean_of_ended(steps: &[StepTask], now: DateTime<Utc>) -> Option<TimeDelta> {
-    let ended = steps.iter().filter(|step| has_ended(step));
-    let times: Vec<TimeDelta> = ended.filter_map(|step| time_of(step, now)).collect();
+    let ended = steps.iter().filter(|step| step.state.has_ended());
+    let times: Vec<TimeDelta> = ended.filter_map(|step| step.duration(now)).collect();
     let n = i32::try_from(times.len()).ok().filter(|n| *n > 0)?;
     Some(times.iter().sum::<TimeDelta>() / n)
-}
-
-/// Returns how long a step took, or has taken so far.
-pub(super) fn time_of(step: &StepTask, now: DateTime<Utc>) -> Option<TimeDelta> {
-    let begin = step.started_at?;
-    let end = match step.state {
-        State::Running => now,
-        _ => step.ended_at?,
-    };
-    Some((end - begin).max(TimeDelta::zero()))
 }
 
 #[cfg(test)]
