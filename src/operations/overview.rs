@@ -34,7 +34,7 @@ pub struct Overview {
     /// The most urgent kind first; at most 20 of each kind. Of failed tasks the newest 20 groups with the same error or at the same budget, of each
     /// at most its newest 20 tasks, and in all at most 100.
     pub attention: Vec<Attention>,
-    /// The failed tasks that were read for `attention`: at most the newest 5,000 of the last 7 days.
+    /// The failed tasks that were read for `attention`: at most the newest 1,000 of the last 7 days.
     #[serde(default)]
     pub failures: FailureTotals,
     /// Running tasks, those that started last first; at most 20.

@@ -454,6 +454,18 @@ async fn failed_tasks_are_read_up_to_a_number_and_each_group_is_listed() {
 }
 
 #[tokio::test]
+async fn the_overview_reads_the_newest_thousand_failed_tasks_and_says_so() {
+    let scenery = Scenery::new().await;
+    scenery.fail_many(1_001, noon(), "the model answered nothing").await;
+    let overview = scenery.get_json("/v1/overview").await;
+    assert_eq!(overview["failures"], json!({ "read": 1_000, "is_cut": true, "groups": 1 }));
+    let page = scenery.page("/").await;
+    for part in ["1000 or more tasks", "Only the newest 1000 failed tasks of the last 7 days"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+}
+
+#[tokio::test]
 async fn failures_at_one_budget_are_one_group_with_different_amounts() {
     let scenery = Scenery::new().await;
     for (part, needed) in [("Part 12.", 8_000_000), ("Part 13.", 9_000_000)] {
