@@ -41,8 +41,14 @@ pub struct Overview {
     pub running: Vec<TaskLine>,
     /// Runs of turns that have ended, by step; the newest 10,000.
     pub runs: Vec<RunMinute>,
+    /// True if older runs of these hours were not read: the numbers are lower bounds, and steps before the last one of `runs` are unknown.
+    #[serde(default)]
+    pub runs_are_cut: bool,
     /// The longest waits of tasks for their start, by the step in which they were added; the newest 5,000 tasks.
     pub waits: Vec<WaitMinute>,
+    /// True if older tasks of these hours were not read, which may have waited longer.
+    #[serde(default)]
+    pub waits_are_cut: bool,
 }
 
 impl Operation for ShowOverview {
@@ -61,12 +67,9 @@ impl Operation for ShowOverview {
         let list = attention::list(&mut transaction, n_broken, call.now).await?;
         let AttentionList { items: attention, failures } = list;
         let jobs = admin::running_jobs(&mut *transaction, TURNS, MAX_RUNNING).await?;
-        Ok(Overview {
-            attention,
-            failures,
-            running: tasks::of_jobs(&mut *transaction, &jobs).await?,
-            runs: admin::runs_by_minute(&mut *transaction, TURNS, hours).await?,
-            waits: tasks::waits_by_minute(&mut *transaction, hours).await?,
-        })
+        let running = tasks::of_jobs(&mut *transaction, &jobs).await?;
+        let (runs, runs_are_cut) = admin::runs_by_minute(&mut *transaction, TURNS, hours).await?;
+        let (waits, waits_are_cut) = tasks::waits_by_minute(&mut *transaction, hours).await?;
+        Ok(Overview { attention, failures, running, runs, runs_are_cut, waits, waits_are_cut })
     }
 }
