@@ -12,6 +12,7 @@ use crate::{
     app::App,
     domain::{
         audit::{self, Entry, PauseSubject},
+        budgets::{OwnedBudget, Ranking, RankingQuery},
         campaigns::{self, NameQuery},
         class::Kind,
         feed::Hub,
@@ -29,7 +30,7 @@ use crate::{
     },
     operations::{
         self, Call, Download, DownloadedFile, ExplainTask, Fields, FormFile, JsonOutput, ListAudit,
-        ListCampaigns, ListDeliveries, Operation, Refusal, Run, ShowOverview, Spec,
+        ListBudgets, ListCampaigns, ListDeliveries, Operation, Refusal, Run, ShowOverview, Spec,
     },
 };
 
@@ -149,6 +150,20 @@ impl PageCaller {
             return Ok(Vec::new());
         }
         Ok(audit::last_of_each(&self.app.pool, subjects, actions).await?)
+    }
+
+    /// Ranks budgets by urgency, for a caller who may list them.
+    pub async fn rank_budgets(&self, query: &RankingQuery<'_>) -> Result<Ranking, Refusal> {
+        self.check_scope(&ListBudgets::SPEC)?;
+        self.check_reach(&ListBudgets::SPEC, None).await?;
+        operations::rank_budgets(&self.call, query).await
+    }
+
+    /// Finds budgets by owner and key, such as `agent/writer` and `day/`, for a caller who may list them.
+    pub async fn find_budgets(&self, row_keys: &[String]) -> Result<Vec<OwnedBudget>, Refusal> {
+        self.check_scope(&ListBudgets::SPEC)?;
+        self.check_reach(&ListBudgets::SPEC, None).await?;
+        operations::find_budgets(&self.call, row_keys).await
     }
 
     /// Lists ids and names of campaigns by words of their names, the newest first, if the caller may list campaigns. Only those that the caller
