@@ -447,7 +447,7 @@ async fn an_erasure_ended_by_an_older_worker_is_repeated() {
     assert!(receipt().await.ended_at.is_some());
 }
 
-fn build_services(data_dir: &Path) -> Services {
+fn build_services(data_dir: &Path) -> Arc<Services> {
     let set = [("service.data_dir".to_owned(), data_dir.display().to_string())].into();
     let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
     let clock = Arc::new(ManualClock::at(noon()));

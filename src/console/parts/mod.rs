@@ -20,7 +20,7 @@ use uuid::Uuid;
 use super::assets;
 
 pub(super) use self::{
-    charts::{Share, share_bar, sparkline},
+    charts::{Share, share_bar, sparkline, sparkline_from},
     context::{GROUPS, gauge, group_of, part_name},
     difference::{marks_words, word_diff},
     forms::{Action, Confirmation, campaign_id, optional, page_form, place},

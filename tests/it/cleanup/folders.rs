@@ -29,7 +29,7 @@ fn create_session_folder(root: &Path, name: &str) -> PathBuf {
     folder
 }
 
-fn build_services(root: &Path, now: DateTime<Utc>) -> Services {
+fn build_services(root: &Path, now: DateTime<Utc>) -> Arc<Services> {
     let set = vec![("service.data_dir".to_owned(), root.display().to_string())];
     let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
     let program = env!("CARGO_BIN_EXE_dalsegno").into();

@@ -111,6 +111,8 @@ fn around_jobs() -> Vec<String> {
          SELECT -i, -i, 1, CASE WHEN i > 500 THEN 'done' ELSE 'lost' END, 'default', 'k' FROM generate_series(1, 50000) AS i",
         "INSERT INTO dalsegno.runs (job_id, lease, attempt, outcome, queue, kind, wait_cause)
          SELECT id, n, 1, 'snooze', queue, kind, 'provider' FROM dalsegno.jobs, generate_series(1, 5) AS n WHERE wait_reason = 'snooze'",
+        "INSERT INTO dalsegno.runs (job_id, lease, attempt, outcome, queue, kind)
+         SELECT -i, -i, 1, 'done', 'rare', 'k' FROM generate_series(50001, 50100) AS i",
         "INSERT INTO dalsegno.lane_sweeps (lane_id) SELECT i FROM generate_series(1, 1000) AS i",
         "ANALYZE",
     ]
