@@ -35,7 +35,8 @@ pub(super) async fn examine(pool: &PgPool, now: DateTime<Utc>) -> Finding {
 }
 
 async fn load(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<OwnedBudget>, StatementError> {
-    let mut conn = pool.acquire().await.map_err(StatementError::to("rank the budgets"))?;
+    let failed = |source| StatementError { action: "rank the budgets", source };
+    let mut conn = pool.acquire().await.map_err(failed)?;
     let query = RankingQuery { limit: MAX_BUDGETS, ..RankingQuery::default() };
     Ok(budgets::rank(&mut conn, &query, now).await?.items)
 }
