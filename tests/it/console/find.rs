@@ -156,15 +156,6 @@ async fn ctrl_k_opens_the_confirmation_of_a_pause_by_the_name_of_an_agent() {
     assert!(browser.complaints().await.is_empty());
 }
 
-impl Scenery {
-    /// Adds 200 campaigns that are newer than all others.
-    async fn add_newer_campaigns(&self) {
-        let add = "insert into dalsegno.campaigns (id, name)
-             select ('ffffffff-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'Letter ' || n from generate_series(1, 200) as n";
-        sqlx::query(add).execute(&self.app.pool).await.unwrap();
-    }
-}
-
 #[tokio::test]
 async fn a_campaign_is_found_by_its_name_beside_many_newer_ones() {
     let scenery = Scenery::new().await;
