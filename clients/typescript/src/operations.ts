@@ -69,6 +69,7 @@ import type {
   Fact,
   FactExtraction,
   FactHit,
+  FactUses,
   FactsForgotten,
   FeedEvent,
   FidelityReport,
@@ -720,6 +721,15 @@ export abstract class Operations {
     options: CallOptions = {},
   ): Promise<Page<FactExtraction>> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/extractions`, query, options });
+  }
+
+  /**
+   * Lists the sessions that were shown a fact, the newest use first, with the turns whose calls contained it.
+   *
+   * Records of showings are kept as long as ended facts (`memory.keep_days`).
+   */
+  listFactUses(userName: string, fact: string, options: CallOptions = {}): Promise<FactUses> {
+    return this.call({ method: 'GET', path: `/v1/users/${segment(userName)}/facts/${segment(fact)}/uses`, options });
   }
 
   /** Lists the facts about a user, the newest first. */

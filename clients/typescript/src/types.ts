@@ -560,6 +560,11 @@ export interface Attention {
   subject: string;
   /** The command that comes after it, if it takes two. */
   then?: string | null;
+  /**
+   * Of the oldest listed task of those that failed with the same error, or at the same budget: number of older
+   * ones, which are not listed.
+   */
+  unlisted?: number | null;
   /** The end, if it resolves itself. */
   until?: string | null;
 }
@@ -1755,6 +1760,32 @@ export type FactSource = 'extracted' | 'written' | 'stated' | 'edited';
 /** The reliability of a fact. */
 export type FactTrust = 'operator' | 'agent';
 
+/** A session that was shown a fact. */
+export interface FactUse {
+  /** Null: the session was removed. */
+  agent?: string | null;
+  campaign_id: string;
+  /** Null: the session was removed. */
+  instance?: string | null;
+  /** Time of the newest of these calls; without one the time of the showing, to a day. */
+  last_at: string;
+  session_id: string;
+  /**
+   * Turns with a call that contained the fact in its system part, the newest first; among the last 50 calls of
+   * the session. If empty, the fact may be in its transcript: the agent read it with `recall` or wrote it, or
+   * the session continues one that was shown it.
+   */
+  turns: number[];
+}
+
+/** The sessions that were shown a fact. */
+export interface FactUses {
+  /** True if more sessions were shown it. */
+  has_more: boolean;
+  /** The 20 sessions that were shown it last, to a day; the newest use first. */
+  items: FactUse[];
+}
+
 /** The facts that were removed about a user. */
 export interface FactsForgotten {
   facts: number;
@@ -1798,6 +1829,16 @@ export interface FactsRefusedData {
   too_many: number;
   /** Facts of the answer that were dropped, because the prompts do not say them. */
   unsaid: number;
+}
+
+/** The failed tasks that were read for a list. */
+export interface FailureTotals {
+  /** Number of different failures among them. The list has the newest 20. */
+  groups: number;
+  /** True if older ones of the period may not have been read: numbers of equal failures are lower bounds. */
+  is_cut: boolean;
+  /** Number of failed tasks that were read, also of erased campaigns. */
+  read: number;
 }
 
 export interface FeedEvent {
@@ -2112,14 +2153,26 @@ export interface Installation {
 
 /** Open matters of a person, running tasks, and the last hours. */
 export interface InstallationOverview {
-  /** The most urgent kind first; at most 20 of each kind. */
+  /**
+   * The most urgent kind first; at most 20 of each kind. Of failed tasks the newest 20 groups with the same
+   * error or at the same budget, of each at most its newest 20 tasks, and in all at most 100.
+   */
   attention: Attention[];
+  /** The failed tasks that were read for `attention`: at most the newest 1,000 of the last 7 days. */
+  failures?: FailureTotals;
   /** Running tasks, those that started last first; at most 20. */
   running: TaskLine[];
   /** Runs of turns that have ended, by step; the newest 10,000. */
   runs: RunMinute[];
+  /**
+   * True if older runs of these hours were not read: the numbers are lower bounds, and steps before the last
+   * one of `runs` are unknown.
+   */
+  runs_are_cut?: boolean;
   /** The longest waits of tasks for their start, by the step in which they were added; the newest 5,000 tasks. */
   waits: WaitMinute[];
+  /** True if older tasks of these hours were not read, which may have waited longer. */
+  waits_are_cut?: boolean;
 }
 
 export interface InterruptAgent {
@@ -2223,6 +2276,8 @@ export interface Lane {
   held?: string | null;
   /** Since when it is held. */
   held_at?: string | null;
+  /** True if it has more members. */
+  is_cut?: boolean;
   /** The name. */
   lane: string;
   /** Its members in order, at most a hundred. */
@@ -2265,7 +2320,10 @@ export interface LedgerCall {
   outcome: UsageOutcome;
   output_tokens?: number | null;
   provider: string;
-  /** The provider's id of its answer, if it has one. */
+  /**
+   * The provider's id of its answer. Calls of batches, summaries, facts and reruns may have an id of the
+   * service instead.
+   */
   provider_message_id?: string | null;
   purpose: UsagePurpose;
   total_ms?: number | null;
@@ -3753,6 +3811,11 @@ export interface TaskDetail extends Task {
   parent_id?: string | null;
   /** 0 is the most urgent; 100 is the default. */
   priority?: number;
+  /**
+   * The version of the agent's prompt that its last attempt used: the hash with which the session was made.
+   * Null: no attempt has reached a session, the session was removed, or an older version has answered.
+   */
+  prompt_hash?: string | null;
   /** The fault of the last answer, while the task waits for a corrected one. */
   result_fault?: string | null;
   /** The JSON Schema that the answer has to match. Null: that of the agent's file, if it has one. */

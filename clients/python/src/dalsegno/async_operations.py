@@ -839,6 +839,15 @@ class AsyncOperations:
         answer: Page[models.FactExtraction] = await self._call(Request("GET", f"/v1/campaigns/{segment(campaign_id)}/extractions", query={"cursor": cursor, "limit": limit}), Page[models.FactExtraction])
         return answer
 
+    async def list_fact_uses(self, user_name: str, fact: str | UUID, /) -> models.FactUses:
+        """Lists the sessions that were shown a fact, the newest use first, with the turns whose calls contained
+        it.
+
+        Records of showings are kept as long as ended facts (`memory.keep_days`).
+        """
+        answer: models.FactUses = await self._call(Request("GET", f"/v1/users/{segment(user_name)}/facts/{segment(fact)}/uses"), models.FactUses)
+        return answer
+
     async def list_facts(
         self,
         user_name: str,

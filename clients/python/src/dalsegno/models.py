@@ -433,6 +433,10 @@ class Attention:
     """
     then: str | None = None
     """The command that comes after it, if it takes two."""
+    unlisted: int | None = None
+    """Of the oldest listed task of those that failed with the same error, or at the same budget: number of older
+    ones, which are not listed.
+    """
     until: datetime | None = None
     """The end, if it resolves itself."""
 
@@ -1088,7 +1092,9 @@ class LedgerCall:
     output_tokens: int | None = None
     provider: str
     provider_message_id: str | None = None
-    """The provider's id of its answer, if it has one."""
+    """The provider's id of its answer. Calls of batches, summaries, facts and reruns may have an id of the
+    service instead.
+    """
     purpose: enums.UsagePurpose
     total_ms: int | None = None
 
@@ -1461,6 +1467,35 @@ class FactHit(Fact):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FactUse:
+    """A session that was shown a fact."""
+
+    agent: str | None = None
+    """Null: the session was removed."""
+    campaign_id: str
+    instance: str | None = None
+    """Null: the session was removed."""
+    last_at: datetime
+    """Time of the newest of these calls; without one the time of the showing, to a day."""
+    session_id: str
+    turns: list[int]
+    """Turns with a call that contained the fact in its system part, the newest first; among the last 50 calls of
+    the session. If empty, the fact may be in its transcript: the agent read it with `recall` or wrote it, or
+    the session continues one that was shown it.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactUses:
+    """The sessions that were shown a fact."""
+
+    has_more: bool
+    """True if more sessions were shown it."""
+    items: list[FactUse]
+    """The 20 sessions that were shown it last, to a day; the newest use first."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class FactsForgotten:
     """The facts that were removed about a user."""
 
@@ -1469,6 +1504,18 @@ class FactsForgotten:
     """Sessions in which facts were said or shown: their transcripts and summaries stay. The newest 10,000; some
     may be removed already.
     """
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureTotals:
+    """The failed tasks that were read for a list."""
+
+    groups: int
+    """Number of different failures among them. The list has the newest 20."""
+    is_cut: bool
+    """True if older ones of the period may not have been read: numbers of equal failures are lower bounds."""
+    read: int
+    """Number of failed tasks that were read, also of erased campaigns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1684,13 +1731,23 @@ class InstallationOverview:
     """Open matters of a person, running tasks, and the last hours."""
 
     attention: list[Attention]
-    """The most urgent kind first; at most 20 of each kind."""
+    """The most urgent kind first; at most 20 of each kind. Of failed tasks the newest 20 groups with the same
+    error or at the same budget, of each at most its newest 20 tasks, and in all at most 100.
+    """
+    failures: FailureTotals | None = None
+    """The failed tasks that were read for `attention`: at most the newest 1,000 of the last 7 days."""
     running: list[TaskLine]
     """Running tasks, those that started last first; at most 20."""
     runs: list[RunMinute]
     """Runs of turns that have ended, by step; the newest 10,000."""
+    runs_are_cut: bool | None = None
+    """True if older runs of these hours were not read: the numbers are lower bounds, and steps before the last
+    one of `runs` are unknown.
+    """
     waits: list[WaitMinute]
     """The longest waits of tasks for their start, by the step in which they were added; the newest 5,000 tasks."""
+    waits_are_cut: bool | None = None
+    """True if older tasks of these hours were not read, which may have waited longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1786,6 +1843,8 @@ class Lane:
     """Why it is held, if it is."""
     held_at: datetime | None = None
     """Since when it is held."""
+    is_cut: bool | None = None
+    """True if it has more members."""
     lane: str
     """The name."""
     members: list[LaneMember]
@@ -2840,6 +2899,10 @@ class TaskDetail(Task):
     """The parent: the task that added this one as a child."""
     priority: int | None = None
     """0 is the most urgent; 100 is the default."""
+    prompt_hash: str | None = None
+    """The version of the agent's prompt that its last attempt used: the hash with which the session was made.
+    Null: no attempt has reached a session, the session was removed, or an older version has answered.
+    """
     result_fault: str | None = None
     """The fault of the last answer, while the task waits for a corrected one."""
     result_schema: dict[str, Any] | None = None
