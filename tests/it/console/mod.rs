@@ -16,7 +16,6 @@ mod forms;
 mod inspection;
 mod interruption;
 mod keyboard;
-mod linked;
 mod lists;
 mod live;
 mod long;

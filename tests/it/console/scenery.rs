@@ -234,6 +234,7 @@ impl Scenery {
             ("campaign-versions", format!("/campaigns/{campaign}?part=brief&from=1&version=2")),
             ("campaign-memory", format!("/campaigns/{campaign}?part=memory")),
             ("cost", "/cost".to_owned()),
+            ("cost-days", "/cost?by=day&days=90".to_owned()),
             ("cost-calls", "/cost/calls".to_owned()),
             ("cost-budgets", "/cost/budgets".to_owned()),
             ("cost-evals", "/cost/evals".to_owned()),
