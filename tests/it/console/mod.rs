@@ -16,6 +16,7 @@ mod forms;
 mod inspection;
 mod interruption;
 mod keyboard;
+mod linked;
 mod lists;
 mod live;
 mod long;
