@@ -68,6 +68,7 @@ pub async fn all(ground: &Fixture) -> anyhow::Result<Vec<PageKind>> {
         of_campaign("its agents", "?part=agents"),
         of_campaign("its memory", "?part=memory"),
         of_campaign("its blackboard", "?part=blackboard"),
+        of_campaign("its fidelity", "?part=fidelity"),
         each("other campaigns", &known.campaigns, &|id| format!("/campaigns/{id}")),
         one("tasks", "/tasks"),
         each("tasks, deep", &known.tasks, &|id| format!("/tasks?cursor={id}")),
