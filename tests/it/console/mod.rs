@@ -27,6 +27,7 @@ mod overview;
 mod pages;
 mod phone;
 mod pictures;
+mod plans;
 mod reachable;
 mod redirects;
 mod scenery;
