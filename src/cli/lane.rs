@@ -98,5 +98,28 @@ fn format_lane(lane: &LaneView) -> String {
         [place, member.id.to_string(), member.state.clone(), member.kind.clone()]
     });
     let members = format_table(&["PLACE", "ID", "STATE", "KIND"], members);
-    format!("{}  {state}, on failure: {}\n\n{members}", lane.lane, lane.on_failure)
+    let more = match lane.is_cut {
+        true => format!("these are the first {} jobs; the lane has more\n", lane.members.len()),
+        false => String::new(),
+    };
+    format!("{}  {state}, on failure: {}\n\n{members}{more}", lane.lane, lane.on_failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_lane_with_more_jobs_than_are_listed_says_so() {
+        let member = json!({ "id": 7, "kind": "run_turn", "state": "ready", "lane_seq": 1, "run_at": "2026-11-20T12:00:00Z" });
+        let lane = |is_cut: bool| -> LaneView {
+            let lane = json!({ "lane": "nightly", "held": null, "held_at": null, "on_failure": "continue", "members": [member], "is_cut": is_cut });
+            serde_json::from_value(lane).unwrap()
+        };
+        let more = "these are the first 1 jobs; the lane has more\n";
+        assert!(format_lane(&lane(true)).ends_with(more));
+        assert!(!format_lane(&lane(false)).contains("more"));
+    }
 }

@@ -37,9 +37,12 @@ pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
 fn format_overview(overview: &Overview, campaigns: &CampaignNames) -> String {
     let done: i64 = overview.runs.iter().map(|minute| minute.done).sum();
     let failed: i64 = overview.runs.iter().map(|minute| minute.failed).sum();
+    let ended = match overview.runs_are_cut {
+        true => format!("{} or more turns ended", done + failed),
+        false => count(done + failed, "turn ended", "turns ended"),
+    };
     format!(
-        "{}, of which {failed} failed, within the last hour\n\n{}\n{}",
-        count(usize::try_from(done + failed).unwrap_or_default(), "turn ended", "turns ended"),
+        "{ended}, of which {failed} failed, within the last hour\n\n{}\n{}",
         format_attention(&overview.attention, &overview.failures),
         format_running(&overview.running, campaigns)
     )

@@ -1,6 +1,7 @@
 //! The audit log, with its filters in the URL.
 
-use axum::extract::Query;
+use axum::{extract::Query, response::Response};
+use chrono::NaiveDateTime;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,11 +12,14 @@ use super::{
     layout::Content,
     names::Names,
     page::{Page, PageResult},
-    parts::{capital, counted, empty, facts, id, next_page, section, url_text, wide},
-    users,
+    parts::{
+        View, capital, counted, empty, facts, id, next_page, optional, section, url_text, wide,
+    },
+    problem, users,
 };
 use crate::{
     domain::audit::{Action, Entry, limit_steps},
+    http::Problem,
     operations::{ListAgents, ListAudit, Refusal},
 };
 
@@ -61,28 +65,33 @@ impl PageQuery {
     fn is_filtered(&self) -> bool {
         self.filters().iter().any(|(_, value)| !value.is_empty())
     }
+
+    /// Builds the list. A time that cannot be read is refused: without it, the page would show lines of all times.
+    fn list(&self, view: &View) -> Result<ListAudit, Refusal> {
+        let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
+        let moment = |text: &str| optional("a time", text, |text| view.moment(text));
+        Ok(ListAudit {
+            actor: given(&self.actor),
+            action: given(&self.action),
+            subject: given(&self.subject),
+            created_after: moment(&self.after)?,
+            created_before: moment(&self.before)?,
+            cursor: self.cursor,
+            limit: None,
+        })
+    }
 }
 
 pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
-    let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-    let list = ListAudit {
-        actor: given(&query.actor),
-        action: given(&query.action),
-        subject: given(&query.subject),
-        created_after: page.view.moment(&query.after),
-        created_before: page.view.moment(&query.before),
-        cursor: query.cursor,
-        limit: None,
+    let list = match query.list(&page.view) {
+        Ok(list) => list,
+        Err(refusal) => return refused(&page, &query, refusal).await,
     };
     let listing = page.caller.run(list).await?;
     let names = Names::load(&page).await?;
-    let agents = agent_names(&page).await?;
     let more = if listing.next.is_some() { "first " } else { "" };
     let end = html! { (more) (counted(listing.items.len(), "line", "lines")) };
-    let body = html! {
-        div.head { div { h1 { "Audit log" } div.meta { span { "Changes that people and programs asked for, each with its caller" } } } }
-        (groups::keys(HERE))
-        (form(&page, &query, &names, &agents))
+    let lines = html! {
         @if listing.items.is_empty() {
             @if query.is_filtered() { div.empty { "No line matches these filters. " @if !query.subject.is_empty() { "A subject is an id, its last 8 or more digits, the name of a campaign, an agent, a user, an API key or a schedule, or the host of a webhook. " } a href=(HERE) { "Show all lines" } } }
             @else { (empty("The log has no line yet: it begins with the first change.", "dalsegno audit ls")) }
@@ -91,8 +100,33 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
         }
         (next_page(HERE, &query.filters(), listing.next.as_deref()))
     };
+    Ok(respond(&page, &query, &names, &lines).await?)
+}
+
+/// Shows the form again, with the reason of the refusal in place of the lines.
+async fn refused(page: &Page, query: &PageQuery, refusal: Refusal) -> PageResult {
+    let problem = Problem::from(refusal);
+    let names = Names::load(page).await?;
+    let mut response = respond(page, query, &names, &problem::block(&problem)).await?;
+    *response.status_mut() = problem.status;
+    Ok(response)
+}
+
+async fn respond(
+    page: &Page,
+    query: &PageQuery,
+    names: &Names,
+    lines: &Markup,
+) -> Result<Response, Refusal> {
+    let agents = agent_names(page).await?;
+    let body = html! {
+        div.head { div { h1 { "Audit log" } div.meta { span { "Changes that people and programs asked for, each with its caller" } } } }
+        (groups::keys(HERE))
+        (form(page, query, names, &agents))
+        (lines)
+    };
     let path = html! { a href="/keys" { "API keys" } span { "/" } span { "Audit log" } };
-    Ok(page.respond(Content { title: "Audit log", path, body, watch: String::new() }).await?)
+    page.respond(Content { title: "Audit log", path, body, watch: String::new() }).await
 }
 
 /// Names of agents, which are suggested as subjects.
@@ -125,12 +159,18 @@ fn form(page: &Page, query: &PageQuery, names: &Names, agents: &[String]) -> Mar
             datalist #subjects {
                 @for name in names.newest().take(MAX_NAMES).chain(agents.iter().map(String::as_str)) { option value=(name) {} }
             }
-            label { "After, in " (page.view.zone()) input type="datetime-local" name="after" value=(query.after); }
-            label { "Before, in " (page.view.zone()) input type="datetime-local" name="before" value=(query.before); }
+            label { "After, in " (page.view.zone()) input type=(time_field(&query.after)) name="after" value=(query.after); }
+            label { "Before, in " (page.view.zone()) input type=(time_field(&query.before)) name="before" value=(query.before); }
             button.btn { "Filter" }
             @if query.is_filtered() { a."btn quiet" href=(HERE) { "Show all" } }
         }
     }
+}
+
+/// Returns the type of the field of a time. In one for local times, a browser shows nothing else, also no exact time.
+fn time_field(text: &str) -> &'static str {
+    let is_local = NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M").is_ok();
+    if text.is_empty() || is_local { "datetime-local" } else { "text" }
 }
 
 fn table(page: &Page, entries: &[Entry], names: &Names) -> Markup {

@@ -14,7 +14,8 @@ use super::{
     names::Names,
     page::{Page, PageResult},
     parts::{
-        Action, Confirmation, Tone, campaign_id, empty, id, next_page, optional, section, wide,
+        Action, Confirmation, Tone, campaign_id, empty, id, next_page, optional, page_form,
+        section, wide,
     },
     secret,
 };
@@ -63,8 +64,8 @@ pub(super) async fn create(page: Page, form: PageForm) -> Result<Response, Probl
     let chosen = |scope: Scope| {
         form.fields.iter().any(|(field, value)| field == "scopes" && value == scope.as_str())
     };
-    let campaigns = form.fields.iter().filter(|(field, _)| field == "campaigns").map(|(_, id)| id);
-    let campaigns = campaigns.map(|id| campaign_id(id));
+    let campaigns = form.fields.iter().filter(|(field, _)| field == "campaigns");
+    let campaigns = campaigns.flat_map(|(_, ids)| ids.split([',', ' '])).map(campaign_id);
     let campaigns: Vec<Option<Uuid>> = campaigns.collect::<Result<_, _>>()?;
     let campaigns: Vec<Uuid> = campaigns.into_iter().flatten().collect();
     let days = form.field("days").unwrap_or_default();
@@ -94,19 +95,18 @@ pub(super) async fn rotate(
 }
 
 fn form(page: &Page, names: &Names) -> Markup {
-    html! {
-        form method="post" action=(HERE) {
-            (page.view.token())
-            div.field { label for="name" { "Name" } input #name name="name" required maxlength="100" placeholder="shop"; }
-            fieldset.choices {
-                legend { "Scopes" }
-                @for scope in Scope::ALL { label { input type="checkbox" name="scopes" value=(scope.as_str()); " " b { (scope.as_str()) } " " span.faint { (meaning(scope)) } } }
-            }
-            div.field { label for="days" { "Lifetime" } select #days name="days" { @for (value, words) in LIFETIMES { option value=(value) { (words) } } } }
-            div.field { label for="campaigns" { "Only these campaigns; all, if none is chosen" } select #campaigns name="campaigns" multiple size="4" { (names.options("")) } }
-            div."actions after" { button.btn.primary { "Create" } }
+    let fields = html! {
+        div.field { label for="name" { "Name" } input #name name="name" required maxlength="100" placeholder="shop"; }
+        fieldset.choices {
+            legend { "Scopes" }
+            @for scope in Scope::ALL { label { input type="checkbox" name="scopes" value=(scope.as_str()); " " b { (scope.as_str()) } " " span.faint { (meaning(scope)) } } }
         }
-    }
+        div.field { label for="days" { "Lifetime" } select #days name="days" { @for (value, words) in LIFETIMES { option value=(value) { (words) } } } }
+        div.field { label for="campaigns" { "Only these campaigns; all, if none is chosen" } select #campaigns name="campaigns" multiple size="4" { (names.options("")) } }
+        @if names.are_cut() { div.field { label for="older-campaigns" { "Ids of older campaigns, with spaces between them" } input #older-campaigns name="campaigns" autocomplete="off"; } }
+        div."actions after" { button.btn.primary { "Create" } }
+    };
+    page_form(&page.view, HERE, &fields)
 }
 
 fn meaning(scope: Scope) -> &'static str {

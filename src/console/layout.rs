@@ -204,8 +204,9 @@ pub(super) fn document(
     }
 }
 
-/// htmx adds no styles and evaluates no text. Errors are swapped in where the action was.
-const HTMX: &str = r#"{"includeIndicatorStyles":false,"allowEval":false,"selfRequestsOnly":true,"historyEnabled":false,"responseHandling":[{"code":"204","swap":false},{"code":"[2345]..","swap":true}]}"#;
+/// htmx adds no styles and evaluates no text. Errors are shown as a whole in the outcome of the page: they lack the part that a request may
+/// select, and an empty selection would remove the control.
+const HTMX: &str = r##"{"includeIndicatorStyles":false,"allowEval":false,"selfRequestsOnly":true,"historyEnabled":false,"responseHandling":[{"code":"204","swap":false},{"code":"[23]..","swap":true},{"code":"[45]..","swap":true,"target":"#outcome","select":"unset","swapOverride":"innerHTML"}]}"##;
 
 /// Renders a page without a rail, for callers who are unknown.
 pub(super) fn bare(

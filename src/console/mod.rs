@@ -10,6 +10,7 @@ mod actions;
 mod assets;
 mod audit;
 mod campaign;
+mod campaign_choice;
 mod catalogue;
 mod cleanup;
 mod cost;
@@ -35,6 +36,7 @@ mod pauses;
 mod problem;
 mod range;
 mod redirects;
+mod reload;
 mod schedules;
 mod search;
 mod secret;
@@ -143,5 +145,6 @@ pub fn pages() -> Pages {
         private: private.layer(middleware::map_response(headers::secure)),
         id_addresses: ID_ADDRESSES,
         show_problem: problem::show,
+        show_reload: reload::show,
     }
 }

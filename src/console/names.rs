@@ -98,6 +98,11 @@ impl Names {
         self.0.get(&id).map(|campaign| campaign.name.as_str())
     }
 
+    /// Returns true if there may be older campaigns, which have no option.
+    pub(in crate::console) fn are_cut(&self) -> bool {
+        self.0.len() as i64 >= MAX_LIMIT
+    }
+
     /// Returns all names, the newest campaign first, without those of erased campaigns.
     pub(in crate::console) fn newest(&self) -> impl Iterator<Item = &str> {
         let offered = self.0.values().rev().filter(|campaign| !campaign.is_erased);
@@ -145,21 +150,8 @@ impl Names {
     }
 }
 
-/// Renders campaigns as options of a choice that has to be made, those of evals last. None of an eval is chosen before.
-pub(in crate::console) fn campaign_options<'a>(
-    campaigns: impl Iterator<Item = &'a Campaign>,
-    chosen: &str,
-) -> Markup {
-    let is_chosen = |campaign: &&Campaign| campaign.id.to_string() == chosen;
-    let (of_evals, others): (Vec<_>, Vec<_>) =
-        campaigns.partition(|campaign| campaign.is_of_eval());
-    html! {
-        @if others.is_empty() && !of_evals.iter().any(is_chosen) { (no_campaign()) }
-        @for it in others.iter().chain(&of_evals) { option value=(it.id) selected[is_chosen(it)] { (it.name) } }
-    }
-}
-
-fn no_campaign() -> Markup {
+/// An option without a value: a campaign has to be chosen.
+pub(in crate::console) fn no_campaign() -> Markup {
     html! { option value="" { "choose a campaign" } }
 }
 
@@ -245,23 +237,6 @@ mod tests {
         assert!(shown.contains(&eval.to_string()), "{shown}");
         let shown = Names([(eval, of_eval())].into()).required_options().0;
         assert!(shown.starts_with("<option value=\"\">"), "{shown}");
-        let campaign = |id: Uuid, name: &str, tags: &[&str]| -> Campaign {
-            let campaign = serde_json::json!({
-                "id": id, "name": name, "status": "active", "brief": "", "client_context": null, "parameters": {},
-                "created_at": "2026-11-20T12:00:00Z", "closed_at": null, "tags": tags, "metadata": {},
-            });
-            serde_json::from_value(campaign).unwrap()
-        };
-        let all = [
-            campaign(eval, "eval captions", &[crate::domain::campaigns::EVAL_TAG]),
-            campaign(usual, "Harbour series", &["autumn"]),
-        ];
-        let shown = campaign_options(all.iter(), "").0;
-        assert!(shown.starts_with(&format!("<option value=\"{usual}\">Harbour")), "{shown}");
-        let shown = campaign_options(all[..1].iter(), "").0;
-        assert!(shown.starts_with("<option value=\"\">"), "{shown}");
-        let shown = campaign_options(all[..1].iter(), &eval.to_string()).0;
-        assert!(shown.starts_with(&format!("<option value=\"{eval}\" selected>")), "{shown}");
     }
 
     #[test]

@@ -4,12 +4,13 @@ use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, header::COOKIE, request::Parts},
 };
+use maud::{Markup, html};
 use serde_json::Value;
 
 use super::parts::View;
 use crate::{
     http::{Problem, RouterState, pages::PageCaller},
-    operations,
+    operations::{self, Operation},
 };
 
 /// Cookie with the operation that a form has just run.
@@ -31,6 +32,16 @@ pub(super) struct Page {
 pub(super) struct Done {
     pub(super) operation: &'static str,
     pub(super) count: Option<u64>,
+}
+
+impl Page {
+    /// Links to the page that shows what an operation reads. Callers who may not read it get the words alone.
+    pub(super) fn link<O: Operation>(&self, target: &str, words: &Markup) -> Markup {
+        match self.caller.may_reach(&O::SPEC) {
+            true => html! { a href=(target) { (words) } },
+            false => words.clone(),
+        }
+    }
 }
 
 impl Done {

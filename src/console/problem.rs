@@ -2,7 +2,7 @@
 
 use axum::{
     http::{
-        HeaderName, HeaderValue, Method, StatusCode,
+        HeaderValue, Method, StatusCode,
         header::{CONTENT_TYPE, REFERER},
     },
     response::{Html, IntoResponse as _, Response},
@@ -20,13 +20,12 @@ use crate::{
     domain::ids::PartialId,
     http::{
         Problem,
-        pages::{FailedRequest, local_target, see_other},
+        pages::{FailedRequest, TOKEN_FIELD, local_target, see_other},
     },
 };
 
 /// The code of the problem of an address without a page.
 const UNKNOWN_ADDRESS: &str = "not_found";
-const REDIRECT: HeaderName = HeaderName::from_static("hx-redirect");
 
 /// Shows a problem to a browser: as a page, as a part of one, or as the way to the sign-in.
 pub(super) fn show(failed: &FailedRequest, problem: &Problem) -> Response {
@@ -37,15 +36,17 @@ fn respond(failed: &FailedRequest, problem: &Problem) -> Response {
     let theme = Theme::of(&failed.headers);
     let path = failed.target.split('?').next().unwrap_or_default();
     match (problem.code, failed.is_fragment) {
-        ("not_signed_in" | "unauthenticated", is_fragment) => {
-            let to = sign_in_path(failed);
-            match (is_fragment, HeaderValue::try_from(&to)) {
-                (true, Ok(to)) => (StatusCode::UNAUTHORIZED, [(REDIRECT, to)]).into_response(),
-                _ => see_other(&to),
-            }
+        // What is written on the page would be lost with it.
+        ("not_signed_in" | "unauthenticated", true) => {
+            (problem.status, Html(signed_out().into_string())).into_response()
         }
+        ("not_signed_in" | "unauthenticated", false) => see_other(&sign_in_path(failed)),
         _ if path == "/sign-in" && failed.method == Method::POST => {
             sign_in::refused(problem, failed, theme)
+        }
+        ("stale_form", true) if !failed.form_token.is_empty() => {
+            let shown = renewed_forms(problem, &failed.form_token);
+            (problem.status, Html(shown.into_string())).into_response()
         }
         (_, true) => (problem.status, Html(block(problem).into_string())).into_response(),
         (_, false) => {
@@ -123,6 +124,26 @@ pub(super) fn block(problem: &Problem) -> Markup {
     }
 }
 
+/// Asks for a sign-in in another tab.
+fn signed_out() -> Markup {
+    html! {
+        section.error {
+            h2 { "You are signed out" }
+            p { "Nothing was done, and this page keeps what is written on it." }
+            p { a href="/sign-in" target="_blank" { "Sign in in another tab" } ", then try again here." }
+        }
+    }
+}
+
+/// Puts the present token into all forms of the page, so that the next try is accepted.
+fn renewed_forms(problem: &Problem, token: &str) -> Markup {
+    let detail = "this page was opened before the sign-in, and nothing was done: the page is renewed now, so try again";
+    html! {
+        (block(&Problem { detail: detail.to_owned(), ..problem.clone() }))
+        input type="hidden" name=(TOKEN_FIELD) value=(token) hx-swap-oob={ "outerHTML:[name=" (TOKEN_FIELD) "]" };
+    }
+}
+
 /// Commands, with the page on which people do the same. `{}` is the word after the command.
 const PAGES: [(&str, &str, &str); 14] = [
     ("campaign budget ", "/campaigns/{}", "The budget of the campaign"),
@@ -159,7 +180,7 @@ pub(super) fn not_found() -> Problem {
 }
 
 fn sign_in_path(failed: &FailedRequest) -> String {
-    match failed.method == Method::GET && !failed.is_fragment && failed.target != "/" {
+    match failed.method == Method::GET && failed.target != "/" {
         true => format!("/sign-in?next={}", url_text(&failed.target)),
         false => "/sign-in".to_owned(),
     }

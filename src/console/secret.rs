@@ -3,7 +3,7 @@
 use axum::response::Response;
 use maud::{Markup, html};
 
-use super::{layout::Content, page::Page};
+use super::{layout::Content, page::Page, parts::page_form};
 use crate::http::Problem;
 
 /// Shows a secret with what to do with it, and the page to go on to.
@@ -33,18 +33,18 @@ pub(super) fn renewal(
     class: &str,
     consequence: &str,
 ) -> Markup {
+    let buttons = html! {
+        div.actions {
+            button.btn.primary { (words) }
+            button.btn.quiet type="button" popovertarget=(sheet) popovertargetaction="hide" { "Close" }
+        }
+    };
     html! {
         button class=(class) popovertarget=(sheet) { (words) "…" }
         div.sheet id=(sheet) popover="auto" {
             h2 { (words) }
             p { (consequence) }
-            form method="post" action=(target) {
-                (page.view.token())
-                div.actions {
-                    button.btn.primary { (words) }
-                    button.btn.quiet type="button" popovertarget=(sheet) popovertargetaction="hide" { "Close" }
-                }
-            }
+            (page_form(&page.view, target, &buttons))
         }
     }
 }

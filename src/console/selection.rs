@@ -1,18 +1,19 @@
 //! Cancelling or retrying the tasks that are selected in a list: the confirmation, and what came of each.
 
-use axum::extract::Query;
+use axum::{extract::Query, http::HeaderMap};
 use maud::{Markup, html};
 use uuid::Uuid;
 
 use super::{
+    actions::go_on,
     layout::Content,
     page::{Page, PageResult},
-    parts::{agent, counted, empty, refused_retry, section, title, wide},
+    parts::{agent, counted, empty, page_form, refused_retry, section, title, wide},
     task::tone,
 };
 use crate::{
     domain::tasks::{RefusedRetry, State, Task, describe_refused},
-    http::pages::{PageForm, local_target, see_other},
+    http::pages::{PageForm, local_target},
     operations::{CancelTask, Refusal, RetryTask, ShowTask},
 };
 
@@ -94,7 +95,7 @@ pub(super) async fn confirm(Query(query): Query<Vec<(String, String)>>, page: Pa
 }
 
 /// Runs the operation for each task, and shows those that were refused.
-pub(super) async fn run(page: Page, form: PageForm) -> PageResult {
+pub(super) async fn run(page: Page, headers: HeaderMap, form: PageForm) -> PageResult {
     let act = SelectionAction::of(&form.fields);
     let back = back(&form.fields);
     let reason = form.field("reason").unwrap_or_default();
@@ -106,7 +107,7 @@ pub(super) async fn run(page: Page, form: PageForm) -> PageResult {
         }
     }
     if refused.is_empty() {
-        return Ok(see_other(back));
+        return Ok(go_on(&headers, back));
     }
     let done = counted(ids.len() - refused.len(), "task", "tasks");
     let body = html! {
@@ -221,18 +222,16 @@ async fn read(page: &Page, ids: &[Uuid]) -> Result<Vec<Task>, Refusal> {
 fn form(page: &Page, act: SelectionAction, tasks: &[&Task], back: &str) -> Markup {
     let ids = tasks.iter().map(|task| format!("dalsegno task {} {}", act.as_str(), task.id));
     let commands = ids.collect::<Vec<_>>().join("\n");
-    html! {
-        form."confirm" method="post" action=(HERE) {
-            (page.view.token())
-            input type="hidden" name="action" value=(act.as_str());
-            input type="hidden" name="back" value=(back);
-            @for task in tasks { input type="hidden" name="id" value=(task.id); }
-            p { (act.consequences()) }
-            @if act == SelectionAction::Cancel { div.field { label for="reason" { "Reason, for those who depend on them" } input #reason name="reason" maxlength="300"; } }
-            div.actions { button."btn primary" { (act.word()) " " (counted(tasks.len(), "task", "tasks")) } a."btn quiet" href=(back) { "Back to the list" } }
-            details { summary { "As commands" } pre."code wrap" { (commands) } }
-        }
-    }
+    let fields = html! {
+        input type="hidden" name="action" value=(act.as_str());
+        input type="hidden" name="back" value=(back);
+        @for task in tasks { input type="hidden" name="id" value=(task.id); }
+        p { (act.consequences()) }
+        @if act == SelectionAction::Cancel { div.field { label for="reason" { "Reason, for those who depend on them" } input #reason name="reason" maxlength="300"; } }
+        div.actions { button."btn primary" { (act.word()) " " (counted(tasks.len(), "task", "tasks")) } a."btn quiet" href=(back) { "Back to the list" } }
+        details { summary { "As commands" } pre."code wrap" { (commands) } }
+    };
+    html! { div.confirm { (page_form(&page.view, HERE, &fields)) } }
 }
 
 /// Renders tasks. Those in `refused` would fail again at their budget, or wait for it.

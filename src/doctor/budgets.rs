@@ -5,21 +5,20 @@ use sqlx::PgPool;
 
 use super::Finding;
 use crate::domain::{
-    Amount,
-    budgets::{self, Filter, OwnedBudget, OwnerKind},
+    Amount, StatementError,
+    budgets::{self, OwnedBudget, OwnerKind, RankingQuery},
     text::count,
 };
 
 const CHECK: &str = "budgets";
 const WHY: &str = "tasks wait at the limit of a budget until it is raised, or its period ends";
-/// Budgets that are looked at.
+/// Budgets that are looked at: those for which tasks wait, then the nearest to their limits.
 const MAX_BUDGETS: i64 = 1000;
 /// Most budgets that are named.
 const MAX_NAMED: usize = 5;
 
 pub(super) async fn examine(pool: &PgPool, now: DateTime<Utc>) -> Finding {
-    let filter = Filter { limit: MAX_BUDGETS, ..Filter::default() };
-    let budgets = match budgets::list(pool, filter, Some(now)).await {
+    let budgets = match load(pool, now).await {
         Ok(budgets) => budgets,
         Err(error) => return Finding::warn(CHECK, error.to_string(), WHY, "dalsegno migrate up"),
     };
@@ -33,6 +32,13 @@ pub(super) async fn examine(pool: &PgPool, now: DateTime<Utc>) -> Finding {
     }
     let fix = "raise the limits: `dalsegno budget ls` lists them, `dalsegno budget set` and `dalsegno campaign budget` change them";
     Finding::warn(CHECK, named.join("; "), WHY, fix)
+}
+
+async fn load(pool: &PgPool, now: DateTime<Utc>) -> Result<Vec<OwnedBudget>, StatementError> {
+    let failed = |source| StatementError { action: "rank the budgets", source };
+    let mut conn = pool.acquire().await.map_err(failed)?;
+    let query = RankingQuery { limit: MAX_BUDGETS, ..RankingQuery::default() };
+    Ok(budgets::rank(&mut conn, &query, now).await?.items)
 }
 
 fn is_reached(budget: &OwnedBudget) -> bool {

@@ -88,7 +88,7 @@ pub(super) async fn refuse_foreign_origin(request: Request, next: Next) -> Respo
     match has_foreign_origin(request.headers()) {
         false => next.run(request).await,
         true => {
-            let detail = "web pages of other origins may not call this service: programs leave out the header Origin, and pages send the request through their own server";
+            let detail = "web pages of other origins may not call this service: programs leave out the header Origin, and pages send the request through their own server; if this is a page of the service itself, its proxy has to pass on the header Host as the browser sent it";
             Problem::new(StatusCode::FORBIDDEN, "foreign_origin", detail).into_response()
         }
     }

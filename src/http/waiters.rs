@@ -1,4 +1,5 @@
-//! Limits on waiting and streaming requests. Each polls the database, so their number is limited in all and per client.
+//! Limits on waiting and streaming requests. Each polls the database, so their number is limited in all and per client. The streams of pages
+//! share one reader of the feed; they have a limit of their own, per client.
 
 use std::{
     collections::HashMap,
@@ -27,9 +28,22 @@ pub(super) struct Waiters {
 /// The place of a waiting request, released on drop.
 #[derive(Debug)]
 pub(super) struct WaitPlace {
+    _share: Share,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// The streams of open pages.
+#[derive(Debug, Clone)]
+pub(super) struct PageStreams {
+    shares: Arc<Shares>,
+    max_per_client: usize,
+}
+
+/// A place of a client, released on drop.
+#[derive(Debug)]
+pub(super) struct Share {
     shares: Arc<Shares>,
     holder: Holder,
-    _permit: OwnedSemaphorePermit,
 }
 
 /// Number of places that each client holds; clients without a place have no entry.
@@ -47,21 +61,14 @@ impl Waiters {
     }
 
     pub(super) fn take_place(&self, holder: Holder) -> Result<WaitPlace, Refusal> {
-        let mut shares = self.shares.lock_counts();
-        let n_held = shares.get(&holder).copied().unwrap_or(0);
-        if n_held >= self.max_per_client {
-            return Err(self.share_used_up(holder));
-        }
+        let share = Shares::take(&self.shares, holder, self.max_per_client);
+        let share = share.ok_or_else(|| self.share_used_up(holder))?;
         let permit = Arc::clone(&self.places).try_acquire_owned().map_err(|_| self.all_taken())?;
-        shares.insert(holder, n_held + 1);
-        Ok(WaitPlace { shares: Arc::clone(&self.shares), holder, _permit: permit })
+        Ok(WaitPlace { _share: share, _permit: permit })
     }
 
     fn share_used_up(&self, holder: Holder) -> Refusal {
-        let client = match holder {
-            Holder::Key(_) | Holder::AdminKey => "this API key",
-            Holder::Peer(_) => "this address, without an API key,",
-        };
+        let client = client_name(holder);
         let detail = format!(
             "{client} has {} waiting or streaming requests, the limit: end one of them, follow /v1/feed instead of each task, ask without `wait`, or raise http.max_waiting_per_client",
             self.max_per_client
@@ -78,18 +85,54 @@ impl Waiters {
     }
 }
 
+impl PageStreams {
+    pub(super) fn new(config: &Config) -> Self {
+        Self { shares: Arc::default(), max_per_client: config.max_page_streams_per_client }
+    }
+
+    pub(super) fn take_place(&self, holder: Holder) -> Result<Share, Refusal> {
+        let used_up = || {
+            let detail = format!(
+                "{} follows the feed in {} open pages, the limit: close some of them, or raise http.max_page_streams_per_client",
+                client_name(holder),
+                self.max_per_client
+            );
+            refusal(TOO_MANY_WAITING_PER_CLIENT, detail)
+        };
+        Shares::take(&self.shares, holder, self.max_per_client).ok_or_else(used_up)
+    }
+}
+
+fn client_name(holder: Holder) -> &'static str {
+    match holder {
+        Holder::Key(_) | Holder::AdminKey => "this API key",
+        Holder::Peer(_) => "this address, without an API key,",
+    }
+}
+
 fn refusal(class: Class, detail: String) -> Refusal {
     let refusal = Refusal::new(class.kind, class.code, detail);
     Refusal { retry_after_secs: Some(RETRY_AFTER_SECS), ..refusal }
 }
 
 impl Shares {
+    /// Takes a place, if the client has fewer than `max`.
+    fn take(shares: &Arc<Self>, holder: Holder, max: usize) -> Option<Share> {
+        let mut counts = shares.lock_counts();
+        let n_held = counts.entry(holder).or_default();
+        if *n_held >= max {
+            return None;
+        }
+        *n_held += 1;
+        Some(Share { shares: Arc::clone(shares), holder })
+    }
+
     fn lock_counts(&self) -> MutexGuard<'_, HashMap<Holder, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for WaitPlace {
+impl Drop for Share {
     fn drop(&mut self) {
         let mut shares = self.shares.lock_counts();
         match shares.get_mut(&self.holder) {

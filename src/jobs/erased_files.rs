@@ -1,13 +1,13 @@
 //! Removal of files of erased campaigns on this host: folders of sessions, workspaces, and conversations in the memory
 //! of this process.
 
-use std::{io, path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{FolderError, Services};
+use super::{FolderError, Services, SweepCount, folder_removals::FolderRemovals};
 use crate::{
     causes::causes,
     domain::erasures::{self, PendingErasure},
@@ -35,52 +35,52 @@ pub async fn sweep_erased(
     pool: &PgPool,
     host: &str,
 ) -> Result<usize, FolderError> {
-    let left = erasures::list_pending_on_host(pool, host, services.clock.now()).await?;
-    let mut n_rid = 0;
-    for erasure in &left {
-        let removed = match sweep(services, erasure).await {
-            Ok(removed) => removed,
-            // A failed erasure does not stop the others. The next round retries it.
-            Err(error) => {
-                tracing::warn!(error = causes(&error), campaign.id = %erasure.campaign_id, "cannot remove a folder of an erased campaign");
-                continue;
-            }
-        };
-        n_rid += 1;
+    let (mut n_rid, mut after) = (0, None);
+    loop {
         let now = services.clock.now();
-        erasures::record_swept(pool, erasure.erasure_id, host, removed, now).await?;
-        tracing::info!(
-            campaign.id = %erasure.campaign_id,
-            folders = removed.0,
-            bytes = removed.1,
-            "removed the files of an erased campaign from this host"
-        );
+        let left = erasures::list_pending_on_host(pool, host, after, now).await?;
+        let Some(last) = left.last() else { return Ok(n_rid) };
+        after = Some(last.position());
+        for erasure in &left {
+            n_rid += usize::from(sweep_and_record(services, pool, host, erasure).await?);
+        }
     }
-    Ok(n_rid)
 }
 
-/// Returns the number of removed folders, and their bytes.
-async fn sweep(services: &Services, erasure: &PendingErasure) -> Result<(i64, i64), FolderError> {
+/// Returns true if the files of an erasure are gone, which is then recorded.
+async fn sweep_and_record(
+    services: &Services,
+    pool: &PgPool,
+    host: &str,
+    erasure: &PendingErasure,
+) -> Result<bool, FolderError> {
+    let SweepCount { folders, bytes } = match sweep(services, erasure).await {
+        Ok(removed) => removed,
+        // A failed erasure does not stop the others. The next round retries it.
+        Err(error) => {
+            tracing::warn!(error = causes(&error), campaign.id = %erasure.campaign_id, "cannot remove a folder of an erased campaign");
+            return Ok(false);
+        }
+    };
+    let now = services.clock.now();
+    erasures::record_swept(pool, erasure.erasure_id, host, (folders, bytes), now).await?;
+    tracing::info!(
+        campaign.id = %erasure.campaign_id,
+        folders,
+        bytes,
+        "removed the files of an erased campaign from this host"
+    );
+    Ok(true)
+}
+
+/// Removes all folders that it can, and fails if one is left.
+async fn sweep(services: &Services, erasure: &PendingErasure) -> Result<SweepCount, FolderError> {
     services.histories.remove_sessions(&erasure.sessions);
-    let (mut n_folders, mut n_bytes) = (0, 0);
+    let (claude, mut removals) = (services.providers.claude(), FolderRemovals::default());
     for folder in erasure.folders.iter().filter_map(|name| name.parse::<Uuid>().ok()) {
-        let bytes = services.providers.claude().remove_folder(folder).await?;
-        n_folders += i64::from(bytes > 0);
-        n_bytes += i64::try_from(bytes).unwrap_or(i64::MAX);
+        removals.add(claude.remove_folder(folder).await);
     }
-    let workspace = services.workspaces.join(erasure.campaign_id.to_string());
-    if remove(workspace).await? {
-        n_folders += 1;
-    }
-    Ok((n_folders, n_bytes))
-}
-
-async fn remove(folder: PathBuf) -> Result<bool, FolderError> {
-    let shown = folder.clone();
-    let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
-    match removed.unwrap_or_else(|error| Err(io::Error::other(error))) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(source) => Err(FolderError::Workspace { folder: shown, source }),
-    }
+    let workspace = claude.remove_folder_in(&services.workspaces, erasure.campaign_id).await;
+    removals.add(workspace);
+    removals.finish()
 }

@@ -20,6 +20,7 @@ mod earlier_turns;
 mod endpoint;
 mod erased_files;
 mod extract_facts;
+mod folder_removals;
 mod histories;
 mod index_texts;
 mod lost_tasks;
@@ -48,9 +49,10 @@ pub use self::{
     calibrations::Calibrations,
     endpoint::Endpoint,
     erased_files::{remove_erased_files, sweep_erased},
+    folder_removals::{Error as FolderError, SweepCount},
     lost_tasks::end_lost_tasks,
     make_embeddings::request_embeddings,
-    old_folders::{Error as FolderError, SweepCount, remove_old_folders, sweep_folders},
+    old_folders::{remove_old_folders, sweep_folders},
     ping::Ping,
     pool::Pool,
     rate_limits::RateLimits,

@@ -4,18 +4,17 @@
 //! A session's folder is a cache of the database: one that is removed too early is written again. A folder in use
 //! stays: its session is open, or, for a call without a session, its files have changed lately.
 
-use std::{collections::HashSet, io, path::PathBuf, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use chrono::TimeDelta;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Services;
+use super::{FolderError as Error, Services, SweepCount, folder_removals::FolderRemovals};
 use crate::{
     causes::causes,
     domain::{StatementError, campaigns, cleanups, sessions},
-    providers::claude,
 };
 
 const FIRST_AFTER: Duration = Duration::from_secs(60);
@@ -26,27 +25,6 @@ const QUIET_PERIOD: Duration = Duration::from_secs(24 * 3_600);
 const CLOSED_PERIOD: TimeDelta = TimeDelta::days(1);
 /// Folders of one query.
 const BATCH: usize = 500;
-
-/// The result of a round.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct SweepCount {
-    pub folders: i64,
-    pub bytes: i64,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(transparent)]
-    Database(#[from] StatementError),
-    #[error(transparent)]
-    Folders(#[from] claude::Error),
-    #[error("cannot remove the workspace `{}`; check its owner and mode", folder.display())]
-    Workspace {
-        folder: PathBuf,
-        #[source]
-        source: io::Error,
-    },
-}
 
 /// Sweeps every hour, until `stop`.
 pub async fn remove_old_folders(
@@ -75,35 +53,45 @@ pub async fn remove_old_folders(
     }
 }
 
-/// Sweeps once.
+/// Sweeps once. Removes what it can before it reports an error.
 pub async fn sweep_folders(
     services: &Services,
     pool: &PgPool,
     host: &str,
 ) -> Result<SweepCount, Error> {
-    let (claude, started_at) = (services.providers.claude(), services.clock.now());
-    let mut swept = SweepCount::default();
+    let started_at = services.clock.now();
+    let mut removals = FolderRemovals::default();
+    let sessions = sweep_sessions(services, pool, &mut removals).await;
+    let workspaces = sweep_workspaces(services, pool, &mut removals).await;
+    let SweepCount { folders, bytes } = removals.count();
+    if folders > 0 {
+        let now = services.clock.now();
+        cleanups::record_removed_folders(pool, host, folders, bytes, started_at, now).await?;
+    }
+    sessions.and(workspaces)?;
+    removals.finish()
+}
+
+/// Removes folders of sessions that are closed long enough or removed.
+async fn sweep_sessions(
+    services: &Services,
+    pool: &PgPool,
+    removals: &mut FolderRemovals,
+) -> Result<(), Error> {
+    let claude = services.providers.claude();
     for quiet in claude.quiet_folders(QUIET_PERIOD).await?.chunks(BATCH) {
         for session in list_abandoned(services, pool, quiet).await? {
-            let n_bytes = claude.remove_folder(session).await?;
-            swept.folders += 1;
-            swept.bytes += i64::try_from(n_bytes).unwrap_or(i64::MAX);
+            removals.add(claude.remove_folder(session).await);
         }
     }
-    sweep_workspaces(services, pool, &mut swept).await?;
-    if swept.folders > 0 {
-        let now = services.clock.now();
-        cleanups::record_removed_folders(pool, host, swept.folders, swept.bytes, started_at, now)
-            .await?;
-    }
-    Ok(swept)
+    Ok(())
 }
 
 /// Removes workspaces of campaigns that were closed long enough ago and have no session.
 async fn sweep_workspaces(
     services: &Services,
     pool: &PgPool,
-    swept: &mut SweepCount,
+    removals: &mut FolderRemovals,
 ) -> Result<(), Error> {
     let (claude, all) = (services.providers.claude(), &services.workspaces);
     let closed_since = services.clock.now() - CLOSED_PERIOD;
@@ -111,9 +99,7 @@ async fn sweep_workspaces(
         let closed = campaigns::closed_before(pool, quiet, closed_since).await?;
         let in_use = sessions::filter_with_sessions(pool, &closed).await?;
         for campaign in closed.into_iter().filter(|campaign| !in_use.contains(campaign)) {
-            let n_bytes = claude.remove_folder_in(all, campaign).await?;
-            swept.folders += 1;
-            swept.bytes += i64::try_from(n_bytes).unwrap_or(i64::MAX);
+            removals.add(claude.remove_folder_in(all, campaign).await);
         }
     }
     Ok(())

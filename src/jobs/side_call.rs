@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -13,6 +14,7 @@ use super::{
     side_context::{self, SideContext},
 };
 use crate::{
+    causes::causes,
     clock::Clock,
     context::prompt_manifest::Cut,
     domain::{
@@ -20,7 +22,7 @@ use crate::{
         amount::Owner,
         budgets::{self, Payers, Spender},
         busy_models::{self, BusyModel, RefusedCall},
-        campaigns,
+        campaigns, class, ids,
         prices::Cost,
         rate_limits::CallScope,
         sessions, tasks, text,
@@ -76,11 +78,24 @@ pub(super) struct MadeCall {
     pub(super) answered: Result<Outcome, providers::Error>,
     /// The request as it was sent.
     pub(super) sent: Option<Box<SentRequest>>,
+    /// The id of the call in the ledger if the provider gives its answer none, so that a repeated write charges it once.
+    id: String,
     called_at: DateTime<Utc>,
     /// True if the model was known to be busy.
     was_busy: bool,
 }
 
+/// The attempts to write a call, which was paid for, while the database is away.
+pub(super) struct WriteRetries<'a> {
+    cancel: &'a CancellationToken,
+    n_tries: u32,
+    wait: Duration,
+}
+
+/// Attempts of a run that is stopped meanwhile.
+const N_TRIES: u32 = 3;
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+const MAX_WAIT: Duration = Duration::from_secs(2);
 /// Time until the next call to a server that this worker cannot reach.
 const UNREACHABLE_PAUSE: Duration = Duration::from_secs(60);
 
@@ -140,9 +155,9 @@ impl SideCall<'_> {
         if let Some(sent) = &called.sent {
             context.add_request(sent);
         }
-        if let Some(line) = self.ledger_line(purpose, &called.answered) {
+        if let Some(line) = self.ledger_line(purpose, &called) {
             context.store_texts(self.pool, self.payer.session_id).await;
-            self.write(&line, &context).await?;
+            self.record(&line, &context).await?;
         }
         Ok(match self.judge(called).await? {
             Ok(outcome) if outcome.stop == StopReason::Length => {
@@ -167,7 +182,8 @@ impl SideCall<'_> {
             let counts_cached = self.provider.limits_count_cached_tokens();
             permit.charge(CallUse { n_calls: 1, usage, counts_cached });
         }
-        Ok(MadeCall { answered, sent, called_at, was_busy: known.is_some() })
+        let id = ids::new_at(called_at).to_string();
+        Ok(MadeCall { answered, sent, id, called_at, was_busy: known.is_some() })
     }
 
     /// Records if the model is busy. Returns the answer, or the error for which there is none. Other errors do not count as a call.
@@ -267,7 +283,7 @@ impl SideCall<'_> {
     pub(super) fn ledger_line<'c>(
         &'c self,
         purpose: usage::Purpose,
-        answered: &'c Result<Outcome, providers::Error>,
+        MadeCall { answered, id, .. }: &'c MadeCall,
     ) -> Option<usage::Call<'c>> {
         let (outcome, usage) = billed_usage(answered)?;
         let tokens = tokens(usage);
@@ -275,7 +291,8 @@ impl SideCall<'_> {
         let told = reported_micros(answered).filter(|_| cost.price.is_none());
         let durations = answered.as_ref().ok().map(|outcome| outcome.durations);
         let millis = |duration: Duration| i32::try_from(duration.as_millis()).ok();
-        let id = answered.as_ref().ok().and_then(|outcome| outcome.provider_message_id.as_deref());
+        let of_answer =
+            answered.as_ref().ok().and_then(|outcome| outcome.provider_message_id.as_deref());
         Some(usage::Call {
             campaign_id: self.payer.campaign_id,
             task_id: self.payer.task_id,
@@ -286,7 +303,7 @@ impl SideCall<'_> {
             model: self.model,
             purpose,
             outcome,
-            provider_message_id: id,
+            provider_message_id: Some(of_answer.unwrap_or(id)),
             tokens,
             cost_micros: told.unwrap_or(cost.micros),
             price: cost.price.map(Cow::Owned),
@@ -294,6 +311,24 @@ impl SideCall<'_> {
             total_ms: durations.map(|durations| durations.total).and_then(millis),
             called_at: self.clock.now(),
         })
+    }
+
+    pub(super) fn write_retries(&self) -> WriteRetries<'_> {
+        WriteRetries { cancel: self.cancel, n_tries: 1, wait: FIRST_WAIT }
+    }
+
+    /// Writes the call as soon as the database answers: without its line, it would be made and paid for again.
+    async fn record(&self, call: &usage::Call<'_>, context: &SideContext) -> Result<(), Error> {
+        let mut retries = self.write_retries();
+        loop {
+            let error = match self.write(call, context).await {
+                Err(error) if class::is_database_away(&error) => error,
+                written => return written,
+            };
+            if !retries.wait(&causes(&error)).await {
+                return Err(error);
+            }
+        }
     }
 
     /// Writes ledger, session, task and budget in one transaction, in the order in which turns lock them.
@@ -314,6 +349,20 @@ impl SideCall<'_> {
             tx.commit().await.map_err(Error::Transaction)?;
         }
         Ok(())
+    }
+}
+
+impl WriteRetries<'_> {
+    /// Waits before the next attempt, after an error that says that the database is away. Returns false if there is none: the run was
+    /// stopped, for example because its lease has expired.
+    pub(super) async fn wait(&mut self, error: &str) -> bool {
+        if self.cancel.is_cancelled() && self.n_tries >= N_TRIES {
+            return false;
+        }
+        tracing::warn!(error, "cannot write the cost of a call beside turns, trying again");
+        sleep(self.wait).await;
+        (self.n_tries, self.wait) = (self.n_tries + 1, (self.wait * 2).min(MAX_WAIT));
+        true
     }
 }
 

@@ -13,7 +13,7 @@ use crate::domain::{
     agents::LookupError,
     amount::{Limit, OnLimit, budget_subject},
     audit::Action,
-    budgets::{self, OwnedBudget, OwnerKind},
+    budgets::{self, OwnedBudget, OwnerKind, Ranking, RankingQuery},
     campaigns::{self, Budget, LimitChange},
     class::{BAD_VALUE, Class, Kind},
     facts,
@@ -150,11 +150,16 @@ impl Operation for ListBudgets {
         let limit = page_limit(self.limit)?;
         let after = self.cursor.as_deref().and_then(|cursor| cursor.split_once('/'));
         let key = self.key.as_deref();
-        let filter = budgets::Filter { owner: self.owner, key, after, limit: limit + 1 };
+        let filter = budgets::Filter {
+            owner: self.owner,
+            key,
+            after,
+            limit: limit + 1,
+            ..budgets::Filter::default()
+        };
         let mut rows = budgets::list(&call.pool, filter, Some(call.now)).await?;
         find_campaigns(&call.pool, &mut rows).await?;
-        let cursor = |budget: &OwnedBudget| format!("{}/{}", budget.owner.as_str(), budget.key);
-        Ok(Listing::of(rows, limit, cursor))
+        Ok(Listing::of(rows, limit, OwnedBudget::row_key))
     }
 }
 
@@ -186,6 +191,25 @@ impl Change for SetBudget {
         data["before"] = before.as_ref().map_or(json!({}), limits);
         Ok(ChangeOutput::of(subject, SetBudgetOutput(output), data))
     }
+}
+
+/// Ranks budgets by urgency, for callers in this process.
+pub async fn rank_budgets(call: &Call, query: &RankingQuery<'_>) -> Result<Ranking, Refusal> {
+    let mut transaction = call.begin_read().await?;
+    let mut ranking = budgets::rank(&mut transaction, query, call.now).await?;
+    find_campaigns(&mut *transaction, &mut ranking.items).await?;
+    Ok(ranking)
+}
+
+/// Finds budgets by their [row keys](OwnedBudget::row_key), for callers in this process.
+pub async fn find_budgets(call: &Call, row_keys: &[String]) -> Result<Vec<OwnedBudget>, Refusal> {
+    if row_keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut transaction = call.begin_read().await?;
+    let mut found = budgets::find_several(&mut transaction, row_keys, call.now).await?;
+    find_campaigns(&mut *transaction, &mut found).await?;
+    Ok(found)
 }
 
 /// Notes in the budgets of users if a campaign works for them.

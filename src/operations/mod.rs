@@ -95,6 +95,7 @@ pub use self::{
     blackboard::{ListBlackboardChanges, PatchBlackboard, SetBlackboard, ShowBlackboard},
     budgets::{
         ChangeBudget, ChangeTaskBudget, ListBudgets, SetBudget, SetBudgetOutput, StoredOwner,
+        find_budgets, rank_budgets,
     },
     bulk_actions::{CreateBulkAction, ListBulkActions, PreviewBulkAction, ShowBulkAction},
     call::Call,

@@ -34,15 +34,21 @@ pub struct Overview {
     /// The most urgent kind first; at most 20 of each kind. Of failed tasks the newest 20 groups with the same error or at the same budget, of each
     /// at most its newest 20 tasks, and in all at most 100.
     pub attention: Vec<Attention>,
-    /// The failed tasks that were read for `attention`: at most the newest 5,000 of the last 7 days.
+    /// The failed tasks that were read for `attention`: at most the newest 1,000 of the last 7 days.
     #[serde(default)]
     pub failures: FailureTotals,
     /// Running tasks, those that started last first; at most 20.
     pub running: Vec<TaskLine>,
     /// Runs of turns that have ended, by step; the newest 10,000.
     pub runs: Vec<RunMinute>,
+    /// True if older runs of these hours were not read: the numbers are lower bounds, and steps before the last one of `runs` are unknown.
+    #[serde(default)]
+    pub runs_are_cut: bool,
     /// The longest waits of tasks for their start, by the step in which they were added; the newest 5,000 tasks.
     pub waits: Vec<WaitMinute>,
+    /// True if older tasks of these hours were not read, which may have waited longer.
+    #[serde(default)]
+    pub waits_are_cut: bool,
 }
 
 impl Operation for ShowOverview {
@@ -61,12 +67,9 @@ impl Operation for ShowOverview {
         let list = attention::list(&mut transaction, n_broken, call.now).await?;
         let AttentionList { items: attention, failures } = list;
         let jobs = admin::running_jobs(&mut *transaction, TURNS, MAX_RUNNING).await?;
-        Ok(Overview {
-            attention,
-            failures,
-            running: tasks::of_jobs(&mut *transaction, &jobs).await?,
-            runs: admin::runs_by_minute(&mut *transaction, TURNS, hours).await?,
-            waits: tasks::waits_by_minute(&mut *transaction, hours).await?,
-        })
+        let running = tasks::of_jobs(&mut *transaction, &jobs).await?;
+        let (runs, runs_are_cut) = admin::runs_by_minute(&mut *transaction, TURNS, hours).await?;
+        let (waits, waits_are_cut) = tasks::waits_by_minute(&mut *transaction, hours).await?;
+        Ok(Overview { attention, failures, running, runs, runs_are_cut, waits, waits_are_cut })
     }
 }

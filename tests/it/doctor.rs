@@ -286,6 +286,23 @@ async fn a_provider_that_refuses_calls_is_a_warning_after_the_usual_retries() {
 }
 
 #[tokio::test]
+async fn a_budget_that_is_used_up_is_named_beside_a_thousand_others() {
+    let database = TestDatabase::migrated().await;
+    let pool = database.pool().await;
+    for statement in [
+        "insert into dalsegno.campaigns (id, name) select gen_random_uuid(), 'Letter ' || n from generate_series(1, 1000) as n",
+        "update dalsegno.campaign_budgets set limit_tokens = 10",
+        "select dalsegno.change_budget('user', 'kim', 'UTC', '{\"tokens\": 10}', now())",
+        "update dalsegno.budget_shares set spent_tokens = 10 where share = 0",
+    ] {
+        sqlx::query(statement).execute(&pool).await.unwrap();
+    }
+    let findings = examine(&database, &ManualClock::at(noon())).await;
+    let found = findings.into_iter().find(|finding| finding.check == "budgets").unwrap();
+    assert_eq!(found.what, "0 tasks wait for the budget of user `kim`");
+}
+
+#[tokio::test]
 async fn another_cli_version_and_world_readable_credentials_are_warnings() {
     let setup = DoctorSetup::new().await;
     let program = setup.folder.path().join("claude");

@@ -3,11 +3,13 @@
 use std::{path::Path, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use chrono::TimeDelta;
 use dalsegno::{
     clock::ManualClock,
     config::Config,
     domain::{
-        compactions, erasures,
+        amount::Limit,
+        campaigns, compactions, erasures,
         memory::{self, Kind},
         transaction,
     },
@@ -59,7 +61,7 @@ pub async fn tables_with(pool: &PgPool, word: &str) -> Vec<(String, i64)> {
 }
 
 /// Lists files below a folder that contain a word.
-fn files_with(folder: &Path, word: &str) -> Vec<String> {
+pub fn files_with(folder: &Path, word: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -427,7 +429,7 @@ async fn an_erasure_ended_by_an_older_worker_is_repeated() {
         transaction::commit(tx).await.unwrap();
         campaigns
     };
-    let later = noon() + chrono::TimeDelta::minutes(2);
+    let later = noon() + TimeDelta::minutes(2);
     assert_eq!(again(noon()).await, [id]);
     assert!(again(noon()).await.is_empty(), "another worker may check at the same moment");
     assert_eq!(again(later).await, [id], "an older worker may have claimed it again");
@@ -435,14 +437,22 @@ async fn an_erasure_ended_by_an_older_worker_is_repeated() {
     eventually("the campaign is erased", async || receipt().await.ended_at).await;
     worker.stop().await;
     assert_eq!(tables_with(&fixture.pool, ERASED_WORD).await, []);
-    assert!(again(later + chrono::TimeDelta::days(1)).await.is_empty());
+    assert!(again(later + TimeDelta::days(1)).await.is_empty());
     // As after an upgrade to a schema that this worker did not know.
     sqlx::query("update dalsegno.erasures set covers = covers - 1")
         .execute(&fixture.pool)
         .await
         .unwrap();
-    assert_eq!(again(later + chrono::TimeDelta::days(1)).await, [id]);
+    assert_eq!(again(later + TimeDelta::days(1)).await, [id]);
     assert!(receipt().await.ended_at.is_some());
+}
+
+fn build_services(data_dir: &Path) -> Arc<Services> {
+    let set = [("service.data_dir".to_owned(), data_dir.display().to_string())].into();
+    let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
+    let clock = Arc::new(ManualClock::at(noon()));
+    let program = env!("CARGO_BIN_EXE_dalsegno").into();
+    Services::build(&config, clock, program, Traces::default()).unwrap()
 }
 
 #[tokio::test]
@@ -472,11 +482,7 @@ async fn a_host_removes_its_copies_and_confirms_it() {
     erasures::finish(&mut tx, world.campaign.id, 0, noon()).await.unwrap();
     transaction::commit(tx).await.unwrap();
 
-    let set = [("service.data_dir".to_owned(), folder.path().display().to_string())].into();
-    let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
-    let clock = Arc::new(ManualClock::at(noon()));
-    let program = env!("CARGO_BIN_EXE_dalsegno").into();
-    let services = Services::build(&config, clock, program, Traces::default()).unwrap();
+    let services = build_services(folder.path());
     assert_eq!(sweep_erased(&services, &world.pool, "host-1").await.unwrap(), 1);
     assert_eq!(sweep_erased(&services, &world.pool, "host-1").await.unwrap(), 0, "once");
     let left = files_with(folder.path(), ERASED_WORD);
@@ -486,6 +492,52 @@ async fn a_host_removes_its_copies_and_confirms_it() {
     assert_eq!(erasures::get(&mut conn, world.campaign.id).await.unwrap().hosts, ["host-1"]);
     // Another host has folders of its own.
     assert_eq!(sweep_erased(&services, &world.pool, "host-2").await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_folder_that_is_left_keeps_only_its_own_erasure_unconfirmed() {
+    let world = World::new().await;
+    let folder = tempfile::tempdir().unwrap();
+    // As on a broken volume: the folder of no session can be removed.
+    let broken = folder.path().join("claude");
+    std::fs::write(&broken, "").unwrap();
+    let workspaces = folder.path().join("workspaces");
+    let mut erased = Vec::new();
+    // More than a host reads at once. The last campaign has no session.
+    for n in 0..12 {
+        let name = format!("Harbour {n}");
+        let new = campaigns::New {
+            name: &name,
+            brief: "Ten parts.",
+            client_context: None,
+            limit: Limit::default(),
+        };
+        let mut tx = transaction::begin(&world.pool).await.unwrap();
+        let id = campaigns::create(&mut tx, &new, noon()).await.unwrap().id;
+        erasures::request(&mut tx, id, "by request", noon()).await.unwrap();
+        let end = "update dalsegno.erasures set ended_at = $2 where campaign_id = $1";
+        let ended_at = noon() - TimeDelta::minutes(20 - n);
+        sqlx::query(end).bind(id).bind(ended_at).execute(&mut *tx).await.unwrap();
+        if n < 11 {
+            let session = "insert into dalsegno.erased_sessions (erasure_id, session_id, external_session_id)
+                           select id, gen_random_uuid(), gen_random_uuid()::text from dalsegno.erasures where campaign_id = $1";
+            sqlx::query(session).bind(id).execute(&mut *tx).await.unwrap();
+        }
+        transaction::commit(tx).await.unwrap();
+        let workspace = workspaces.join(id.to_string());
+        std::fs::create_dir_all(&workspace).unwrap();
+        std::fs::write(workspace.join("file"), ERASED_WORD).unwrap();
+        erased.push(id);
+    }
+    let services = build_services(folder.path());
+    assert_eq!(sweep_erased(&services, &world.pool, "host-1").await.unwrap(), 1);
+    let confirmed = "select e.campaign_id from dalsegno.erasure_hosts as h join dalsegno.erasures as e on e.id = h.erasure_id";
+    let confirmed: Vec<uuid::Uuid> =
+        sqlx::query_scalar(confirmed).fetch_all(&world.pool).await.unwrap();
+    assert_eq!(confirmed, erased[11..]);
+    assert_eq!(files_with(&workspaces, ERASED_WORD), [""; 0], "the rest is removed");
+    std::fs::remove_file(broken).unwrap();
+    assert_eq!(sweep_erased(&services, &world.pool, "host-1").await.unwrap(), 11);
 }
 
 /// A summary in progress, and a task that a schedule adds at this moment, could be written after the erasure.

@@ -11,7 +11,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -21,7 +21,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions},
 };
 use tokio::{
-    sync::Notify,
+    sync::{Notify, watch},
     time::{sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -41,7 +41,7 @@ pub(super) struct WakeSignals {
     /// Rung when a job that may run here was cancelled.
     pub(super) cancel: Notify,
     /// Seconds that a job that may only run in an idle worker has waited; 0 if there is none.
-    pub(super) alone_secs: AtomicU32,
+    pub(super) alone_secs: watch::Sender<u32>,
     /// True if jobs may run according to the database but not in this process.
     pub(super) recount: AtomicBool,
     /// Signals for parts of the process outside the queue.

@@ -195,7 +195,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("flow_paused", "The flow is paused: resume it first."),
     (
         "foreign_origin",
-        "Web pages of other origins may not call the service: send the request from a server.",
+        "Web pages of other origins may not call the service: send the request from a server. A proxy in front of the console has to pass on the header Host.",
     ),
     ("headers_too_large", "The headers are longer than `http.max_header_bytes`."),
     (
@@ -275,7 +275,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "The request took longer than `http.request_timeout_secs`, and may or may not have taken effect.",
     ),
     ("too_many_answers", "An eval run has more than 2000 answers: split the eval file."),
-    ("too_many_bad_keys", "Too many requests with invalid API keys came from this address: wait."),
+    (
+        "too_many_bad_keys",
+        "Too many requests with invalid API keys or cookies came from this address: wait.",
+    ),
     ("too_many_edicts", "The campaign has the maximum number of edicts: revoke one first."),
     (
         "too_many_lines",
@@ -300,7 +303,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("too_many_waiting", "`http.max_waiting` requests are waiting for tasks: try again later."),
     (
         "too_many_waiting_per_client",
-        "`http.max_waiting_per_client` requests of this key are waiting for tasks: end some of them.",
+        "`http.max_waiting_per_client` requests of this key are waiting for tasks, or `http.max_page_streams_per_client` of its pages are open: end some of them.",
     ),
     ("turn_not_done", "The turn has not ended with an answer: fork at one that has."),
     ("turn_refused", "The turn could not begin now. `detail` has the reason."),

@@ -23,18 +23,32 @@ for (const button of document.querySelectorAll("[data-theme-switch]")) {
   button.addEventListener("click", switchTheme);
 }
 
-for (const block of document.querySelectorAll("[data-copy]")) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "btn quiet slim";
-  button.textContent = "Copy";
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(block.textContent);
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
-  });
-  block.before(button);
+function offerCopies() {
+  for (const block of document.querySelectorAll("[data-copy='']")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "btn quiet slim";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(block.textContent);
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    });
+    block.before(button);
+    block.dataset.copy = "offered";
+  }
 }
+offerCopies();
+// The answer to a form may be a page, whose content takes the place of the present one.
+document.addEventListener("htmx:afterSwap", offerCopies);
+
+// The search shows an error below its field. A poll that fails changes nothing, and is repeated.
+document.addEventListener("htmx:beforeSwap", ({ detail }) => {
+  if (detail.xhr.status < 400) return;
+  const { elt, triggeringEvent } = detail.requestConfig;
+  if (elt.id === "q") detail.target = document.getElementById("found");
+  else if (!triggeringEvent) detail.shouldSwap = false;
+});
 
 // An error stands where the action was: the sheet closes, and the error is at the top of the page.
 document.addEventListener("htmx:afterSwap", (event) => {

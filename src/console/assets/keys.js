@@ -5,6 +5,14 @@ import { showNext } from "./visits.js";
 const PLACES = { o: "/", w: "/work", c: "/campaigns", t: "/tasks", s: "/sessions" };
 const ROWS = ".main tbody tr, .main .rows > li, .main .post, .main article.msg, .main .card";
 
+// Some keyboards write these with AltGr or Option. Windows reports AltGr as Ctrl and Alt together.
+const WITH_ALT = new Set(["[", "]"]);
+
+const isOfBrowser = (event) => {
+  if (event.altKey && WITH_ALT.has(event.key)) return event.metaKey;
+  return event.ctrlKey || event.metaKey || event.altKey;
+};
+
 const toggle = (id) => document.getElementById(id)?.togglePopover();
 const open = (selector) => {
   const link = document.querySelector(selector);
@@ -82,7 +90,7 @@ export function listenToKeys({ switchTheme }) {
       toggle("find");
       return;
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input:not([type=checkbox]), textarea, select")) return;
+    if (isOfBrowser(event) || event.target.closest("input:not([type=checkbox]), textarea, select")) return;
     if (prefix === "g" && PLACES[event.key]) location.href = PLACES[event.key];
     else if (keys[event.key]) {
       event.preventDefault();

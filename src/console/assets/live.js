@@ -25,7 +25,11 @@ function connect(onMessage) {
   }
 }
 
-const clock = (at) => new Date(at).toLocaleTimeString([], { hourCycle: "h23" });
+// In the time zone of the pages, which the browser may not have.
+const clock = (at) => {
+  const timeZone = document.getElementById("main").dataset.zone;
+  return new Date(at).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", timeZone });
+};
 
 /// Shows the state of the connection, in the rail and, after some time, above the content.
 class Connection {
@@ -39,7 +43,8 @@ class Connection {
     this.line.hidden = false;
     this.line.querySelector("span").textContent = "Live";
     clearTimeout(this.timer);
-    if (this.lostAt && this.banner.firstChild) {
+    if (this.isBehind) this.missed();
+    else if (this.lostAt && this.banner.firstChild) {
       this.gap = { from: this.lastAt, to: Date.now(), n: 0 };
       this.showBack();
     }
@@ -68,6 +73,13 @@ class Connection {
     const { to, n } = this.gap;
     const meanwhile = n === 1 ? "1 event arrived" : `${n} events arrived`;
     this.show(`Back since ${clock(to)}${n > 0 ? `, ${meanwhile} meanwhile` : ""}.`);
+  }
+
+  /// Says that events are missing, until the page is read again.
+  missed() {
+    this.gap = undefined;
+    this.isBehind = true;
+    this.show("The connection was interrupted for so long that events are missing on this page. Reload it.");
   }
 
   show(text) {
@@ -118,7 +130,13 @@ export function followChanges() {
     if (message.kind === "open") connection.opened();
     else if (message.kind === "lost") connection.lost();
     else if (message.kind === "attention") showAttention(message.items);
-    else {
+    else if (message.kind === "gap") {
+      // A page that was read after the gap misses nothing.
+      if (message.isReplay ? !(message.id > readUpTo) : readUpTo >= message.id) return;
+      connection.missed();
+      button.textContent = "Reload";
+      button.hidden = false;
+    } else {
       const event = message.event;
       if (seen.has(event.id) || (message.isReplay && !(event.id > readUpTo))) return;
       seen.add(event.id);

@@ -1,12 +1,16 @@
 // The stream of events, as a shared worker for all tabs of a browser, or in a page that has none.
-// The browser reconnects with the id of the last event, so nothing is missing or repeated.
+// The browser reconnects with the id of the last event, so nothing is missing or repeated. After too long a time the service says that
+// events are missing.
 import { AttentionWatch } from "./attention.js";
 
 export function follow(tell, after) {
   const source = new EventSource(after === undefined ? "/events" : `/events?after=${after}`);
   let last = after;
   source.addEventListener("open", () => tell({ kind: "open" }));
-  source.addEventListener("begin", (message) => { last = message.lastEventId; });
+  source.addEventListener("begin", (message) => {
+    last = message.lastEventId;
+    if (JSON.parse(message.data).has_gap) tell({ kind: "gap", id: Number(last) });
+  });
   source.addEventListener("change", (message) => {
     last = message.lastEventId;
     tell({ kind: "event", event: JSON.parse(message.data) });
@@ -24,6 +28,7 @@ if (typeof SharedWorkerGlobalScope !== "undefined") {
   // For pages that were read before they have joined.
   const recent = [];
   let state;
+  let gap;
   let source;
   let attention;
   const tellAll = (message) => {
@@ -38,6 +43,9 @@ if (typeof SharedWorkerGlobalScope !== "undefined") {
       recent.push(message.event);
       if (recent.length > 200) recent.shift();
       watch.seen(message.event);
+    } else if (message.kind === "gap") {
+      gap = message;
+      watch.askSoon();
     } else state = message;
     tellAll(message);
   };
@@ -48,6 +56,7 @@ if (typeof SharedWorkerGlobalScope !== "undefined") {
     watch.begin();
     if (state) port.postMessage(state);
     if (attention) port.postMessage(attention);
+    if (gap) port.postMessage({ ...gap, isReplay: true });
     for (const event of recent) port.postMessage({ kind: "event", event, isReplay: true });
   };
 }

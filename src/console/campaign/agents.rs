@@ -13,7 +13,9 @@ use crate::{
         audit::describe_label,
         statuses::{AgentOverview, State},
     },
-    operations::{InterruptAgent, PauseAgent, ResetAgent, ResetAgents, ResumeAgent},
+    operations::{
+        InterruptAgent, Operation as _, PauseAgent, ResetAgent, ResetAgents, ResumeAgent, ShowFile,
+    },
 };
 
 pub(super) fn show(page: &Page, campaign: Uuid, agents: &[AgentOverview]) -> Markup {
@@ -98,7 +100,8 @@ fn actions(page: &Page, campaign: Uuid, n: usize, it: &AgentOverview, is_busy: b
             @match &it.pause {
                 None => (pause.button(view, caller)),
                 Some(pause) if pause.campaign_id.is_some() => (resume.button(view, caller)),
-                Some(_) => a."btn quiet slim" href={ "/catalogue/agent/" (name) } { "Paused everywhere" },
+                Some(_) if caller.may_reach(&ShowFile::SPEC) => a."btn quiet slim" href={ "/catalogue/agent/" (name) } { "Paused everywhere" },
+                Some(_) => span.soft { "Paused everywhere" },
             }
             @if is_busy { (interrupt.button(view, caller)) }
             (reset.button(view, caller))

@@ -1,5 +1,6 @@
 //! The forms of the memory: search, publish, import, revoke.
 
+use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use uuid::Uuid;
 
@@ -76,7 +77,7 @@ pub(super) fn new(page: &Page, campaign: Uuid, here: &str) -> Markup {
         div.field { label for="item-owner" { "Agent of the journal; empty for edicts and records" } input #item-owner name="owner" maxlength="80" autocomplete="off"; }
         div.field { label for="item-name" { "Name; an existing name gets a new version" } input #item-name name="name" maxlength="64" placeholder="tone-of-voice" autocomplete="off"; }
         (texts("", ""))
-        (expiry())
+        (expiry(page, None))
         div."actions after" { button."btn primary" { "Publish" } }
     };
     let many = html! {
@@ -126,7 +127,7 @@ pub(super) fn change(page: &Page, item: &Item, here: &str) -> Markup {
     }
     let form = html! {
         (texts(&item.title, item.body.as_deref().unwrap_or_default()))
-        (expiry())
+        (expiry(page, item.expires_at))
         p."small soft after" { "It makes version " (item.version + 1) ", and is refused if another one comes first." }
         div."actions after" { button."btn primary" { "Publish" } }
     };
@@ -144,8 +145,13 @@ fn texts(title: &str, body: &str) -> Markup {
     }
 }
 
-fn expiry() -> Markup {
-    html! { div.field { label for="item-expiry" { "Expires; empty for never" } input #item-expiry type="datetime-local" name="time:expires_at"; } }
+/// The field for the end of an item, with the end that it has: an empty one removes it.
+fn expiry(page: &Page, at: Option<DateTime<Utc>>) -> Markup {
+    let value = at.map(|at| page.view.form_moment(at)).unwrap_or_default();
+    // A browser shows no offset in a field of this type.
+    let is_exact = DateTime::parse_from_rfc3339(&value).is_ok();
+    let kind = if is_exact { "text" } else { "datetime-local" };
+    html! { div.field { label for="item-expiry" { "Expires, in " (page.view.zone()) "; empty for never" } input #item-expiry type=(kind) name="time:expires_at" value=(value); } }
 }
 
 fn meaning(kind: Kind) -> &'static str {

@@ -35,7 +35,14 @@ pub(super) async fn show(
     let form = html! {
         form.filters action=(here) {
             input type="hidden" name="part" value="prompt";
-            label { "Campaign" select name="campaign_id" { @for it in open() { option value=(it.id) selected[it.id == campaign] { (it.name) } } } }
+            label { "Campaign" select name="campaign_id" {
+                // The URL may name one that is closed, or older than these.
+                @if open().all(|it| it.id != campaign) {
+                    @let name = campaigns.iter().find(|it| it.id == campaign).map(|it| it.name.clone());
+                    option value=(campaign) selected { (name.unwrap_or_else(|| campaign.to_string())) }
+                }
+                @for it in open() { option value=(it.id) selected[it.id == campaign] { (it.name) } }
+            } }
             label.grow { "Prompt of the task" input name="prompt" value=(query.prompt) maxlength="2000" placeholder="…" autocomplete="off"; }
             button.btn { "Preview" }
         }

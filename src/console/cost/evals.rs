@@ -19,7 +19,7 @@ use crate::{
         evals::{AnswerResult, EvalRun, VariantResult},
         prices::incomparable_costs,
     },
-    operations::{ListEvalRuns, ShowEvalRun},
+    operations::{ListEvalRuns, ListTasks, Refusal, ShowEvalRun, ShowFile},
 };
 
 const HERE: &str = "/cost/evals";
@@ -123,7 +123,7 @@ fn cells(page: &Page, (run, it): OfRun<'_>, before: Option<OfRun<'_>>) -> Markup
     let points = before.map(|before| it.percent() - before.percent()).filter(|n| *n != 0);
     let ms = |ms: i64| duration(chrono::TimeDelta::milliseconds(ms));
     html! {
-        td { b { (it.variant) } @if it.agent != it.variant { div.tiny { a href={ "/catalogue/agent/" (it.agent) } { (it.agent) } } } }
+        td { b { (it.variant) } @if it.agent != it.variant { div.tiny { (page.link::<ShowFile>(&format!("/catalogue/agent/{}", it.agent), &html! { (it.agent) })) } } }
         td.num { (it.passed) " of " (it.answers) }
         td.num {
             (it.percent()) " %"
@@ -158,6 +158,7 @@ pub(in crate::console) async fn one(
         return Err(crate::console::problem::not_found());
     };
     let before = before(&runs, run);
+    let judge = judge(&page, run).await?;
     let name = format!("Eval {}, run {}", run.eval, run.run);
     let body = html! {
         div.head { div { h1 { (name) } div.meta { span { "began " (page.view.time(run.began_at)) } } } }
@@ -172,7 +173,7 @@ pub(in crate::console) async fn one(
                     ("Campaign", html! { a href={ "/campaigns/" (campaign) } { (id("", campaign)) } }),
                     ("Recorded", page.view.time(run.recorded_at)),
                     ("Unfinished", html! { (run.unfinished) }),
-                    ("Judge", html! { (page.view.money(run.judge_micros)) }),
+                    ("Judge", judge),
                 ])))
                 p."small soft" { "The checks are in the eval file. The same with the reason of each failure: " }
                 pre."code wrap" { "dalsegno eval report FILE --run " (run.run) }
@@ -181,6 +182,26 @@ pub(in crate::console) async fn one(
     };
     let path = html! { a href="/cost" { "Cost" } span { "/" } a href=(HERE) { "Evals" } };
     Ok(page.respond(Content { title: &name, path, body, watch: String::new() }).await?)
+}
+
+/// Names the cost of the judge. A cost of 0 is told apart by the judge's tasks: there are none, or their calls had no price.
+async fn judge(page: &Page, run: &EvalRun) -> Result<Markup, Refusal> {
+    let cost = html! { (page.view.money(run.judge_micros)) };
+    if run.judge_micros > 0 {
+        return Ok(cost);
+    }
+    let list = ListTasks {
+        campaign_id: Some(run.campaign_id),
+        metadata: Some(run.judge_label().to_string()),
+        limit: Some(MAX_READ),
+        ..ListTasks::default()
+    };
+    let tasks = page.caller.run(list).await?.items;
+    Ok(match tasks.iter().any(|task| task.is_unpriced) {
+        true => no_price(),
+        false if tasks.is_empty() => html! { "none" },
+        false => cost,
+    })
 }
 
 /// Answers in the order of the run, those that failed first.

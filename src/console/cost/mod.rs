@@ -21,16 +21,16 @@ use self::{
 };
 use super::{
     layout::Content,
+    names::Names,
     page::{Page, PageResult},
     parts::{count_unpriced, empty, no_price, section, sparkline, tokens, wide},
 };
 use crate::{
     domain::{
-        campaigns::Campaign,
         costs::{Costs, Dimension, MAX_LINES, Measure},
         text::count,
     },
-    operations::{ListCampaigns, MAX_LIMIT, Refusal, ReportCosts},
+    operations::ReportCosts,
 };
 
 /// Rows of the table by a dimension. The files have all of them.
@@ -66,7 +66,7 @@ pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResu
     let stack = Stack::of(&report, measure);
     let chart =
         Chart { view, query: &query, period, dimension, measure, stack: &stack, report: &report };
-    let campaigns = campaigns(&page).await?;
+    let names = Names::load(&page).await?;
     let body = html! {
         div.head {
             div { h1 { "Cost" } }
@@ -75,7 +75,7 @@ pub(super) async fn show(Query(query): Query<CostQuery>, page: Page) -> PageResu
         (tabs("/cost"))
         p.lede { (summary(&page, &chart)) }
         (count_unpriced(report.total.calls_without_price))
-        (filters(&query, period, &campaigns, view.day_of(view.now)))
+        (filters(&query, period, &names, view.day_of(view.now)))
         @if report.total.calls == 0 {
             (empty("No call was made in this period. A call is charged when a turn of an agent ends.", "dalsegno cost --since 90d"))
         } @else {
@@ -139,13 +139,6 @@ pub(super) fn tabs(here: &str) -> Markup {
     }
 }
 
-/// Lists campaigns for a filter, the newest first.
-async fn campaigns(page: &Page) -> Result<Vec<Campaign>, Refusal> {
-    let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
-    let listing = page.caller.run_if_allowed(list).await?;
-    Ok(listing.map(|listing| listing.items).unwrap_or_default())
-}
-
 /// Says in a sentence what was spent, and on what most of it.
 fn summary(page: &Page, chart: &Chart<'_>) -> Markup {
     let total = &chart.report.total;
@@ -171,7 +164,7 @@ fn share_of(part: i64, whole: i64) -> String {
     }
 }
 
-fn filters(query: &CostQuery, period: Period, campaigns: &[Campaign], today: NaiveDate) -> Markup {
+fn filters(query: &CostQuery, period: Period, names: &Names, today: NaiveDate) -> Markup {
     let period_words = |n: u64| match n {
         1 => "Today".to_owned(),
         n => format!("{n} days"),
@@ -181,10 +174,7 @@ fn filters(query: &CostQuery, period: Period, campaigns: &[Campaign], today: Nai
             label { "By" select name="by" { @for dimension in Dimension::ALL { option value=(dimension.as_str()) selected[dimension == query.dimension()] { (dimension.as_str()) } } } }
             label { "From" input type="date" name="from" value=(period.first); }
             label { "To" input type="date" name="to" value=(period.last); }
-            label { "Campaign" select name="campaign_id" {
-                option value="" { "all" }
-                @for campaign in campaigns { option value=(campaign.id) selected[campaign.id.to_string() == query.campaign_id] { (campaign.name) } }
-            } }
+            label { "Campaign" (names.select("campaign_id", &query.campaign_id)) }
             @if !query.measure.is_empty() { input type="hidden" name="measure" value=(query.measure); }
             button.btn { "Show" }
             nav.choice aria-label="Period" {

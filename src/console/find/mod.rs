@@ -14,16 +14,14 @@ use serde::Deserialize;
 use self::destinations::{Destination, PAGES, matching, nearest, words_of};
 use super::{
     layout::Content,
-    names::Names,
     page::{Page, PageResult},
     parts::{agent_name, empty, id, title, url_text},
     search, users,
 };
 use crate::{
-    domain::{class::Kind, tasks::ListedTask},
+    domain::{campaigns::NameQuery, class::Kind, tasks::ListedTask},
     operations::{
-        FindId, ListAgents, ListCampaigns, ListFacts, ListTasks, MAX_LIMIT, Noun, Operation as _,
-        Refusal, SearchTexts,
+        FindId, ListAgents, ListFacts, ListTasks, Noun, Operation as _, Refusal, SearchTexts,
     },
 };
 
@@ -31,6 +29,7 @@ use crate::{
 const EVERYWHERE: &str = "tasks, transcripts, posts, memory, briefs, blackboards, facts";
 /// Most results of a kind.
 const MAX_OF_KIND: usize = 5;
+const MAX_CAMPAIGNS: i64 = 5;
 /// Digits of an id from which ids are looked up.
 const MIN_DIGITS: usize = 8;
 /// Ids of a kind among which an end is looked for.
@@ -94,7 +93,7 @@ async fn find(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
         all.extend(by_id(page, text).await?);
     } else if text.chars().count() >= 2 {
         let needle = text.to_lowercase();
-        all.extend(campaigns(page, &needle).await?);
+        all.extend(campaigns(page, text).await?);
         all.extend(agents(page, &needle).await?);
         all.extend(user(page, text).await?);
         named = pauses::find(page, &words).await?;
@@ -164,14 +163,13 @@ async fn by_id(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
     Ok(all)
 }
 
-async fn campaigns(page: &Page, needle: &str) -> Result<Vec<Found>, Refusal> {
-    let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
-    let listing = page.caller.run_if_allowed(list).await?;
-    let all = listing.map(|listing| listing.items).unwrap_or_default();
-    let named = all.into_iter().filter(|campaign| campaign.name.to_lowercase().contains(needle));
-    let found = named.take(MAX_OF_KIND).map(|campaign| Found {
-        target: format!("/campaigns/{}", campaign.id),
-        name: html! { bdi { (campaign.name) } },
+async fn campaigns(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
+    let words = [text.to_owned()];
+    let query = NameQuery { words: &words, status: None, within: None, limit: MAX_CAMPAIGNS };
+    let named = page.caller.search_campaigns(query).await?;
+    let found = named.into_iter().map(|(id, name)| Found {
+        target: format!("/campaigns/{id}"),
+        name: html! { bdi { (name) } },
         kind: "campaign",
     });
     Ok(found.collect())
@@ -217,14 +215,15 @@ async fn tasks(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
     if all.is_empty() {
         return Ok(Vec::new());
     }
-    let names = Names::load(page).await?;
+    let listed: Vec<_> = all.iter().map(|listed| &listed.task).collect();
+    let names = page.caller.campaign_names(&listed).await?;
     let found = all.into_iter().take(MAX_OF_KIND).map(|ListedTask { task, .. }| Found {
         target: format!("/tasks/{}", task.id),
         name: html! {
             bdi { (title(task.subject())) }
             " " span."faint small" {
                 bdi { (agent_name(&task.agent, &task.instance)) }
-                @if let Some(name) = names.name(task.campaign_id) { " · " bdi { (name) } }
+                @if let Some(name) = names.get(&task.campaign_id) { " · " bdi { (name) } }
                 " · " (task.state.as_str()) " · " (page.view.time(task.created_at)) " ·"
             }
         },

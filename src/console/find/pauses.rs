@@ -1,14 +1,15 @@
 //! Pauses of campaigns, agents and queues by their names: `pause harbour` leads to the confirmation on the page of that campaign.
 
 use maud::html;
+use uuid::Uuid;
 
-use super::{Found, MAX_OF_KIND};
+use super::{Found, MAX_CAMPAIGNS, MAX_OF_KIND};
 use crate::{
     console::{page::Page, parts::url_text},
-    domain::campaigns::Status,
+    domain::campaigns::{NameQuery, Status},
     operations::{
-        ListAgentPauses, ListAgents, ListCampaigns, ListQueues, MAX_LIMIT, Operation as _,
-        PauseAgentEverywhere, PauseCampaign, PauseQueue, Refusal,
+        ListAgentPauses, ListAgents, ListQueues, Operation as _, PauseAgentEverywhere,
+        PauseCampaign, PauseQueue, Refusal,
     },
 };
 
@@ -31,13 +32,13 @@ struct Intent<'a> {
 pub(super) async fn find(page: &Page, words: &[String]) -> Result<Vec<Found>, Refusal> {
     let Some(intent) = Intent::of(words) else { return Ok(Vec::new()) };
     let mut all = Vec::new();
-    if intent.concerns("campaign") && page.caller.may(&PauseCampaign::SPEC) {
+    if intent.concerns("campaign") && page.caller.may_reach(&PauseCampaign::SPEC) {
         all.extend(campaigns(page, &intent).await?);
     }
-    if intent.concerns("agent") && page.caller.may(&PauseAgentEverywhere::SPEC) {
+    if intent.concerns("agent") && page.caller.may_reach(&PauseAgentEverywhere::SPEC) {
         all.extend(agents(page, &intent).await?);
     }
-    if intent.concerns("queue") && page.caller.may(&PauseQueue::SPEC) {
+    if intent.concerns("queue") && page.caller.may_reach(&PauseQueue::SPEC) {
         all.extend(queues(page, &intent).await?);
     }
     Ok(all)
@@ -82,16 +83,16 @@ impl<'a> Intent<'a> {
 }
 
 async fn campaigns(page: &Page, intent: &Intent<'_>) -> Result<Vec<Found>, Refusal> {
-    let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
-    let listing = page.caller.run_if_allowed(list).await?;
-    let wanted = if intent.is_pause { Status::Active } else { Status::Paused };
-    let all = listing.map(|listing| listing.items).unwrap_or_default();
-    let fitting = all.iter().filter(|it| it.status == wanted && intent.fits(&it.name));
+    let status = if intent.is_pause { Status::Active } else { Status::Paused };
+    let words: Vec<String> = intent.names.iter().map(|word| (*word).to_owned()).collect();
+    let (status, limit) = (Some(status), MAX_CAMPAIGNS);
+    let query = NameQuery { words: &words, status, within: None, limit };
+    let fitting = page.caller.search_campaigns(query).await?;
     let anchor = if intent.is_pause { "#confirm-pause" } else { "" };
-    let found = |it: &crate::domain::campaigns::Campaign| {
-        intent.found("campaign", &it.name, "", format!("/campaigns/{}{anchor}", it.id))
+    let found = |(id, name): &(Uuid, String)| {
+        intent.found("campaign", name, "", format!("/campaigns/{id}{anchor}"))
     };
-    Ok(fitting.take(MAX_OF_KIND).map(found).collect())
+    Ok(fitting.iter().map(found).collect())
 }
 
 async fn agents(page: &Page, intent: &Intent<'_>) -> Result<Vec<Found>, Refusal> {

@@ -24,7 +24,7 @@ use crate::{
         flows::{CriticalPath, Flow, FlowDetail, State, StepTask, critical_path},
         tasks,
     },
-    operations::{ShowCampaign, ShowFlow},
+    operations::{ShowCampaign, ShowFile, ShowFlow},
 };
 
 pub(in crate::console) async fn show(Path(given): Path<Uuid>, page: Page) -> PageResult {
@@ -160,11 +160,9 @@ fn step_table(page: &Page, steps: &[StepTask], critical: &CriticalPath) -> Marku
 }
 
 fn flow_facts(page: &Page, flow: &Flow, campaign: Option<&str>) -> Markup {
+    let file = format!("/catalogue/flow/{}", flow.template);
     facts(&[
-        (
-            "Template",
-            html! { a href={ "/catalogue/flow/" (flow.template) } { bdi { (flow.template) } } },
-        ),
+        ("Template", page.link::<ShowFile>(&file, &html! { bdi { (flow.template) } })),
         (
             "Campaign",
             html! { a href={ "/campaigns/" (flow.campaign_id) } { bdi { (campaign.unwrap_or("campaign")) } } },

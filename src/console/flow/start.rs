@@ -9,18 +9,15 @@ use serde::Deserialize;
 use super::graph::{Node, graph};
 use crate::{
     console::{
+        campaign_choice::CampaignChoice,
         estimates,
         layout::Content,
-        names::campaign_options,
         page::{Page, PageResult},
         parts::{Action, campaign_id, counted, empty, section, url_text},
     },
-    domain::{
-        campaigns::{Campaign, Status},
-        flows::{BrokenTemplate, Input, InputValue, Inputs, Template},
-    },
+    domain::flows::{BrokenTemplate, Input, InputValue, Inputs, Template},
     http::{Problem, pages::PageForm},
-    operations::{EstimateFlow, ListCampaigns, ListFlowTemplates, MAX_LIMIT, Refusal, StartFlow},
+    operations::{EstimateFlow, ListFlowTemplates, Operation as _, Refusal, ShowFile, StartFlow},
 };
 
 const HERE: &str = "/flows/start";
@@ -77,10 +74,7 @@ async fn respond(
     estimate: Option<&Markup>,
 ) -> Result<Response, Refusal> {
     let templates = page.caller.run(ListFlowTemplates {}).await?;
-    let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
-    let listing = page.caller.run_if_allowed(list).await?;
-    let campaigns = listing.map(|listing| listing.items).unwrap_or_default();
-    let open: Vec<&Campaign> = campaigns.iter().filter(|it| it.status != Status::Closed).collect();
+    let campaigns = CampaignChoice::load(page, &query.campaign_id).await?;
     let chosen = templates.items.iter().find(|template| template.name == query.template);
     let body = html! {
         div.head { div { h1 { "Start a flow" } } }
@@ -88,13 +82,13 @@ async fn respond(
             (empty("No flow template can be started. A template is a file with inputs and steps.", "dalsegno flow check"))
         } @else {
             div.cards {
-                @for template in &templates.items { (card(template, query, chosen)) }
+                @for template in &templates.items { (card(page, template, query, chosen)) }
             }
         }
-        (broken(&templates.broken))
+        (broken(page, &templates.broken))
         @match chosen {
             Some(template) => div.stack {
-                div.narrow { (form(page, template, &open, &query.campaign_id, given)) }
+                div.narrow { (form(page, template, &campaigns, given)) }
                 div #estimate aria-live="polite" { @if let Some(estimate) = estimate { (estimate) } }
                 (section("Steps", &html! { (counted(template.steps.len(), "step", "steps")) }, &steps(template)))
             },
@@ -105,7 +99,8 @@ async fn respond(
     page.respond(Content { title: "Start a flow", path, body, watch: String::new() }).await
 }
 
-fn card(template: &Template, query: &StartQuery, chosen: Option<&Template>) -> Markup {
+fn card(page: &Page, template: &Template, query: &StartQuery, chosen: Option<&Template>) -> Markup {
+    let file = format!("/catalogue/flow/{}", template.name);
     let target = format!(
         "/flows/start?template={}&campaign_id={}",
         url_text(&template.name),
@@ -116,20 +111,20 @@ fn card(template: &Template, query: &StartQuery, chosen: Option<&Template>) -> M
         article.card.chosen[is_chosen] {
             header { a href=(target) aria-current=[is_chosen.then_some("true")] { b { bdi { (template.name) } } } }
             p."small soft" dir="auto" { (template.description) }
-            footer { span { (counted(template.steps.len(), "step", "steps")) ", " (counted(template.inputs.len(), "input", "inputs")) } a href={ "/catalogue/flow/" (template.name) } { "file" } }
+            footer { span { (counted(template.steps.len(), "step", "steps")) ", " (counted(template.inputs.len(), "input", "inputs")) } @if page.caller.may_reach(&ShowFile::SPEC) { a href=(file) { "file" } } }
         }
     }
 }
 
 /// Names the templates that cannot be started, and why.
-fn broken(templates: &[BrokenTemplate]) -> Markup {
+fn broken(page: &Page, templates: &[BrokenTemplate]) -> Markup {
     html! {
         @if !templates.is_empty() {
             p."small soft after" {
                 "Cannot be started: "
                 @for (place, it) in templates.iter().enumerate() {
                     @if place > 0 { ", " }
-                    a href={ "/catalogue/flow/" (it.name) } { bdi { (it.name) } } " (" (counted(it.problems.len(), "problem", "problems")) ")"
+                    (page.link::<ShowFile>(&format!("/catalogue/flow/{}", it.name), &html! { bdi { (it.name) } })) " (" (counted(it.problems.len(), "problem", "problems")) ")"
                 }
             }
         }
@@ -139,8 +134,7 @@ fn broken(templates: &[BrokenTemplate]) -> Markup {
 fn form(
     page: &Page,
     template: &Template,
-    campaigns: &[&Campaign],
-    campaign: &str,
+    campaigns: &CampaignChoice,
     given: &[(String, String)],
 ) -> Markup {
     let fields = [("template", template.name.as_str())];
@@ -150,7 +144,7 @@ fn form(
     let body = html! {
         div.field {
             label for="flow-campaign" { "Campaign" }
-            select #flow-campaign name="id" required { (campaign_options(campaigns.iter().copied(), campaign)) }
+            select #flow-campaign name="id" required { (campaigns.options()) }
         }
         @for input in &template.inputs { (field(input, given)) }
         div."actions after" {

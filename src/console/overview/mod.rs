@@ -13,7 +13,7 @@ use super::{
     names::Names,
     page::{Page, PageResult},
     parts::{
-        Share, agent, counted, duration, empty, no_price, section, share_bar, sparkline, title,
+        Share, agent, counted, duration, empty, no_price, section, share_bar, sparkline_from, title,
     },
     range::{TimeRange, choice},
     work::waits::WaitSums,
@@ -22,7 +22,8 @@ use crate::{
     domain::{
         attention::group_failures,
         costs::{CostReport, Costs, Dimension},
-        tasks::{TaskLine, WaitMinute},
+        tasks::{MAX_WAITS_READ, TaskLine, WaitMinute},
+        text::count,
     },
     operations::{ListQueues, ListWaits, Overview, ReportCosts, ShowOverview},
     queue::admin::{QueueView, RunMinute},
@@ -114,6 +115,11 @@ fn strip(
     let oldest = turns.and_then(|(_, sums)| sums.ready_at).map(|at| page.view.now - at);
     let done: i64 = overview.runs.iter().map(|minute| minute.done).sum();
     let failed: i64 = overview.runs.iter().map(|minute| minute.failed).sum();
+    // If a list is cut, its last step is the oldest that was read.
+    let oldest_run = overview.runs.last().map_or(0, |minute| minute.minutes_ago);
+    let oldest_run = overview.runs_are_cut.then_some(oldest_run);
+    let oldest_wait = overview.waits.last().map_or(0, |minute| minute.minutes_ago);
+    let oldest_wait = overview.waits_are_cut.then_some(oldest_wait);
     let longest = overview.waits.iter().map(|minute| minute.longest_secs).fold(0.0, f64::max);
     let secs = |secs: f64| duration(chrono::TimeDelta::milliseconds((secs * 1e3) as i64));
     let today = costs.map_or(0, |costs| costs.total.cost_micros);
@@ -125,13 +131,16 @@ fn strip(
             }
             div {
                 p.what { "Oldest ready task" span.faint { (range.words()) } }
-                p.figure { (oldest.map_or_else(|| "none".to_owned(), duration)) " " small { "longest from adding to start " (secs(longest)) } }
-                (sparkline(&format!("Longest wait for a start, {}", range.words()), &waits(&overview.waits, range)))
+                p.figure { (oldest.map_or_else(|| "none".to_owned(), duration)) " " small { "longest from adding to start " (secs(longest)) @if overview.waits_are_cut { ", of the newest " (count(MAX_WAITS_READ, "task", "tasks")) } } }
+                (chart("Longest wait for a start", &waits(&overview.waits, range), oldest_wait, range))
             }
             div {
                 p.what { "Runs ended" span.faint { (range.words()) } }
-                p.figure { (done + failed) " " small { (failed) " failed" } }
-                (sparkline(&format!("Runs ended, {}", range.words()), &ended(&overview.runs, range)))
+                p.figure {
+                    @if overview.runs_are_cut { (done + failed) " or more " small { (failed) " of these failed" } }
+                    @else { (done + failed) " " small { (failed) " failed" } }
+                }
+                (chart("Runs ended", &ended(&overview.runs, range), oldest_run, range))
             }
             div {
                 p.what { "Cost today" span.faint { "since midnight" } }
@@ -141,13 +150,30 @@ fn strip(
     }
 }
 
+/// Draws a chart of a range. `oldest`: age of the oldest step that was read, if older ones were not.
+fn chart(words: &str, values: &[f64], oldest: Option<i32>, range: TimeRange) -> Markup {
+    let words = format!("{words}, {}", range.words());
+    match oldest {
+        Some(minutes_ago) => {
+            let label = format!("{words}, as far as they were read");
+            sparkline_from(&label, values, step_of(minutes_ago, range).unwrap_or(0))
+        }
+        None => sparkline_from(&words, values, 0),
+    }
+}
+
+/// Returns the place of a step in a chart.
+fn step_of(minutes_ago: i32, range: TimeRange) -> Option<usize> {
+    let step = usize::try_from(minutes_ago.div_euclid(range.hours())).ok();
+    step.filter(|step| *step < STEPS).map(|step| STEPS - 1 - step)
+}
+
 /// Puts values of steps in the order of time. A step has as many minutes as the range has hours.
 fn by_step(values: impl Iterator<Item = (i32, f64)>, range: TimeRange) -> Vec<f64> {
     let mut all = vec![0.0; STEPS];
     for (minutes_ago, value) in values {
-        let step = usize::try_from(minutes_ago.div_euclid(range.hours())).ok();
-        if let Some(step) = step.filter(|step| *step < STEPS) {
-            all[STEPS - 1 - step] = value;
+        if let Some(step) = step_of(minutes_ago, range) {
+            all[step] = value;
         }
     }
     all
@@ -256,5 +282,14 @@ mod tests {
         assert_eq!((all[59], all[0], all.len()), (3.0, 1.0, 60));
         let day = by_step([(24, 2.0), (59 * 24, 1.0)].into_iter(), TimeRange::Day);
         assert_eq!((day[58], day[0]), (2.0, 1.0));
+    }
+
+    #[test]
+    fn a_chart_begins_with_the_oldest_step_that_was_read() {
+        let values = by_step([(0, 3.0), (48, 1.0)].into_iter(), TimeRange::Day);
+        let cut = chart("Runs ended", &values, Some(48), TimeRange::Day).0;
+        assert!(cut.contains("d=\"M57 ") && cut.contains("as far as they were read"), "{cut}");
+        let whole = chart("Runs ended", &values, None, TimeRange::Day).0;
+        assert!(whole.contains("d=\"M0 ") && !whole.contains("as far as"), "{whole}");
     }
 }

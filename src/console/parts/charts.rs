@@ -21,6 +21,11 @@ pub(in crate::console) struct Share {
 
 /// Draws values over time, one unit of the width for each. An empty list is a flat line.
 pub(in crate::console) fn sparkline(label: &str, values: &[f64]) -> Markup {
+    sparkline_from(label, values, 0)
+}
+
+/// Draws values over time without the first ones, which are unknown: their part of the width stays empty.
+pub(in crate::console) fn sparkline_from(label: &str, values: &[f64], first: usize) -> Markup {
     let highest = values.iter().copied().fold(0.0, f64::max);
     // In tenths, which is finer than a pixel.
     let y = |value: f64| {
@@ -30,18 +35,19 @@ pub(in crate::console) fn sparkline(label: &str, values: &[f64]) -> Markup {
     let mut heights: Vec<f64> = values.iter().copied().map(y).collect();
     heights.resize(heights.len().max(2), *heights.last().unwrap_or(&HEIGHT));
     let last = heights.len() - 1;
+    let first = first.min(last);
     let mut line = String::new();
-    for (x, y) in heights.iter().enumerate() {
+    for (x, y) in heights.iter().enumerate().skip(first) {
         // The ends of a level part are enough. A page can have many of these charts.
-        if x == 0 || x == last || heights[x - 1] != *y || heights[x + 1] != *y {
-            let begin = if x == 0 { "M" } else { " " };
+        if x == first || x == last || heights[x - 1] != *y || heights[x + 1] != *y {
+            let begin = if x == first { "M" } else { " " };
             // Writing to a string cannot fail.
             let _ = write!(line, "{begin}{x} {y}");
         }
     }
     html! {
         svg.spark viewBox={ "0 0 " (last) " " (HEIGHT) } preserveAspectRatio="none" role="img" aria-label=(label) {
-            path.area d={ (line) "V" (HEIGHT) "H0Z" } {}
+            path.area d={ (line) "V" (HEIGHT) "H" (first) "Z" } {}
             path.edge d=(line) {}
         }
     }
@@ -96,6 +102,14 @@ mod tests {
         assert!(level.contains(r#"d="M0 28 2 28 3 3 5 3 6 21.8""#), "{level}");
         assert!(sparkline("one", &[4.0]).0.contains(r#"d="M0 3 1 3V28H0Z""#));
         assert!(sparkline("none", &[]).0.contains(r#"d="M0 28 1 28""#));
+    }
+
+    #[test]
+    fn a_sparkline_leaves_its_unknown_part_empty() {
+        let shown = sparkline_from("tasks", &[0.0, 0.0, 10.0, 5.0], 2).0;
+        assert!(shown.contains(r#"viewBox="0 0 3 28""#), "{shown}");
+        assert!(shown.contains(r#"d="M2 3 3 15.5V28H2Z""#), "{shown}");
+        assert!(sparkline_from("last", &[0.0, 4.0], 9).0.contains(r#"d="M1 3V28H1Z""#));
     }
 
     #[test]

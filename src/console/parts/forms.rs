@@ -39,6 +39,16 @@ pub(in crate::console) fn place<T: DeserializeOwned>(text: &str) -> Result<Optio
     optional("a place in this list", text, read)
 }
 
+/// A form whose answer is a page: with a script, its content takes the place of the present one.
+pub(in crate::console) fn page_form(view: &View, target: &str, body: &Markup) -> Markup {
+    html! {
+        form method="post" action=(target) hx-post=(target) hx-target="#main" hx-select="#main" hx-swap="outerHTML show:window:top" {
+            (view.token())
+            (body)
+        }
+    }
+}
+
 /// A button that runs an operation.
 pub(in crate::console) struct Action<'a> {
     spec: Spec,
@@ -76,7 +86,7 @@ impl<'a> Action<'a> {
 
     /// Returns true if the caller may run the operation.
     pub(in crate::console) fn is_allowed(&self, caller: &PageCaller) -> bool {
-        caller.may(&self.spec)
+        caller.may_reach(&self.spec)
     }
 
     pub(in crate::console) fn class(self, class: &'a str) -> Self {
@@ -90,7 +100,7 @@ impl<'a> Action<'a> {
 
     /// Renders the button, if the caller may run the operation.
     pub(in crate::console) fn button(&self, view: &View, caller: &PageCaller) -> Markup {
-        if !caller.may(&self.spec) {
+        if !self.is_allowed(caller) {
             return html! {};
         }
         html! { (self.form(view, &html! { button class=(self.class) { @if !self.icon.is_empty() { (icon(self.icon)) } (self.words) } })) }
@@ -115,7 +125,7 @@ impl Confirmation<'_> {
     /// Renders a button, and the sheet that it opens, if the caller may run the operation.
     pub(in crate::console) fn button(&self, view: &View, caller: &PageCaller) -> Markup {
         let action = &self.action;
-        if !caller.may(&action.spec) {
+        if !action.is_allowed(caller) {
             return html! {};
         }
         let form = html! {

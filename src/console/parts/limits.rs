@@ -13,7 +13,7 @@ use crate::{
 
 /// Returns true if the caller may raise the limit of a budget, such as `agent/writer`.
 pub(in crate::console) fn may_raise(caller: &PageCaller, budget: &str) -> bool {
-    caller.may(&raising(budget))
+    caller.may_reach(&raising(budget))
 }
 
 /// The form for the limit, on the page of the task.

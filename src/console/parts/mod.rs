@@ -20,10 +20,10 @@ use uuid::Uuid;
 use super::assets;
 
 pub(super) use self::{
-    charts::{Share, share_bar, sparkline},
+    charts::{Share, share_bar, sparkline, sparkline_from},
     context::{GROUPS, gauge, group_of, part_name},
     difference::{marks_words, word_diff},
-    forms::{Action, Confirmation, campaign_id, optional, place},
+    forms::{Action, Confirmation, campaign_id, optional, page_form, place},
     limits::{may_raise, raise_form, refused_retry},
     markdown::rendered,
     prices::{count_unpriced, no_price, price_hint},

@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use crate::{
     domain::period_edge::begin_of_day,
     http::pages::{PageCaller, TOKEN_FIELD},
+    operations::{Operation as _, ShowJob},
 };
 
 /// Digits of an amount after the point.
@@ -21,6 +22,8 @@ pub(in crate::console) struct View {
     zone: Tz,
     currency: String,
     token: String,
+    /// The caller may see jobs and lanes, so sentences link to them.
+    pub(in crate::console) has_jobs: bool,
 }
 
 impl View {
@@ -30,12 +33,19 @@ impl View {
             zone: caller.time_zone().parse().unwrap_or(Tz::UTC),
             currency: caller.currency().to_owned(),
             token: caller.form_token(),
+            has_jobs: caller.may_reach(&ShowJob::SPEC),
         }
     }
 
     #[cfg(test)]
     pub(in crate::console) fn at(now: DateTime<Utc>) -> Self {
-        Self { now, zone: Tz::UTC, currency: "EUR".to_owned(), token: String::new() }
+        Self {
+            now,
+            zone: Tz::UTC,
+            currency: "EUR".to_owned(),
+            token: String::new(),
+            has_jobs: true,
+        }
     }
 
     /// The hidden field with which forms prove their origin.
@@ -225,6 +235,7 @@ impl View {
             zone: Tz::Europe__Berlin,
             currency: "EUR".to_owned(),
             token: String::new(),
+            has_jobs: true,
         }
     }
 }

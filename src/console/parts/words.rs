@@ -16,7 +16,7 @@ pub(in crate::console) fn sentence(view: &View, text: &str) -> Markup {
     let parts: Vec<&str> = text.split('`').collect();
     html! {
         @for (place, part) in parts.iter().enumerate() {
-            @if place % 2 == 1 { (named(parts[place - 1], part)) } @else { (with_links(view, part)) }
+            @if place % 2 == 1 { (named(view, parts[place - 1], part)) } @else { (with_links(view, part)) }
         }
     }
 }
@@ -46,10 +46,10 @@ pub(in crate::console) fn linked_words(text: &str) -> Markup {
     }
 }
 
-/// Renders a name: that of a lane is a link.
-fn named(before: &str, name: &str) -> Markup {
+/// Renders a name: that of a lane is a link, where the caller may see lanes.
+fn named(view: &View, before: &str, name: &str) -> Markup {
     html! {
-        @if before.ends_with("lane ") { a href={ "/work/lanes?name=" (url_text(name)) } title=(name) { code { bdi { (lane_name(name)) } } } }
+        @if before.ends_with("lane ") && view.has_jobs { a href={ "/work/lanes?name=" (url_text(name)) } title=(name) { code { bdi { (lane_name(name)) } } } }
         @else { code { (name) } }
     }
 }
@@ -72,7 +72,16 @@ fn with_links(view: &View, text: &str) -> Markup {
         }
         let (shown, n_words) = match moment(&words[place..]) {
             Some((at, rest)) => (html! { (view.clock(at)) (rest) }, 3),
-            None => (linked(if place > 0 { words[place - 1] } else { "" }, words[place]), 1),
+            None => {
+                let noun = if place > 0 { words[place - 1] } else { "" };
+                let is_job = matches!(noun, "job" | "Job");
+                let word = words[place];
+                let shown = match is_job && !view.has_jobs {
+                    true => html! { (word) },
+                    false => linked(noun, word),
+                };
+                (shown, 1)
+            }
         };
         out.0.push_str(&shown.0);
         place += n_words;

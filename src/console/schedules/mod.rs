@@ -29,7 +29,7 @@ pub(super) async fn show(page: Page) -> PageResult {
     let has_own = items.iter().any(|schedule| schedule.source == Source::User);
     let next = items.first().and_then(|schedule| Some((schedule, schedule.next_slot?)));
     let names = Names::load(&page).await?;
-    let choices = form::Choices::load(&page).await?;
+    let choices = form::Choices::load(&page, "").await?;
     let body = html! {
         div.head {
             div {

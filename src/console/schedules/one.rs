@@ -23,7 +23,10 @@ pub(in crate::console) async fn show(Path(name): Path<String>, page: Page) -> Pa
     let ScheduleDetail { schedule, last_manual_run } =
         page.caller.run(ShowSchedule { name }).await?;
     let choices = match schedule.source {
-        Source::User => Some(Choices::load(&page).await?),
+        Source::User => {
+            let campaign = schedule.payload["campaign_id"].as_str().unwrap_or_default();
+            Some(Choices::load(&page, campaign).await?)
+        }
         Source::BuiltIn => None,
     };
     let names = Names::load(&page).await?;

@@ -39,7 +39,8 @@ use crate::{
     },
     http::Problem,
     operations::{
-        CancelTask, ChangeTaskPriority, ExplainTask, RetryFlow, RetryTask, ShowCampaign, ShowTask,
+        CancelTask, ChangeTaskPriority, ExplainTask, RetryFlow, RetryTask, ShowCampaign, ShowFile,
+        ShowJob, ShowTask,
     },
 };
 
@@ -78,7 +79,7 @@ pub(super) async fn show(
                 (timeline::show(&page.view, &detail, &runs))
                 (prompt(&detail))
                 (result::show(&page, &detail, &query, attempt).await?)
-                (structured::show(&detail))
+                (structured::show(&page, &detail))
                 (files::show(&page, &detail).await?)
                 (preview::show(&page, &detail.task, query.context == "true").await?)
                 (others(&detail))
@@ -276,21 +277,18 @@ fn task_table(others: &[WaitedFor]) -> Markup {
 
 fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
     let task = &detail.task;
-    let link = |target: String, words: Markup| html! { a href=(target) { (words) } };
+    let job = format!("/work/jobs/{}", task.job_id);
     facts(&[
         (
             "Agent",
-            link(
-                format!("/catalogue/agent/{}", url_text(&task.agent)),
-                html! { bdi { (agent_name(&task.agent, &task.instance)) } },
+            page.link::<ShowFile>(
+                &format!("/catalogue/agent/{}", url_text(&task.agent)),
+                &html! { bdi { (agent_name(&task.agent, &task.instance)) } },
             ),
         ),
         (
             "Campaign",
-            link(
-                format!("/campaigns/{}", task.campaign_id),
-                html! { bdi { (campaign.unwrap_or("campaign")) } },
-            ),
+            html! { a href={ "/campaigns/" (task.campaign_id) } { bdi { (campaign.unwrap_or("campaign")) } } },
         ),
         (
             "Flow",
@@ -329,7 +327,7 @@ fn task_facts(page: &Page, detail: &Detail, campaign: Option<&str>) -> Markup {
         ("Attempts", html! { (attempts(detail)) }),
         ("Started", html! { @if let Some(at) = task.started_at { (page.view.time(at)) } }),
         ("Ended", html! { @if let Some(at) = task.ended_at { (page.view.time(at)) } }),
-        ("Job", html! { a href={ "/work/jobs/" (task.job_id) } { (task.job_id) } }),
+        ("Job", page.link::<ShowJob>(&job, &html! { (task.job_id) })),
         ("Tags", html! { @for tag in &detail.tags { bdi { (tag) } " " } }),
     ])
 }

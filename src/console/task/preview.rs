@@ -5,12 +5,12 @@ use maud::{Markup, html};
 use crate::{
     console::{catalogue::prompt, page::Page, parts::section},
     domain::tasks::{State, Task},
-    operations::{PreviewTaskContext, Refusal},
+    operations::{Operation as _, PreviewTaskContext, Refusal},
 };
 
 /// Offers the preview of a waiting task, or shows it.
 pub(super) async fn show(page: &Page, task: &Task, is_shown: bool) -> Result<Markup, Refusal> {
-    if task.state != State::Queued {
+    if task.state != State::Queued || !page.caller.may_reach(&PreviewTaskContext::SPEC) {
         return Ok(html! {});
     }
     let offer = html! { a.btn href={ "/tasks/" (task.id) "?context=true#context" } { "Show what its turn would be sent now" } };

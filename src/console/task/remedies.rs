@@ -12,8 +12,9 @@ use crate::{
         explanations::Obstacle,
     },
     operations::{
-        ChangeBudget, ChangeTaskBudget, ReleaseJob, ReleaseLane, ResumeAgent,
-        ResumeAgentEverywhere, ResumeCampaign, ResumeFlow, RetryJob, SetBudget,
+        ChangeBudget, ChangeTaskBudget, ListBudgets, Operation as _, ReleaseJob, ReleaseLane,
+        ResumeAgent, ResumeAgentEverywhere, ResumeCampaign, ResumeFlow, RetryJob, SetBudget,
+        ShowJob, ShowLane,
     },
 };
 
@@ -57,14 +58,14 @@ fn remedy(page: &Page, here: &str, obstacle: &Obstacle) -> Markup {
             let fields = [("id", given.as_str())];
             html! {
                 (button(Action::of::<ReleaseJob>("Release", "", &fields, here)))
-                a."btn quiet" href={ "/work/jobs/" (job_id) } { "The held job" }
+                @if page.caller.may_reach(&ShowJob::SPEC) { a."btn quiet" href={ "/work/jobs/" (job_id) } { "The held job" } }
             }
         }
         Obstacle::HeldLane { lane } => {
             let fields = [("name", lane.as_str())];
             html! {
                 (button(Action::of::<ReleaseLane>("Release the lane", "", &fields, here)))
-                a."btn quiet" href={ "/work/lanes?name=" (url_text(lane)) } { "The lane" }
+                @if page.caller.may_reach(&ShowLane::SPEC) { a."btn quiet" href={ "/work/lanes?name=" (url_text(lane)) } { "The lane" } }
             }
         }
         Obstacle::Budget(refusal) => budget(page, here, refusal),
@@ -91,7 +92,7 @@ pub(super) fn raise_and_retry(
         p."small soft" { "The amount in the field allows the call of this task. Then retry the task." }
         div."actions after" {
             button.btn.primary { "Raise the limit of " (coded(&refusal.owner.describe())) }
-            @if !target.is_empty() { a."btn quiet" href=(target) { "The budget" } }
+            @if is_open(page, &target) { a."btn quiet" href=(target) { "The budget" } }
         }
     };
     html! {
@@ -126,6 +127,15 @@ fn raise<'a>(
     })
 }
 
+/// Returns true if a budget has a page that the caller may see.
+fn is_open(page: &Page, target: &str) -> bool {
+    match target {
+        "" => false,
+        BUDGETS => page.caller.may_reach(&ListBudgets::SPEC),
+        _ => true,
+    }
+}
+
 /// The form for a limit that allows the next call, and a link to the budget.
 fn budget(page: &Page, here: &str, refusal: &Refusal) -> Markup {
     let (owner, key) = refusal.owner.columns();
@@ -141,7 +151,7 @@ fn budget(page: &Page, here: &str, refusal: &Refusal) -> Markup {
     };
     html! {
         (confirmation.button(&page.view, &page.caller))
-        @if !target.is_empty() { a."btn quiet" href=(target) { (coded(&capital(&refusal.owner.describe()))) } }
+        @if is_open(page, &target) { a."btn quiet" href=(target) { (coded(&capital(&refusal.owner.describe()))) } }
     }
 }
 

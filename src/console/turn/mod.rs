@@ -35,8 +35,8 @@ use crate::{
         turns::{Detail, PUT_OFF, State, Turn},
     },
     operations::{
-        ListMemory, ListPromptVersions, MAX_LIMIT, Operation as _, Refusal, ShowFile, ShowSession,
-        ShowTurn, SourceText,
+        ListMemory, ListPromptVersions, MAX_LIMIT, Operation as _, Refusal, ShowFile, ShowJob,
+        ShowSession, ShowTurn, SourceText,
     },
 };
 
@@ -319,6 +319,7 @@ fn turn_facts(page: &Page, detail: &Detail, worker: Markup, version: Option<&str
     let check = check.as_ref().and_then(|it| it.as_str()).unwrap_or_default().replace('_', " ");
     let is_counted =
         turn.calls == 0 || detail.ledger.iter().any(|call| call.input_tokens.is_some());
+    let job = format!("/work/jobs/{}", turn.job_id);
     let count = |n: i64| if is_counted { tokens(n) } else { "unknown".to_owned() };
     facts(&[
         ("Task", html! { a href={ "/tasks/" (turn.task_id) } { (id("", turn.task_id)) } }),
@@ -343,7 +344,7 @@ fn turn_facts(page: &Page, detail: &Detail, worker: Markup, version: Option<&str
         ("Agent's prompt", prompt_version(&detail.turn.prompt_hash, version)),
         (
             "Job",
-            html! { a href={ "/work/jobs/" (turn.job_id) } { (turn.job_id) } ", lease " (turn.lease) },
+            html! { (page.link::<ShowJob>(&job, &html! { (turn.job_id) })) ", lease " (turn.lease) },
         ),
     ])
 }

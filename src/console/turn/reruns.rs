@@ -158,17 +158,25 @@ pub(super) async fn table(page: &Page, calls: &TurnReruns) -> Result<Markup, Ref
             }
         }
     };
-    let body = html! { (wide("Reruns", &table)) (waits) };
+    let body = html! { (wide("Reruns", &table)) (follow(page, reruns, &waits)) };
     let shown = section("Reruns", &html! { (counted(reruns.len(), "rerun", "reruns")) }, &body);
-    // Reruns are in no feed.
-    let is_open = reruns.iter().any(|rerun| rerun.state == State::Queued);
-    Ok(html! {
-        @if is_open {
-            div #reruns hx-get=(page.target) hx-trigger=(WHILE_OPEN) hx-select="#reruns" hx-swap="outerHTML" { (shown) }
-        } @else {
-            div #reruns { (shown) }
+    Ok(html! { div #reruns { (shown) } })
+}
+
+/// Renders the explanations of waiting reruns. A script renews them with the rows of these reruns until all have ended, because reruns are in
+/// no feed. Other rows stay: their answers may be unfolded.
+fn follow(page: &Page, reruns: &[Rerun], waits: &Markup) -> Markup {
+    let queued = reruns.iter().filter(|rerun| rerun.state == State::Queued);
+    let rows: Vec<String> = queued.map(|rerun| format!("#{}", row_id(rerun))).collect();
+    html! {
+        @if !rows.is_empty() {
+            div #reruns-waiting hx-get=(page.target) hx-trigger=(WHILE_OPEN) hx-select="#reruns-waiting" hx-select-oob=(rows.join(",")) hx-swap="outerHTML" { (waits) }
         }
-    })
+    }
+}
+
+fn row_id(rerun: &Rerun) -> String {
+    format!("rerun-{}", rerun.number)
 }
 
 /// Explains why the first of the waiting reruns have not begun.
@@ -218,7 +226,7 @@ fn row(
     money: &impl Fn(i64) -> String,
 ) -> Markup {
     html! {
-        tr {
+        tr id=(row_id(rerun)) {
             td { (rerun.number) }
             td.text { (answer_of(rerun, original)) }
             td { bdi { (rerun.model) } }

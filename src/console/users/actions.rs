@@ -34,7 +34,7 @@ pub(super) fn state(page: &Page, name: &str) -> Markup {
     let form = html! {
         div.field { label for="attribute" { "What it is about" } input #attribute name="attribute" required maxlength="100" placeholder="Diet" autocomplete="off"; }
         div.field { label for="fact-text" { "Fact" } textarea #fact-text name="text" rows="3" required maxlength="400" dir="auto" placeholder="Eats no meat." {} }
-        div.field { label for="fact-expiry" { "Ends; empty for never" } input #fact-expiry type="datetime-local" name="time:expires_at"; }
+        div.field { label for="fact-expiry" { "Ends, in " (page.view.zone()) "; empty for never" } input #fact-expiry type="datetime-local" name="time:expires_at"; }
         p."small soft after" { "One fact of each attribute is valid at a time: the one before ends." }
         div."actions after" { button."btn primary" { "State" } }
     };

@@ -9,7 +9,7 @@ use super::{
     layout::Content,
     names::Names,
     page::{Page, PageResult},
-    parts::{Tone, campaign_id, counted, empty, section, title, wide},
+    parts::{Tone, campaign_id, counted, empty, page_form, section, title, wide},
     secret,
 };
 use crate::{
@@ -66,19 +66,16 @@ fn add_form(page: &Page, names: &Names) -> Markup {
     if !page.caller.may(&AddWebhook::SPEC) {
         return html! {};
     }
-    let form = html! {
-        form method="post" action=(HERE) {
-            (page.view.token())
-            div.field { label for="url" { "Address" } input #url name="url" type="url" required placeholder="https://example.com/hooks"; }
-            fieldset.choices {
-                legend { "Events; all ends of tasks, if none is chosen" }
-                @for (_, name) in KINDS { label { input type="checkbox" name="kinds" value=(name); " " (name) } }
-            }
-            div.field { label for="campaign" { "Only of this campaign" } select #campaign name="campaign_id" { option value="" { "all campaigns" } (names.options("")) } }
-            div."actions after" { button.btn.primary { "Add" } }
+    let fields = html! {
+        div.field { label for="url" { "Address" } input #url name="url" type="url" required placeholder="https://example.com/hooks"; }
+        fieldset.choices {
+            legend { "Events; all ends of tasks, if none is chosen" }
+            @for (_, name) in KINDS { label { input type="checkbox" name="kinds" value=(name); " " (name) } }
         }
+        div.field { label for="campaign" { "Only of this campaign" } select #campaign name="campaign_id" { option value="" { "all campaigns" } (names.options("")) } }
+        div."actions after" { button.btn.primary { "Add" } }
     };
-    section("Add a webhook", &html! {}, &form)
+    section("Add a webhook", &html! {}, &page_form(&page.view, HERE, &fields))
 }
 
 fn table(page: &Page, items: &[Webhook]) -> Markup {

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::{Path, Query},
-    http::header::SET_COOKIE,
+    http::{HeaderMap, header::SET_COOKIE},
     response::{IntoResponse as _, Response},
 };
 use chrono::{DateTime, Utc};
@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::HERE;
 use crate::{
     console::{
+        actions::go_on,
         layout::Content,
         page::{Done, Page, PageResult},
         parts::{
@@ -130,6 +131,7 @@ pub(in crate::console) async fn rotate(
 pub(in crate::console) async fn replay_since(
     Path(given): Path<Uuid>,
     page: Page,
+    headers: HeaderMap,
     form: PageForm,
 ) -> Result<Response, Problem> {
     let given_since = form.field("since").unwrap_or_default();
@@ -138,8 +140,8 @@ pub(in crate::console) async fn replay_since(
     let replayed = page.caller.run(ReplayWebhook { id: given, since }).await?;
     let output = serde_json::to_value(&replayed).unwrap_or_default();
     let done = Done::cookie(ReplayWebhook::SPEC.id, &output);
-    let page = crate::http::pages::see_other(&format!("{HERE}/{given}"));
-    Ok(([(SET_COOKIE, done)], page).into_response())
+    let next = go_on(&headers, &format!("{HERE}/{given}"));
+    Ok(([(SET_COOKIE, done)], next).into_response())
 }
 
 fn head(page: &Page, webhook: &Webhook, name: &str) -> Markup {
@@ -199,10 +201,11 @@ fn replay(page: &Page, given: Uuid) -> Markup {
     if !page.caller.may(&ReplayWebhook::SPEC) {
         return html! {};
     }
+    let target = format!("{HERE}/{given}/replay");
     let form = html! {
-        form method="post" action={ (HERE) "/" (given) "/replay" } {
+        form method="post" action=(target) hx-post=(target) hx-target="#outcome" {
             (page.view.token())
-            div.field { label for="since" { "All since this time that were not delivered; since midnight, if it is empty" } input #since type="datetime-local" name="since"; }
+            div.field { label for="since" { "All since this time, in " (page.view.zone()) ", that were not delivered; since midnight, if it is empty" } input #since type="datetime-local" name="since"; }
             div."actions after" { button.btn { "Replay" } }
             pre."code wrap after" { "dalsegno webhook replay --webhook " (given) " --since " (page.view.midnight().to_rfc3339_opts(chrono::SecondsFormat::Secs, true)) }
         }

@@ -85,22 +85,32 @@ fn row(lane: &LaneView, names: &Names) -> Markup {
     html! {
         li {
             a.clip href={ "/work/lanes?name=" (url_text(&lane.lane)) } { bdi { (names.lane(&lane.lane)) } }
-            (dots(&lane.members))
+            (dots(lane))
             div.lane-state { (lane_state(lane)) }
         }
     }
 }
 
-fn dots(members: &[LaneMember]) -> Markup {
+/// Says if there are more members than those that are listed.
+fn or_more(lane: &LaneView) -> &'static str {
+    if lane.is_cut { " or more" } else { "" }
+}
+
+fn dots(lane: &LaneView) -> Markup {
+    let members = &lane.members;
+    let label = match lane.is_cut {
+        true => format!("{} or more jobs", members.len()),
+        false => counted(members.len(), "job", "jobs"),
+    };
     html! {
-        svg."chart dots" role="img" aria-label=(counted(members.len(), "job", "jobs")) {
+        svg."chart dots" role="img" aria-label=(label) {
             line.staff x1="0" x2="100%" y1="12" y2="12" {}
             @for (place, member) in members.iter().take(MAX_DOTS).enumerate() {
                 g class=(tone(&member.state).class()) {
                     circle class=(if matches!(member.state.as_str(), "running" | "dead") { "bar-tone" } else { "ring" }) cx=(10 + place * STEP) cy="12" r="5" {}
                 }
             }
-            @if members.len() > MAX_DOTS { text x=(10 + MAX_DOTS * STEP) y="16" { "+" (members.len() - MAX_DOTS) } }
+            @if members.len() > MAX_DOTS { text x=(10 + MAX_DOTS * STEP) y="16" { "+" (members.len() - MAX_DOTS) @if lane.is_cut { "…" } } }
         }
     }
 }
@@ -109,8 +119,10 @@ fn lane_state(lane: &LaneView) -> Markup {
     match (&lane.held, lane.members.first()) {
         (Some(reason), _) => Tone::Held.state("held", Some(reason)),
         (None, Some(first)) => {
-            let behind = format!("{} behind it", lane.members.len() - 1);
-            let why = (lane.members.len() > 1).then_some(behind.as_str());
+            // One that is not listed stands in for the first.
+            let n_behind = lane.members.len() - usize::from(!lane.is_cut);
+            let behind = format!("{n_behind}{} behind it", or_more(lane));
+            let why = (n_behind > 0).then_some(behind.as_str());
             let (tone, word) = match first.state.as_str() {
                 _ if first.is_paused => (Tone::Paused, "paused"),
                 "running" => (Tone::Running, "running"),
@@ -147,9 +159,9 @@ async fn one(page: &Page, name: &str, names: &Names) -> PageResult {
                 div { p.lede { "The lane is held: none of its jobs starts until it is released." } p.next dir="auto" { bdi { (coded(reason)) } @if let Some(at) = lane.held_at { ", since " (page.view.time(at)) } } }
             }
         }
-        (dots(&lane.members))
+        (dots(&lane))
         @if lane.members.is_empty() { (empty("The lane has no job.", "dalsegno lane ls")) }
-        @else { (section("Jobs in order", &html! { (lane.members.len()) }, &members(page, &lane))) }
+        @else { (section("Jobs in order", &html! { (lane.members.len()) (or_more(&lane)) }, &members(page, &lane))) }
     };
     let path = html! { a href="/work" { "Work" } span { "/" } a href="/work/lanes" { "Lanes" } };
     Ok(page.respond(Content { title: &heading, path, body, watch: "all".to_owned() }).await?)
@@ -200,3 +212,40 @@ fn members(page: &Page, lane: &LaneView) -> Markup {
 
 /// A time after which a job waits for a signal, and its time is only a mark.
 const FAR: i64 = 250_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane(n_members: i64, is_cut: bool) -> LaneView {
+        let member = |id| LaneMember {
+            id,
+            kind: "run_turn".to_owned(),
+            state: "ready".to_owned(),
+            lane_seq: Some(id),
+            run_at: chrono::DateTime::UNIX_EPOCH,
+            is_paused: false,
+        };
+        LaneView {
+            lane: "nightly".to_owned(),
+            held: None,
+            held_at: None,
+            on_failure: "continue".to_owned(),
+            members: (0..n_members).map(member).collect(),
+            is_cut,
+        }
+    }
+
+    #[test]
+    fn a_lane_with_more_jobs_than_are_listed_says_so() {
+        let cut = lane(100, true);
+        assert!(lane_state(&cut).0.contains("100 or more behind it"));
+        let shown = dots(&cut).0;
+        assert!(shown.contains("aria-label=\"100 or more jobs\""), "{shown}");
+        assert!(shown.contains("+80…<"), "{shown}");
+        let whole = lane(100, false);
+        assert!(lane_state(&whole).0.contains("99 behind it"));
+        assert!(dots(&whole).0.contains("aria-label=\"100 jobs\""));
+        assert!(!lane_state(&lane(1, false)).0.contains("behind"));
+    }
+}

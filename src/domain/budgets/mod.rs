@@ -15,6 +15,7 @@
 
 mod owners;
 mod period;
+mod ranking;
 mod reserve;
 mod waits;
 
@@ -26,6 +27,7 @@ pub use self::{
         remove_of_campaign, set_time_zone,
     },
     period::{BeginBudgetPeriod, period_end},
+    ranking::{BudgetTotals, Ranking, RankingQuery, find_several, rank},
     reserve::{Payers, ReserveError, Spender, check_refusal, lock, reserve, settle},
     waits::{
         AwaitedBudget, BudgetWait, awaited_by, count_waiting, list_awaited, list_waits, wait,

@@ -57,6 +57,8 @@ pub struct Change {
 pub struct Filter<'a> {
     pub owner: Option<OwnerKind>,
     pub key: Option<&'a str>,
+    /// Only those with these [row keys](OwnedBudget::row_key).
+    pub row_keys: Option<&'a [String]>,
     /// Owner and key of the last budget of the previous page.
     pub after: Option<(&'a str, &'a str)>,
     pub limit: i64,
@@ -76,6 +78,11 @@ impl OwnedBudget {
         let ends = self.next_period().map(Into::into);
         let refused = self.limit.check(owner, self.spent, self.reserved, needed);
         refused.map_err(|refusal| Refusal { on_limit: self.on_limit, ends, ..refusal })
+    }
+
+    /// Returns owner and key with a `/` between them: `agent/writer`, and `day/` for the day, which has no key.
+    pub fn row_key(&self) -> String {
+        format!("{}/{}", self.owner.as_str(), self.key)
     }
 
     pub fn balance(&self) -> Balance {
@@ -116,7 +123,7 @@ pub async fn list(
                   reserved_micros as "reserved_micros!", reserved_tokens as "reserved_tokens!", n_waiting as "n_waiting!"
              from dalsegno.list_budgets(coalesce($1, now()))
             where ($2::text is null or owner = $2) and ($3::text is null or key = $3)
-              and ($4::text is null or (owner, key) > ($4::text, $5::text))
+              and ($4::text is null or (owner, key) > ($4::text, $5::text)) and ($7::text[] is null or owner || '/' || key = any ($7))
             order by owner, key limit $6"#,
         now,
         filter.owner.map(OwnerKind::as_str),
@@ -124,6 +131,7 @@ pub async fn list(
         after_owner,
         after_key,
         filter.limit,
+        filter.row_keys,
     )
     .fetch_all(executor)
     .await
@@ -154,7 +162,7 @@ pub async fn find(
     key: &str,
     now: Option<DateTime<Utc>>,
 ) -> Result<Option<OwnedBudget>, StatementError> {
-    let filter = Filter { owner: Some(owner), key: Some(key), after: None, limit: 1 };
+    let filter = Filter { owner: Some(owner), key: Some(key), limit: 1, ..Filter::default() };
     Ok(list(executor, filter, now).await?.pop())
 }
 

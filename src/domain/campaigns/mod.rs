@@ -4,6 +4,7 @@ mod budget;
 mod error;
 mod experiments;
 mod pause;
+mod search;
 mod texts;
 mod versions;
 
@@ -25,6 +26,7 @@ pub use self::{
         ExperimentBudget, charge_experiments, experiment_budget, lock_experiment_budget,
     },
     pause::{CampaignPause, find_pause},
+    search::{NameQuery, search_names},
     texts::find_texts,
     versions::{
         CampaignVersion, Edit, EditOutcome, VersionSummary, add_first_version, edit, list_versions,

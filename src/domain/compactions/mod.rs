@@ -41,6 +41,7 @@ use super::{
     StatementError,
     session_summaries::{SessionSummary, SummaryText},
 };
+use crate::context::compaction::REFERENCE;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Compaction {
@@ -72,6 +73,18 @@ pub struct Compaction {
     pub created_at: DateTime<Utc>,
     pub applied_at: Option<DateTime<Utc>>,
     pub undone_at: Option<DateTime<Utc>>,
+}
+
+impl Compaction {
+    /// Returns true if it stands in for messages that no summary has read.
+    pub fn is_reference(&self) -> bool {
+        self.summary.as_deref() == Some(REFERENCE)
+    }
+
+    /// Returns true if it is a reference to messages of its own session. Those of an inherited one are in the predecessor.
+    fn refers_to_own_session(&self) -> bool {
+        self.is_reference() && self.cause != Cause::Inherited
+    }
 }
 
 /// The cause of a compaction.
@@ -234,6 +247,23 @@ pub(super) async fn generation_before(
     .fetch_one(executor)
     .await
     .map_err(StatementError::to("find the compaction of a turn"))
+}
+
+/// Finds the compaction that a session takes over from one that shows `generation`; 0: none.
+///
+/// A reference makes room for one task. The compaction before it is taken over in its place, and with it the messages after that one.
+pub(super) async fn find_inheritable(
+    conn: &mut PgConnection,
+    session_id: Uuid,
+    mut generation: i32,
+) -> Result<i32, StatementError> {
+    while generation > 0
+        && let Some(shown) = get(&mut *conn, session_id, generation).await?
+        && shown.refers_to_own_session()
+    {
+        generation = shown.parent;
+    }
+    Ok(generation)
 }
 
 /// Copies a compaction of `from` to a session that continues it, as that one's first generation. Must hit one row.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::domain::{
     agents::SessionMode as Mode,
-    facts, ids,
+    compactions, facts, ids,
     messages::{self, MaxWeight},
     session_summaries,
     sessions::{self, Continuation, Error, Origin, Position, Reason, SessionRow, State},
@@ -137,7 +137,11 @@ pub async fn open_successor(
     let id = ids::new_at(opening.now);
     let part = inherit(open, reason);
     let remembers = part != Inherit::Nothing;
-    let takes_summary = remembers && open.generation > 0;
+    let generation = match remembers {
+        true => compactions::find_inheritable(&mut *conn, open.id, open.generation).await?,
+        false => 0,
+    };
+    let takes_summary = generation > 0;
     if part == Inherit::Nothing && !open.ephemeral {
         let NewSession { campaign_id, agent, instance, .. } = *opening;
         session_summaries::delete(&mut *conn, campaign_id, agent, instance).await?;
@@ -157,7 +161,7 @@ pub async fn open_successor(
     let inherited = match part {
         Inherit::Nothing => messages::InheritResult::default(),
         Inherit::All | Inherit::Text => {
-            let whole = InheritedMemory::of_successor(open, inherit_max_weight);
+            let whole = InheritedMemory::of_successor(generation, inherit_max_weight);
             let part = InheritedMemory { text_only: part == Inherit::Text, ..whole };
             memory::inherit(&mut *conn, open, id, part, opening.now).await?
         }

@@ -128,6 +128,8 @@ pub async fn fork(
     }
     let turn = find_turn(&mut *conn, parent.id, request.turn).await?;
     let context = find_context(&mut *conn, parent.id, turn.number).await?;
+    let generation =
+        compactions::find_inheritable(&mut *conn, parent.id, context.generation).await?;
     let last_seq = messages::last_seq_of_turn(&mut *conn, parent.id, turn.number).await?;
     let continuation = Continuation {
         origin: Origin::Fork(ForkPoint {
@@ -141,12 +143,12 @@ pub async fn fork(
             board_cursor: turn.board_cursor.unwrap_or(parent.board_cursor),
             interrupted: false,
         }),
-        takes_summary: context.generation > 0,
+        takes_summary: generation > 0,
         learnt_by: Some(&parent),
     };
     let id = open(&mut *conn, request, (&parent, &given.instance), continuation, now).await?;
     let part = InheritedMemory {
-        generation: context.generation,
+        generation,
         up_to_turn: turn.number,
         up_to_seq: last_seq,
         max_weight: MaxWeight::UNLIMITED,
@@ -165,7 +167,7 @@ pub async fn fork(
             "agent": session.agent,
             "instance": session.instance,
             "inherited_messages": inherited.messages,
-            "inherited_summary": context.generation > 0,
+            "inherited_summary": generation > 0,
         }),
     };
     feed::append(conn, &[event], now).await?;

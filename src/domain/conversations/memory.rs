@@ -14,7 +14,7 @@ use crate::domain::{
 /// The part of a conversation that a new session takes over.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct InheritedMemory {
-    /// The compaction to begin with; 0: none.
+    /// The compaction to begin with, from [`compactions::find_inheritable`]; 0: none.
     pub generation: i32,
     /// The last turn, and the last place of its messages.
     pub up_to_turn: i32,
@@ -27,8 +27,7 @@ pub(super) struct InheritedMemory {
 
 impl InheritedMemory {
     /// Returns the memory of a session as it is now.
-    pub fn of_successor(session: &SessionRow, max_weight: MaxWeight) -> Self {
-        let generation = session.generation;
+    pub fn of_successor(generation: i32, max_weight: MaxWeight) -> Self {
         let (up_to_turn, up_to_seq) = (i32::MAX, i64::MAX);
         Self { generation, up_to_turn, up_to_seq, max_weight, text_only: false }
     }

@@ -11,30 +11,46 @@ use crate::domain::StatementError;
 pub struct PendingErasure {
     pub erasure_id: Uuid,
     pub campaign_id: Uuid,
-    /// Names of folders that sessions had.
+    pub ended_at: DateTime<Utc>,
+    /// Names of folders that sessions and reruns had.
     pub folders: Vec<String>,
+    /// Sessions, and the reruns of their turns.
     pub sessions: Vec<Uuid>,
 }
 
-/// Lists up to ten erasures that a host still has to handle, the oldest first. Erasures older than a year are left out, because a host that
-/// returns later counts as a new one.
+/// The position of an erasure in the list of a host.
+pub type ErasurePosition = (DateTime<Utc>, Uuid);
+
+impl PendingErasure {
+    pub fn position(&self) -> ErasurePosition {
+        (self.ended_at, self.erasure_id)
+    }
+}
+
+/// Lists up to ten erasures that a host still has to handle, the oldest first, beginning behind `after`. Erasures older than a year are left
+/// out, because a host that returns later counts as a new one.
 pub async fn list_pending_on_host(
     executor: impl PgExecutor<'_>,
     host: &str,
+    after: Option<ErasurePosition>,
     now: DateTime<Utc>,
 ) -> Result<Vec<PendingErasure>, StatementError> {
+    let (after, after_id) = after.unzip();
     sqlx::query_as!(
         PendingErasure,
-        r#"select e.id as erasure_id, e.campaign_id,
+        r#"select e.id as erasure_id, e.campaign_id, e.ended_at as "ended_at!",
                   array(select s.external_session_id from dalsegno.erased_sessions as s
                          where s.erasure_id = e.id and s.external_session_id is not null) as "folders!",
                   array(select s.session_id from dalsegno.erased_sessions as s where s.erasure_id = e.id) as "sessions!"
              from dalsegno.erasures as e
             where e.ended_at > $2::timestamptz - interval '1 year'
               and not exists (select from dalsegno.erasure_hosts as h where h.erasure_id = e.id and h.host = $1)
-            order by e.ended_at limit 10"#,
+              and ($3::timestamptz is null or (e.ended_at, e.id) > ($3, $4::uuid))
+            order by e.ended_at, e.id limit 10"#,
         host,
         now,
+        after,
+        after_id,
     )
     .fetch_all(executor)
     .await

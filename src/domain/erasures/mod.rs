@@ -32,7 +32,7 @@ use uuid::Uuid;
 pub use self::{
     config::Config,
     error::Error,
-    hosts::{PendingErasure, list_pending_on_host, record_swept},
+    hosts::{ErasurePosition, PendingErasure, list_pending_on_host, record_swept},
     key::{Key, KeyError},
     receipt::{Invalid, ReceiptSignature, sign, verify},
     repeat::enqueue_incomplete,

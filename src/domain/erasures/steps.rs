@@ -17,7 +17,7 @@ use crate::{
         context_texts,
         facts::{self, ExtractFacts},
         failovers, feed, flows, memory, operation_keys, posts,
-        reruns::RerunTurn,
+        reruns::{self, RerunTurn},
         session_summaries, sessions, task_files,
         tasks::{self, AddTask},
         webhooks,
@@ -349,14 +349,18 @@ async fn erase_session_batch(conn: &mut PgConnection, campaign_id: Uuid) -> Resu
     let ids = named.iter().map(|(id, _)| *id).collect();
     let ids = cleanups::limit_ids(&mut *conn, ids).await?;
     named.truncate(ids.len());
-    let names: Vec<Option<String>> = named.into_iter().map(|(_, name)| name).collect();
+    let mut names: Vec<Option<String>> = named.into_iter().map(|(_, name)| name).collect();
+    // A call of a rerun has a folder of its own, which is left if its worker was killed.
+    let reruns = reruns::external_ids_of(&mut *conn, &ids).await?;
+    names.extend(reruns.iter().map(|id| Some(id.to_string())));
+    let keys = [&*ids, &*reruns].concat();
     sqlx::query!(
         "insert into dalsegno.erased_sessions (erasure_id, session_id, external_session_id)
          select e.id, s.id, s.name
            from unnest($2::uuid[], $3::text[]) as s (id, name), dalsegno.erasures as e where e.campaign_id = $1
              on conflict do nothing",
         campaign_id,
-        &ids,
+        &keys,
         &names as &[Option<String>],
     )
     .execute(&mut *conn)

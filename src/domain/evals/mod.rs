@@ -179,7 +179,7 @@ impl Eval {
 
     /// Builds the metadata by which the judge's tasks of a run are found.
     pub fn judge_label(&self, run: &str) -> Value {
-        json!({ "eval_judged": self.name, "eval_run": run })
+        judge_label(&self.name, run)
     }
 
     /// Builds the metadata of a task.
@@ -307,6 +307,10 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.variant, self.case, self.repetition)
     }
+}
+
+fn judge_label(eval: &str, run: &str) -> Value {
+    json!({ "eval_judged": eval, "eval_run": run })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
@@ -226,6 +227,11 @@ impl EvalRun {
     pub fn is_without_price(&self, variant: &str) -> bool {
         self.variants_without_price.iter().any(|name| name == variant)
     }
+
+    /// Builds the metadata by which the judge's tasks of the run are found.
+    pub fn judge_label(&self) -> Value {
+        super::judge_label(&self.eval, &self.run)
+    }
 }
 
 /// Reads the answers of a run, in order; `None`: it is not recorded.
@@ -247,8 +253,6 @@ pub async fn answers_of(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     /// The first version that stores results refuses all other fields, also those of newer processes.

@@ -2,7 +2,8 @@
 //!
 //! It reads at a constant pace, and sends the events of a read together: waking hundreds of followers costs more than anything else here.
 //! The first follower starts the reader; it ends some time after the last one has left. The newest events stay in memory, so that followers
-//! that come back continue after their last event without a read. Older events are read once, up to those in memory.
+//! that come back continue after their last event without a read. Older events are read once, up to those in memory. A follower that is too
+//! far behind is told so, and begins now.
 //!
 //! Race: a follower joins under the lock under which the reader appends and sends. Each event is therefore either in what the follower is
 //! given at the start, or sent to it later, and never both.
@@ -25,6 +26,10 @@ use crate::domain::StatementError;
 
 /// Events in memory: those of some minutes.
 const MAX_IN_MEMORY: usize = 2_000;
+/// Events that a follower may have missed before it joins: those of ten minutes of a busy installation, in ten reads. They are for an
+/// interruption or a restart of the service; a page that was away for longer, such as on a laptop that slept, is read again as a whole.
+/// Ids count, which have gaps. Without this limit, each follower could read the whole feed.
+const MAX_MISSED: i64 = 5_000;
 /// Reads that a follower may be behind: about a minute. One that stalls for longer is dropped, and comes back with its last event.
 const MAX_BEHIND: usize = 256;
 /// Time between two reads. It is most of the time in which an event reaches a page.
@@ -61,6 +66,7 @@ struct State {
 #[derive(Debug)]
 pub struct Follower {
     pool: PgPool,
+    has_gap: bool,
     /// The events between these ids are read first.
     missed: Option<(i64, i64)>,
     /// Those that are read.
@@ -84,7 +90,7 @@ impl Default for State {
 }
 
 impl Hub {
-    /// Begins to follow after an event, or now. Returns the id at which the follower begins, too.
+    /// Begins to follow after an event, or now. Returns the id at which the follower begins, too: now, if the event is too long ago.
     pub async fn follow(
         &self,
         pool: &PgPool,
@@ -116,11 +122,13 @@ impl Hub {
             tokio::spawn(self.clone().read(pool.clone(), watch));
         }
         let (floor, now) = (state.floor?, state.last()?);
-        let after = after.unwrap_or(now).min(now);
+        let has_gap = after.is_some_and(|after| after < now - MAX_MISSED);
+        let after = after.filter(|_| !has_gap).unwrap_or(now).min(now);
         let coming = state.newest.iter().filter(|event| event.id > after).cloned().collect();
         let missed = (after < floor).then_some((after, floor));
         let (pool, receiver) = (pool.clone(), state.sender.subscribe());
-        Some((after, Follower { pool, missed, earlier: VecDeque::new(), coming, receiver }))
+        let earlier = VecDeque::new();
+        Some((after, Follower { pool, has_gap, missed, earlier, coming, receiver }))
     }
 
     /// Returns the id of the newest event that is read, while the reader runs.
@@ -203,6 +211,11 @@ impl State {
 }
 
 impl Follower {
+    /// Returns true if events are missing between the last one of the follower and its begin.
+    pub fn has_gap(&self) -> bool {
+        self.has_gap
+    }
+
     /// Waits for the next event.
     pub async fn next(&mut self) -> Result<Arc<SharedEvent>, FollowError> {
         loop {

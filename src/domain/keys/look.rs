@@ -84,6 +84,23 @@ pub async fn of_handles(
     Ok(stored.collect())
 }
 
+/// The keys with these ids, usable or not.
+pub async fn of_ids(
+    executor: impl PgExecutor<'_>,
+    ids: &[Uuid],
+) -> Result<Vec<Key>, StatementError> {
+    let rows = sqlx::query_as!(
+        Row,
+        "select id, name, handle, scopes, created_at, created_by, expires_at, revoked_at, last_used_at, replaced_by, campaigns
+           from dalsegno.api_keys where id = any($1)",
+        ids,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find API keys by their ids"))?;
+    Ok(rows.into_iter().map(Key::from).collect())
+}
+
 /// Records the use of a key, at most once a minute for all processes together. Skips a locked row: another process is about to write the
 /// same, or to end the key.
 pub async fn record_use(

@@ -22,7 +22,8 @@ use uuid::Uuid;
 pub use self::{
     error::Error,
     look::{
-        StoredKey, any_usable, find, get, ids_of_name, list, of_handles, record_use, select_named,
+        StoredKey, any_usable, find, get, ids_of_name, list, of_handles, of_ids, record_use,
+        select_named,
     },
     rotate::rotate,
     scope::{Scope, UnknownScope},

@@ -114,6 +114,14 @@ pub enum State {
     Failed,
 }
 
+impl Rerun {
+    /// Returns the id of the call's conversation at a provider that keeps conversations, and of its folder. It is that of the rerun: an
+    /// erasure has to find the files of a call whose worker was killed.
+    pub fn external_id(&self) -> Uuid {
+        self.id
+    }
+}
+
 /// The end of a rerun.
 #[derive(Debug, Clone, Copy)]
 pub struct RerunEnd<'a> {
@@ -213,6 +221,17 @@ async fn read_of_turn(
         .fetch_all(executor)
         .await
         .map_err(StatementError::to("list the reruns of a turn"))
+}
+
+/// Lists the [external ids](Rerun::external_id) of all reruns of these sessions.
+pub(in crate::domain) async fn external_ids_of(
+    executor: impl PgExecutor<'_>,
+    sessions: &[Uuid],
+) -> Result<Vec<Uuid>, StatementError> {
+    sqlx::query_scalar!("select id from dalsegno.reruns where session_id = any($1)", sessions)
+        .fetch_all(executor)
+        .await
+        .map_err(StatementError::to("list the reruns of sessions"))
 }
 
 /// Finds a rerun; `None` if it was removed with its session.

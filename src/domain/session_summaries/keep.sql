@@ -1,6 +1,6 @@
 -- Stores the parts from which the summaries of these sessions are built. Deletes the stored summaries of their conversations that
 -- are not worth keeping. The caller holds locks on the sessions.
--- $1 uuid[] sessions, $2 uuid[] sessions that are worth keeping, $3 timestamptz now
+-- $1 uuid[] sessions, $2 uuid[] sessions that are worth keeping, $3 timestamptz now, $4 text summary of a compaction that has read nothing
 with ended as materialized (
   select s.id, s.campaign_id, s.agent_type as agent, s.instance, s.expires_at, s.last_seq, s.board_cursor, s.context_tokens,
          s.turn_count, s.state = 'interrupted' as interrupted, s.generation, s.rejected_turns
@@ -16,11 +16,19 @@ select e.campaign_id, e.id, e.expires_at, $3, e.last_seq, e.board_cursor, e.cont
        a.rung, a.model, a.node, a.summary, coalesce(a.pins, '[]'), a.flow, a.prompts, x.excerpts
   from ended as e
   left join lateral (
-    -- The newest accepted compaction: a prepared one continues the applied one.
-    select c.to_seq, c.rung, c.model, c.node, c.summary, c.pins, c.flow, c.prompts from dalsegno.compactions as c
-     where c.session_id = e.id
-       and ((c.generation = e.generation and c.outcome = 'applied') or (c.parent = e.generation and c.outcome = 'prepared'))
-     order by c.generation desc limit 1) as a on true
+    -- The newest accepted compaction: a prepared one continues the applied one. In place of a reference the compaction before it, with
+    -- excerpts of the messages after that one, unless only the predecessor had these messages.
+    with recursive accepted as (
+      (select c.* from dalsegno.compactions as c
+        where c.session_id = e.id
+          and ((c.generation = e.generation and c.outcome = 'applied') or (c.parent = e.generation and c.outcome = 'prepared'))
+        order by c.generation desc limit 1)
+      union all
+      select before.* from accepted as c
+        join dalsegno.compactions as before on before.session_id = c.session_id and before.generation = c.parent
+       where c.summary = $4 and c.cause <> 'inherited')
+    select c.to_seq, c.rung, c.model, c.node, c.summary, c.pins, c.flow, c.prompts from accepted as c
+     where c.summary <> $4 or c.cause = 'inherited') as a on true
  cross join lateral (
     select coalesce(jsonb_agg(jsonb_build_object('seq', m.seq, 'role', m.role, 'by', m.tool_name, 'text',
                       case when char_length(m.text) <= m.most_chars then m.text

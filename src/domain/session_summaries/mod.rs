@@ -16,6 +16,7 @@ use sqlx::{PgConnection, PgExecutor, types::Json};
 use uuid::Uuid;
 
 use super::StatementError;
+use crate::context::compaction::REFERENCE;
 
 /// Rule for the memory of an expired session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +79,7 @@ pub async fn store(
     now: DateTime<Utc>,
 ) -> Result<i64, StatementError> {
     let worth = worth_keeping(&mut *conn, session_ids, forgotten_until).await?;
-    sqlx::query_file!("src/domain/session_summaries/keep.sql", session_ids, &worth, now)
+    sqlx::query_file!("src/domain/session_summaries/keep.sql", session_ids, &worth, now, REFERENCE,)
         .execute(conn)
         .await
         .map(|done| i64::try_from(done.rows_affected()).unwrap_or(i64::MAX))

@@ -56,9 +56,10 @@ pub struct New<'a> {
     pub browser: Option<&'a str>,
 }
 
-/// A sign-in, and the hash of the configuration's key if it was exchanged.
+/// A sign-in with the hash of its cookie, and that of the configuration's key if it was exchanged.
 #[derive(Debug, Clone)]
 pub struct StoredSignIn {
+    pub digest: Digest,
     pub sign_in: SignIn,
     pub admin_key: Option<Digest>,
 }
@@ -106,21 +107,22 @@ pub async fn create(
     Ok((sign_in, cookie))
 }
 
-/// Finds the sign-in of a cookie, open or not.
-pub async fn of_cookie(
+/// Finds the sign-ins of cookies by their hashes, open or not.
+pub async fn of_digests(
     executor: impl PgExecutor<'_>,
-    cookie: &str,
-) -> Result<Option<StoredSignIn>, StatementError> {
-    let digest = keys::digest(cookie);
-    let row = sqlx::query!(
-        "select id, created_at, expires_at, ended_at, key_id, peer, browser, admin_key_sha256
-           from dalsegno.sign_ins where sha256 = $1",
-        &digest[..],
+    digests: &[Digest],
+) -> Result<Vec<StoredSignIn>, StatementError> {
+    let digests: Vec<&[u8]> = digests.iter().map(<[u8; 32]>::as_slice).collect();
+    let rows = sqlx::query!(
+        "select id, created_at, expires_at, ended_at, key_id, peer, browser, admin_key_sha256, sha256
+           from dalsegno.sign_ins where sha256 = any($1::bytea[])",
+        &digests as _,
     )
-    .fetch_optional(executor)
+    .fetch_all(executor)
     .await
-    .map_err(StatementError::to("find a sign-in"))?;
-    Ok(row.map(|row| StoredSignIn {
+    .map_err(StatementError::to("find sign-ins"))?;
+    let stored = rows.into_iter().map(|row| StoredSignIn {
+        digest: Digest::try_from(row.sha256.as_slice()).unwrap_or_default(),
         admin_key: row.admin_key_sha256.and_then(|digest| digest.as_slice().try_into().ok()),
         sign_in: SignIn {
             id: row.id,
@@ -131,7 +133,8 @@ pub async fn of_cookie(
             peer: row.peer,
             browser: row.browser,
         },
-    }))
+    });
+    Ok(stored.collect())
 }
 
 /// The newest first.

@@ -3,11 +3,11 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sqlx::{PgConnection, PgExecutor};
+use sqlx::{Connection as _, PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use super::{
-    CancelOutcome, End, Error,
+    CancelOutcome, End, Error, Task,
     cancel::{StopResult, cancel_one, keep_reason},
     cascade,
     end::{UnansweredTask, answer_posts},
@@ -126,25 +126,53 @@ pub(super) async fn stop_softly(
     now: DateTime<Utc>,
 ) -> Result<StopResult, Error> {
     let task = get(&mut *conn, id).await?;
-    let runs = match admin::find_job(&mut *conn, task.job_id).await {
-        Ok(job) => job.summary.state == "running",
-        Err(queue::Error::NotFound { .. }) => false,
-        Err(error) => return Err(error.into()),
-    };
-    if !runs {
-        return cancel_one(conn, id, reason, now).await;
+    if is_running(&mut *conn, task.job_id).await?
+        && ask_running(&mut *conn, &task, reason, now).await?
+    {
+        return Ok(StopResult::without_answer(CancelOutcome::AtSafePoint));
     }
+    cancel_one(conn, id, reason, now).await
+}
+
+async fn is_running(conn: &mut PgConnection, job_id: i64) -> Result<bool, Error> {
+    match admin::find_job(conn, job_id).await {
+        Ok(job) => Ok(job.summary.state == "running"),
+        Err(queue::Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Asks a running task to stop. Returns false if its run has put it off meanwhile: it may wait for a long time, and only a run reads the
+/// request.
+///
+/// A run that lets its task wait for a budget or a rate limit locks the task before it reads the request. So either this waits for that
+/// run, or the run sees the request. A cancellation locks the job first, hence the lock on the task is given back before one.
+async fn ask_running(
+    conn: &mut PgConnection,
+    task: &Task,
+    reason: &str,
+    now: DateTime<Utc>,
+) -> Result<bool, Error> {
+    let failed = |source| StatementError { action: "ask a task to stop", source };
+    let mut inner = conn.begin().await.map_err(failed)?;
     let asked = sqlx::query!(
         "update dalsegno.tasks set stop_asked_at = coalesce(stop_asked_at, $2) where id = $1 and ended_at is null",
-        id,
+        task.id,
         now,
     )
-    .execute(&mut *conn)
+    .execute(&mut *inner)
     .await
-    .map_err(StatementError::to("ask a task to stop"))?;
+    .map_err(failed)?;
     if asked.rows_affected() == 0 {
-        return Err(ended_error(conn, id).await);
+        inner.rollback().await.map_err(failed)?;
+        return Err(ended_error(conn, task.id).await);
     }
-    keep_reason(conn, id, reason).await?;
-    Ok(StopResult::without_answer(CancelOutcome::AtSafePoint))
+    keep_reason(&mut *inner, task.id, reason).await?;
+    let still_runs = is_running(&mut inner, task.job_id).await?;
+    if still_runs {
+        inner.commit().await.map_err(failed)?;
+    } else {
+        inner.rollback().await.map_err(failed)?;
+    }
+    Ok(still_runs)
 }

@@ -102,7 +102,8 @@ pub use self::{
         wait_for_provider,
     },
     recent::{
-        TaskLine, WaitMinute, failed_since, of_jobs, of_runs, retried_between, waits_by_minute,
+        MAX_WAITS_READ, TaskLine, WaitMinute, failed_since, of_jobs, of_runs, retried_between,
+        waits_by_minute,
     },
     recurring::AddTask,
     requests::{Request, added_by_agents, asked_by_people},

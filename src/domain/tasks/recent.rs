@@ -8,7 +8,9 @@ use uuid::Uuid;
 use super::subject::subject;
 use crate::domain::{StatementError, amount::Refusal};
 
-/// Tasks that are read at most for the waits of the last hours, and for the retries of a span.
+/// Tasks that are read at most for the waits of the last hours, the newest ones.
+pub const MAX_WAITS_READ: i64 = 5_000;
+/// Tasks that are read at most for the retries of a span.
 const MAX_READ: i64 = 5_000;
 /// Retried tasks of which the turns are read for their jobs.
 const MAX_RETRIED: i64 = 1_000;
@@ -163,23 +165,34 @@ pub async fn of_runs(
     .map_err(StatementError::to("list the tasks of runs"))
 }
 
-/// Returns the longest waits for a start within the last hours, in 60 steps, by the time at which the tasks were added. Reads the newest
-/// tasks only.
+/// Returns the longest waits for a start within the last hours, in 60 steps, by the time at which the tasks were added; and true if older tasks of
+/// these hours were not read.
 pub async fn waits_by_minute(
     executor: impl PgExecutor<'_>,
     hours: i32,
-) -> Result<Vec<WaitMinute>, StatementError> {
-    sqlx::query_as!(
-        WaitMinute,
-        r#"select floor(extract(epoch from clock_timestamp() - t.created_at) / (60 * $2))::integer * $2 as "minutes_ago!",
-                  max(extract(epoch from t.started_at - t.created_at))::double precision as "longest_secs!"
-             from (select created_at, started_at from dalsegno.tasks order by id desc limit $1) as t
-            where t.started_at is not null and t.created_at > clock_timestamp() - make_interval(hours => $2) and t.created_at <= clock_timestamp()
-            group by 1 order by 1"#,
-        MAX_READ,
+) -> Result<(Vec<WaitMinute>, bool), StatementError> {
+    let rows = sqlx::query!(
+        r#"with near as materialized (select created_at, started_at from dalsegno.tasks order by id desc limit $1),
+                steps as (
+                  select floor(extract(epoch from clock_timestamp() - t.created_at) / (60 * $2))::integer * $2 as minutes_ago,
+                         max(extract(epoch from t.started_at - t.created_at))::double precision as longest_secs
+                    from near as t
+                   where t.started_at is not null and t.created_at > clock_timestamp() - make_interval(hours => $2)
+                     and t.created_at <= clock_timestamp()
+                   group by 1)
+           select read.is_cut as "is_cut!", steps.minutes_ago as "minutes_ago?", steps.longest_secs as "longest_secs?"
+             from (select count(*) = $1 and min(created_at) > clock_timestamp() - make_interval(hours => $2) as is_cut from near) as read
+                  left join steps on true
+            order by steps.minutes_ago"#,
+        MAX_WAITS_READ,
         hours,
     )
     .fetch_all(executor)
     .await
-    .map_err(StatementError::to("read the waits of the last hours"))
+    .map_err(StatementError::to("read the waits of the last hours"))?;
+    let is_cut = rows.first().is_some_and(|row| row.is_cut);
+    let minutes = rows.into_iter().filter_map(|row| {
+        Some(WaitMinute { minutes_ago: row.minutes_ago?, longest_secs: row.longest_secs? })
+    });
+    Ok((minutes.collect(), is_cut))
 }

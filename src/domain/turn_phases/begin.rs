@@ -51,6 +51,7 @@ pub struct StartedTurn {
     pub task_id: Uuid,
     pub turn: i32,
     pub lease: i64,
+    /// The reservation as far as the worker knows it. The row has more after a commit that was not confirmed, and is what the end releases.
     pub reserved: Amount,
     pub ephemeral: bool,
 }

@@ -225,6 +225,8 @@ struct Hit {
     asked_in: Option<Uuid>,
     /// The budgets in which the turn has reserved.
     budgets: Vec<i64>,
+    /// The amount of its row, which may be more than the worker knows of ([`super::reserve_more`]).
+    reserved: Amount,
 }
 
 /// Writes the end in one statement, then the parts that few turns need: closing an ephemeral session, settling the reservation of a task
@@ -241,12 +243,12 @@ async fn write(
         sessions::close(&mut *conn, turn.session_id, Reason::Ended, None, now).await?;
         facts::request(&mut *conn, turn.campaign_id, turn.session_id).await?;
     }
-    if task.is_open() && !turn.reserved.is_zero() {
+    if task.is_open() && !hit.reserved.is_zero() {
         let payers = Payers { campaign_id: turn.campaign_id, budgets: &hit.budgets };
         let spender = Spender { agent: &hit.agent, task_id: Some(turn.task_id) };
         // The task may wait for one of them in the same transaction, which locks them all before it changes a share.
         budgets::lock(&mut *conn, payers, now).await?;
-        budgets::settle(&mut *conn, payers, spender, (turn.reserved, hit.spent), now).await?;
+        budgets::settle(&mut *conn, payers, spender, (hit.reserved, hit.spent), now).await?;
     }
     let (Some(asked_in), Some(task)) = (hit.asked_in, task.outcome()) else {
         return Ok(());
@@ -335,6 +337,7 @@ async fn write_end(
             instance: row.instance.unwrap_or_default(),
             asked_in: row.post_id,
             budgets: row.budgets,
+            reserved: Amount { micros: row.reserved_micros, tokens: row.reserved_tokens },
         }),
         row if row.held => Err(tasks::ended_error(conn, turn.task_id).await.into()),
         _ => Err(sessions::Error::Overtaken(turn.session_id).into()),

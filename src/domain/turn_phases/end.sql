@@ -1,8 +1,8 @@
 -- Ends a turn: session, transcript, ledger, turn, task, budgets, manifest and feed. One statement saves round trips, and no part is
 -- useful without the others. The reservation of a task that runs again is settled by the caller, who locks all of its budgets before.
 -- $1 the turn (`EndRow`) · lists: $2 messages · $3 the entry of the shown posts · $4 calls · $5 the manifest · $6 events
--- Result: `held` and `task_ended` tell whether this lease ended the turn and the task; the amount to charge; the post that created
--- the task.
+-- Result: `held` and `task_ended` tell whether this lease ended the turn and the task; the amount to charge; the amount that the turn
+-- had reserved; the post that created the task.
 --
 -- Each part reads rows of the previous one, so locks are taken in the order of `domain`. Amounts are summed over the rows that the
 -- ledger inserted, so a call is charged once.
@@ -15,8 +15,7 @@ with turn as (
         calibration jsonb, checkpoint jsonb, rebuild_because text,
         -- The point at which a provider that stores the conversation continues, if it changed. NULL: the provider lost the conversation.
         moves_head boolean, head uuid, generation integer, meter jsonb,
-        task_state text, task_result text, task_result_json jsonb, task_error text, task_refusal jsonb, task_fault text,
-        reserved_micros bigint, reserved_tokens bigint)
+        task_state text, task_result text, task_result_json jsonb, task_error text, task_refusal jsonb, task_fault text)
 ), session as (
     update dalsegno.sessions as s
        set state = turn.session_state, running_turn = null, last_seq = s.last_seq + turn.n_messages, used_at = turn.now,
@@ -90,15 +89,23 @@ with turn as (
            coalesce(sum(input_tokens), 0)::bigint as input, coalesce(sum(output_tokens), 0)::bigint as output,
            coalesce(sum(cache_read_tokens), 0)::bigint as cache_read, coalesce(sum(cache_creation_tokens), 0)::bigint as cache_creation
       from ledger
+), held_turn as (
+    -- Locked and read before the update, because RETURNING would give the zeros. Only the row has all that was reserved: the commit of a
+    -- reservation may have succeeded without an answer to the worker, or be in progress still.
+    select t.reserved_micros, t.reserved_tokens
+      from turn, session, dalsegno.turns as t
+     where t.session_id = turn.session_id and t.number = turn.number and t.lease = turn.lease and t.state = 'running'
+       for no key update of t
 ), ended_turn as (
     update dalsegno.turns as t
        set state = turn.state, ended_at = turn.now, error = turn.error, flags = turn.flags, history_check = turn.history_check,
            reserved_micros = 0, reserved_tokens = 0, input_tokens = spent.input, output_tokens = spent.output,
            cache_read_tokens = spent.cache_read, cache_creation_tokens = spent.cache_creation, cost_micros = spent.micros,
            calls = spent.calls, board_cursor = session.board_cursor
-      from turn, session, spent
+      from turn, session, spent, held_turn
      where t.session_id = turn.session_id and t.number = turn.number and t.lease = turn.lease and t.state = 'running'
-    returning spent.micros, spent.input + spent.output + spent.cache_read + spent.cache_creation as tokens, t.budgets
+    returning spent.micros, spent.input + spent.output + spent.cache_read + spent.cache_creation as tokens, t.budgets,
+              held_turn.reserved_micros, held_turn.reserved_tokens
 ), partial_output as (
     delete from dalsegno.partial_outputs as o using turn, ended_turn where o.session_id = turn.session_id and o.turn = turn.number
 ), task as (
@@ -129,21 +136,22 @@ with turn as (
     -- If no amount was reserved: instead of the row of the campaign's budget.
     insert into dalsegno.campaign_spending as s (campaign_id, shard, spent_micros, spent_tokens)
     select turn.campaign_id, (pg_backend_pid() & 63)::smallint, task.micros, task.tokens
-      from turn, task
-     where turn.reserved_micros = 0 and turn.reserved_tokens = 0 and (task.micros <> 0 or task.tokens <> 0)
+      from turn, ended_turn, task
+     where ended_turn.reserved_micros = 0 and ended_turn.reserved_tokens = 0 and (task.micros <> 0 or task.tokens <> 0)
         on conflict (campaign_id, shard) do update
        set spent_micros = s.spent_micros + excluded.spent_micros, spent_tokens = s.spent_tokens + excluded.spent_tokens
 )
 select ended_turn.micros is not null as "held!", task.micros is not null as "task_ended!", coalesce(task.micros, 0) as "micros!",
        coalesce(task.tokens, 0) as "tokens!", task.post_id as "post_id?", task.agent as "agent?", task.instance as "instance?",
-       coalesce(ended_turn.budgets, '{}') as "budgets!",
+       coalesce(ended_turn.budgets, '{}') as "budgets!", coalesce(ended_turn.reserved_micros, 0) as "reserved_micros!",
+       coalesce(ended_turn.reserved_tokens, 0) as "reserved_tokens!",
        case when task.micros is null then null
-            when turn.reserved_micros = 0 and turn.reserved_tokens = 0 then
+            when ended_turn.reserved_micros = 0 and ended_turn.reserved_tokens = 0 then
               case when (task.micros <> 0 or task.tokens <> 0) and exists (select from dalsegno.budgets)
                    then dalsegno.charge_budgets(turn.campaign_id, task.agent, turn.task_id, '{}', 0, 0, task.micros, task.tokens, turn.now)
                         is null end
             when turn.task_state <> 'queued' then
-              dalsegno.settle_budgets(turn.campaign_id, task.agent, turn.task_id, coalesce(ended_turn.budgets, '{}'), turn.reserved_micros,
-                turn.reserved_tokens, task.micros, task.tokens, turn.now) is null
+              dalsegno.settle_budgets(turn.campaign_id, task.agent, turn.task_id, coalesce(ended_turn.budgets, '{}'),
+                ended_turn.reserved_micros, ended_turn.reserved_tokens, task.micros, task.tokens, turn.now) is null
        end as "charged?"
   from turn left join ended_turn on true left join task on true

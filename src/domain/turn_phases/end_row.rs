@@ -54,9 +54,6 @@ pub(super) struct EndRow<'a> {
     pub(super) task_refusal: Option<&'a Refusal>,
     /// Set if the next turn of the task corrects the answer.
     pub(super) task_fault: Option<&'a str>,
-    /// The amount that the turn reserved in its budgets.
-    pub(super) reserved_micros: i64,
-    pub(super) reserved_tokens: i64,
 }
 
 /// The transcript entry of the posts that were shown.
@@ -112,8 +109,6 @@ impl<'a> EndRow<'a> {
             task_error: end.error,
             task_refusal: end.refusal,
             task_fault: end.fault,
-            reserved_micros: turn.reserved.micros,
-            reserved_tokens: turn.reserved.tokens,
         }
     }
 }

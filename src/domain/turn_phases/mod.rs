@@ -1,4 +1,4 @@
-//! The statements of a turn's phases: load, begin, reserve, commit.
+//! The statements of a turn's phases: load, begin, progress, reserve, commit.
 //!
 //! A turn writes its changes in two transactions, its begin and its end. Each is one statement over the rows of several nouns, with a few
 //! more in rare cases, independent of the length of the conversation. The caller owns both transactions, and ends the job in the second
@@ -12,6 +12,7 @@ mod end;
 mod end_row;
 mod error;
 mod load;
+mod progress;
 mod reserve;
 mod unseen;
 
@@ -23,6 +24,7 @@ pub use self::{
     },
     error::Error,
     load::{AboutUser, BlackboardVersion, Correction, LoadParams, TurnInput, load_task_of_job},
+    progress::store_progress,
     reserve::reserve_more,
     unseen::{OmissionReason, UnseenPosts, UnseenQuery, find_unseen_posts},
 };

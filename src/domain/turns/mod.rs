@@ -33,7 +33,7 @@ pub use self::{
     history_check::HistoryCheck,
     jobs::jobs_of_tasks,
     lost::{TaskWithoutTurn, clean_up, interrupt_leftover, interrupt_lost, left_running},
-    partial_output::{MAX_BYTES as PARTIAL_OUTPUT_MAX_BYTES, store as store_partial_output},
+    partial_output::MAX_BYTES as PARTIAL_OUTPUT_MAX_BYTES,
     place::find_session,
 };
 use super::{StatementError, failovers::ChainChoice};

@@ -25,7 +25,7 @@ pub struct Call<'a> {
     pub model: &'a str,
     pub purpose: Purpose,
     pub outcome: Outcome,
-    /// The provider's id of its answer, if it has one.
+    /// The provider's id of its answer, or an own id of the call. The ledger takes an id once.
     pub provider_message_id: Option<&'a str>,
     #[serde(flatten)]
     pub tokens: Tokens,
@@ -111,7 +111,7 @@ pub struct LedgerCall {
     pub outcome: Outcome,
     pub provider: String,
     pub model: String,
-    /// The provider's id of its answer, if it has one.
+    /// The provider's id of its answer. Calls of batches, summaries, facts and reruns may have an id of the service instead.
     pub provider_message_id: Option<String>,
     pub called_at: DateTime<Utc>,
     pub first_byte_ms: Option<i32>,

@@ -13,7 +13,7 @@ use hashlink::LruCache;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::Instant;
 
-use super::lookup::Lookups;
+use super::lookup::KeyLookups;
 use crate::{
     app::App,
     causes::causes,
@@ -31,7 +31,7 @@ pub(super) struct Keyring {
     admin: Option<Digest>,
     /// By the hash of the key's text; the text itself is stored nowhere.
     known: Mutex<LruCache<Digest, KnownKey>>,
-    lookups: Lookups,
+    lookups: KeyLookups,
 }
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Keyring {
         Self {
             admin: admin.map(|key| keys::digest(key.expose_secret())),
             known: Mutex::new(LruCache::new(MAX_KNOWN.get())),
-            lookups: Lookups::default(),
+            lookups: KeyLookups::default(),
         }
     }
 

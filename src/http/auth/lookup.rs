@@ -1,13 +1,14 @@
-//! Key lookups in batches: one statement answers all requests that wait for a key.
+//! Lookups of keys and cookies in batches: one statement answers all requests that wait for one.
 //!
-//! A flood of bad keys does not displace good ones: it shares its statements, which follow each other at
+//! A flood of bad ones does not displace good ones: it shares its statements, which follow each other at
 //! [`BATCH_EVERY`]. At any rate of requests, lookups take one connection and some 50 statements per second.
 //!
-//! Race: the request that reads a batch may be dropped half way. The next one in the queue finds its handle unanswered,
+//! Race: the request that reads a batch may be dropped half way. The next one in the queue finds its own name unanswered,
 //! and reads for all that still wait.
 
 use std::{
     collections::{HashMap, HashSet},
+    hash::Hash,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -16,116 +17,176 @@ use sqlx::PgPool;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    domain::keys::{self, StoredKey},
+    domain::{
+        keys::{self, Digest, Key, StoredKey},
+        sign_ins::{self, StoredSignIn},
+    },
     http::Problem,
 };
 
 /// Shortest time between two statements. A lone request after a pause does not wait.
 const BATCH_EVERY: Duration = Duration::from_millis(20);
 
-#[derive(Debug, Default)]
-pub(super) struct Lookups {
-    /// Handles that requests wait for, with the number of these requests. Each batch reads all of them.
-    wanted: Mutex<HashMap<String, usize>>,
+/// Lookups of keys by their handles.
+pub(super) type KeyLookups = Lookups<String, StoredKey>;
+/// Lookups of sign-ins by the hashes of their cookies.
+pub(super) type SignInLookups = Lookups<Digest, SignInWithKey>;
+
+/// Lookups of one kind of thing by its name.
+#[derive(Debug)]
+pub(super) struct Lookups<N, T> {
+    /// Names that requests wait for, with the number of these requests. Each batch reads all of them.
+    wanted: Mutex<HashMap<N, usize>>,
     /// Held by the request that reads a batch; the others queue in order of arrival.
-    last: tokio::sync::Mutex<Option<Batch>>,
+    last: tokio::sync::Mutex<Option<Batch<N, T>>>,
 }
 
-/// Result of looking up a key.
-#[derive(Debug, Clone)]
-pub(super) struct LookupResult {
-    pub(super) stored: Option<Arc<StoredKey>>,
+/// Result of a lookup.
+#[derive(Debug)]
+pub(super) struct LookupResult<T> {
+    pub(super) stored: Option<Arc<T>>,
     /// Time before the statement was sent.
     pub(super) at: Instant,
 }
 
+/// A sign-in with its key, which is absent for that of the configuration.
 #[derive(Debug)]
-struct Batch {
+pub(super) struct SignInWithKey {
+    pub(super) stored: StoredSignIn,
+    pub(super) key: Option<Arc<Key>>,
+}
+
+#[derive(Debug)]
+struct Batch<N, T> {
     began: Instant,
-    handles: HashSet<String>,
-    stored: Result<HashMap<String, Arc<StoredKey>>, Problem>,
+    names: HashSet<N>,
+    stored: Result<HashMap<N, Arc<T>>, Problem>,
 }
 
 /// A waiting request. Dropping it removes it from `wanted`.
-struct Waiter<'a> {
-    lookups: &'a Lookups,
-    handle: &'a str,
+struct Waiter<'a, N: Eq + Hash, T> {
+    lookups: &'a Lookups<N, T>,
+    name: N,
 }
 
-impl Lookups {
+impl KeyLookups {
     /// Reads the key with this handle from the database, as it is now or later.
-    pub(super) async fn find(&self, pool: &PgPool, handle: &str) -> Result<LookupResult, Problem> {
-        let read = |handles: Vec<String>| async move {
-            keys::of_handles(pool, &handles).await.map_err(Problem::from)
-        };
-        self.find_by(handle, read).await
-    }
-
-    async fn find_by<F: Future<Output = Result<Vec<StoredKey>, Problem>>>(
+    pub(super) async fn find(
         &self,
+        pool: &PgPool,
         handle: &str,
-        read: impl FnOnce(Vec<String>) -> F,
-    ) -> Result<LookupResult, Problem> {
+    ) -> Result<LookupResult<StoredKey>, Problem> {
+        let read = |handles: Vec<String>| async move { read_keys(pool, &handles).await };
+        self.find_by(handle.to_owned(), read).await
+    }
+}
+
+impl SignInLookups {
+    /// Reads the sign-in of a cookie with this hash from the database, as it is now or later.
+    pub(super) async fn find(
+        &self,
+        pool: &PgPool,
+        cookie: Digest,
+    ) -> Result<LookupResult<SignInWithKey>, Problem> {
+        let read = |cookies: Vec<Digest>| async move { read_sign_ins(pool, &cookies).await };
+        self.find_by(cookie, read).await
+    }
+}
+
+async fn read_keys(pool: &PgPool, handles: &[String]) -> Result<Vec<(String, StoredKey)>, Problem> {
+    let stored = keys::of_handles(pool, handles).await?;
+    Ok(stored.into_iter().map(|stored| (stored.key.handle.clone(), stored)).collect())
+}
+
+async fn read_sign_ins(
+    pool: &PgPool,
+    cookies: &[Digest],
+) -> Result<Vec<(Digest, SignInWithKey)>, Problem> {
+    let stored = sign_ins::of_digests(pool, cookies).await?;
+    let ids: Vec<_> = stored.iter().filter_map(|stored| stored.sign_in.key_id).collect();
+    // Unknown cookies cost one statement.
+    let keys = if ids.is_empty() { Vec::new() } else { keys::of_ids(pool, &ids).await? };
+    let keys: HashMap<_, _> = keys.into_iter().map(|key| (key.id, Arc::new(key))).collect();
+    let with_key = |stored: StoredSignIn| {
+        let key = stored.sign_in.key_id.and_then(|id| keys.get(&id).cloned());
+        (stored.digest, SignInWithKey { stored, key })
+    };
+    Ok(stored.into_iter().map(with_key).collect())
+}
+
+impl<N: Clone + Eq + Hash, T> Lookups<N, T> {
+    async fn find_by<F: Future<Output = Result<Vec<(N, T)>, Problem>>>(
+        &self,
+        name: N,
+        read: impl FnOnce(Vec<N>) -> F,
+    ) -> Result<LookupResult<T>, Problem> {
         let asked_at = Instant::now();
-        let _waiter = self.wait_for(handle);
+        let _waiter = self.wait_for(name.clone());
         let mut last = self.last.lock().await;
-        if let Some(found) = last.as_ref().and_then(|batch| batch.answer(handle, asked_at)) {
+        if let Some(found) = last.as_ref().and_then(|batch| batch.answer(&name, asked_at)) {
             return found;
         }
         if let Some(batch) = &*last {
             sleep_until(batch.began + BATCH_EVERY).await;
         }
-        let handles = self.wanted().keys().cloned().collect();
-        let batch = last.insert(Batch::read(handles, read).await);
-        batch.found(handle)
+        let names = self.wanted().keys().cloned().collect();
+        let batch = last.insert(Batch::read(names, read).await);
+        batch.found(&name)
     }
 
-    fn wait_for<'a>(&'a self, handle: &'a str) -> Waiter<'a> {
-        *self.wanted().entry(handle.to_owned()).or_default() += 1;
-        Waiter { lookups: self, handle }
+    fn wait_for(&self, name: N) -> Waiter<'_, N, T> {
+        *self.wanted().entry(name.clone()).or_default() += 1;
+        Waiter { lookups: self, name }
     }
+}
 
-    fn wanted(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+impl<N, T> Lookups<N, T> {
+    fn wanted(&self) -> MutexGuard<'_, HashMap<N, usize>> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Waiter<'_> {
+impl<N, T> Default for Lookups<N, T> {
+    fn default() -> Self {
+        Self { wanted: Mutex::default(), last: tokio::sync::Mutex::default() }
+    }
+}
+
+impl<N: Eq + Hash, T> Drop for Waiter<'_, N, T> {
     fn drop(&mut self) {
         let mut wanted = self.lookups.wanted();
-        let others = wanted.get_mut(self.handle).map(|n_waiters| {
+        let others = wanted.get_mut(&self.name).map(|n_waiters| {
             *n_waiters = n_waiters.saturating_sub(1);
             *n_waiters
         });
         if others == Some(0) {
-            wanted.remove(self.handle);
+            wanted.remove(&self.name);
         }
     }
 }
 
-impl Batch {
-    async fn read<F: Future<Output = Result<Vec<StoredKey>, Problem>>>(
-        handles: HashSet<String>,
-        read: impl FnOnce(Vec<String>) -> F,
+impl<N: Clone + Eq + Hash, T> Batch<N, T> {
+    async fn read<F: Future<Output = Result<Vec<(N, T)>, Problem>>>(
+        names: HashSet<N>,
+        read: impl FnOnce(Vec<N>) -> F,
     ) -> Self {
         let began = Instant::now();
-        let stored = read(handles.iter().cloned().collect()).await;
+        let stored = read(names.iter().cloned().collect()).await;
         let stored = stored.map(|stored| {
-            let by_handle = stored.into_iter().map(|stored| (stored.key.handle.clone(), stored));
-            by_handle.map(|(handle, stored)| (handle, Arc::new(stored))).collect()
+            stored.into_iter().map(|(name, stored)| (name, Arc::new(stored))).collect()
         });
-        Self { began, handles, stored }
+        Self { began, names, stored }
     }
 
-    /// Returns the batch's result for a key. `None`: the batch was sent before the request came, or without its handle.
-    fn answer(&self, handle: &str, asked_at: Instant) -> Option<Result<LookupResult, Problem>> {
-        let has_asked = self.began >= asked_at && self.handles.contains(handle);
-        has_asked.then(|| self.found(handle))
+    /// Returns the batch's result for a name. `None`: the batch was sent before the request came, or without its name.
+    fn answer(&self, name: &N, asked_at: Instant) -> Option<Result<LookupResult<T>, Problem>> {
+        let has_asked = self.began >= asked_at && self.names.contains(name);
+        has_asked.then(|| self.found(name))
     }
 
-    fn found(&self, handle: &str) -> Result<LookupResult, Problem> {
+    fn found(&self, name: &N) -> Result<LookupResult<T>, Problem> {
         let stored = self.stored.as_ref().map_err(Problem::clone)?;
-        Ok(LookupResult { stored: stored.get(handle).cloned(), at: self.began })
+        Ok(LookupResult { stored: stored.get(name).cloned(), at: self.began })
     }
 }
 
@@ -139,7 +200,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_dropped_lookup_passes_its_waiters_to_the_next_one() {
-        let (lookups, n_read) = (Lookups::default(), Cell::new(0));
+        let (lookups, n_read) = (KeyLookups::default(), Cell::new(0));
         let read = |_handles| {
             n_read.set(n_read.get() + 1);
             let is_first = n_read.get() == 1;
@@ -153,7 +214,7 @@ mod tests {
         let handles: Vec<String> = (0..200).map(|n| n.to_string()).collect();
         let held = lookups.last.lock().await;
         let mut waiting: Vec<_> =
-            handles.iter().map(|handle| Box::pin(lookups.find_by(handle, read))).collect();
+            handles.into_iter().map(|handle| Box::pin(lookups.find_by(handle, read))).collect();
         assert!(waiting.iter_mut().all(|waits| waits.now_or_never().is_none()));
         drop(held);
         let mut reader = waiting.remove(0);

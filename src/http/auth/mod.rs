@@ -30,11 +30,15 @@ use uuid::Uuid;
 pub(super) use self::{
     forwarded::Network,
     key_watch::KeyWatch,
-    page_gate::{BrowserCookie, PageAccess, assign_cookie, cookie_of, gate_pages, set_cookie},
+    page_gate::{
+        BrowserCookie, PageAccess, ShowReload, assign_cookie, cookie_of, gate_pages,
+        set_sign_in_cookie,
+    },
 };
 use self::{
     forwarded::TrustedProxies,
     keyring::Keyring,
+    lookup::SignInLookups,
     peer::Peer,
     rate::{Buckets, Quota},
 };
@@ -45,8 +49,8 @@ use crate::domain::{
     turn_tokens,
 };
 
-/// Bad keys per minute and address that are answered 401; more are answered 429. Counted after the lookup, so good keys
-/// never count.
+/// Bad keys and unknown cookies per minute and address that are answered 401; more are answered 429. Counted after the
+/// lookup, so good ones never count.
 pub(super) const BAD_KEYS_PER_MINUTE: u32 = 30;
 
 #[derive(Debug, Clone)]
@@ -59,6 +63,7 @@ struct AuthState {
     /// An `Authorization` that is not for this service is passed over.
     has_proxy: bool,
     keyring: Keyring,
+    sign_in_lookups: SignInLookups,
     proxies: TrustedProxies,
     requests: Buckets<Holder>,
     bad_keys: Buckets<Peer>,
@@ -137,6 +142,7 @@ impl Gate {
             asks: config.asks_for_keys(),
             has_proxy: config.allow_unauthenticated,
             keyring: Keyring::new(config.admin_key.as_ref()),
+            sign_in_lookups: SignInLookups::default(),
             proxies: TrustedProxies::new(config.trusted_networks()),
             requests: Buckets::new(config.requests_per_minute),
             bad_keys: Buckets::new(BAD_KEYS_PER_MINUTE),
@@ -325,7 +331,7 @@ fn too_many_requests(quota: Quota) -> Refusal {
 }
 
 fn too_many_bad_keys(quota: Quota) -> Refusal {
-    let detail = "too many requests with invalid keys came from this address: correct the key, then try again after Retry-After";
+    let detail = "too many requests with invalid keys or cookies came from this address: correct the key, or sign in again, then try again after Retry-After";
     limited("too_many_bad_keys", detail.to_owned(), quota)
 }
 

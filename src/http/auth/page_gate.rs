@@ -3,13 +3,18 @@
 //! Where no key is required, pages need no sign-in. Elsewhere, a sign-in exchanges a key for a cookie, and each request looks up both: a
 //! key that is revoked, expires or loses a scope does so for its sign-ins, too. A browser without a cookie gets a random one, from which
 //! the tokens of its forms are derived.
+//!
+//! Browsers leave the cookies out (`SameSite=Strict`) when they follow a link from another site. Such a request sets no cookie: it would
+//! replace that of the browser. Its answer is a page that opens the same address again, which the browser requests with its cookies.
+//! Browsers say where a request comes from on loopback and over HTTPS only; elsewhere, the name of its own keeps a cookie for forms from
+//! replacing a sign-in.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::{Request, State},
     http::{
-        HeaderMap, HeaderValue, StatusCode,
+        HeaderMap, HeaderValue, Method, StatusCode,
         header::{COOKIE, SET_COOKIE, USER_AGENT},
     },
     middleware::Next,
@@ -18,7 +23,10 @@ use axum::{
 use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{AuthState, Caller, Gate, Holder, KeyWatch, Quota, peer::Peer, too_many_bad_keys};
+use super::{
+    AuthState, Caller, Gate, Holder, KeyWatch, Quota, lookup::SignInWithKey, peer::Peer,
+    too_many_bad_keys,
+};
 use crate::{
     app::App,
     domain::{
@@ -30,7 +38,9 @@ use crate::{
     operations::Reach,
 };
 
-const COOKIE_NAME: &str = "dalsegno_console";
+const SIGN_IN_COOKIE: &str = "dalsegno_console";
+/// The cookie of a browser without a sign-in.
+const FORMS_COOKIE: &str = "dalsegno_forms";
 const COOKIE_CHARS: usize = 64;
 /// Pause between two looks at the sign-in of a stream: it ends within this time.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
@@ -46,30 +56,69 @@ pub(in crate::http) struct PageAccess {
     pub(in crate::http) holder: Holder,
 }
 
-/// The cookie of a request, and whether the response has to set it.
+/// The cookie of a request.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct BrowserCookie {
     pub(in crate::http) text: SecretString,
-    is_new: bool,
+    kind: CookieKind,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CookieKind {
+    /// That of a sign-in, which may have ended.
+    SignIn,
+    /// That of the forms of a browser.
+    Forms,
+}
+
+/// A caller with its sign-in, where one is needed.
+type CookieCaller = (Caller, Option<SignIn>);
+
+/// Result of looking up the sign-in of a cookie.
+enum CookieLookup {
+    Open(Caller, SignIn),
+    /// It has ended, or its key is no longer accepted. Cookies of forms have none.
+    Closed,
+    Unknown,
+}
+
+/// Renders the page that opens the target of a request again.
+pub(in crate::http) type ShowReload = fn(&str) -> Response;
 
 /// Gives each browser a cookie for its forms. Both kinds of pages pass here.
 pub(in crate::http) async fn assign_cookie(
-    State(gate): State<Gate>,
+    State((gate, show_reload)): State<(Gate, ShowReload)>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let cookie = match cookie_of(request.headers()) {
-        Some(text) => BrowserCookie { text: text.to_owned().into(), is_new: false },
-        None => BrowserCookie { text: sign_ins::fresh_cookie(), is_new: true },
-    };
+    let cookie = BrowserCookie::of(request.headers());
+    let (is_new, is_foreign) = (cookie.is_none(), is_from_other_site(request.headers()));
+    // The second request comes from the page itself, so it does not come back here.
+    if is_new && is_foreign && is_navigation(&request) {
+        return show_reload(request.uri().path_and_query().map_or("/", |target| target.as_str()));
+    }
+    let fresh = || BrowserCookie { text: sign_ins::fresh_cookie(), kind: CookieKind::Forms };
+    let cookie = cookie.unwrap_or_else(fresh);
     let is_secure = gate.0.is_secure(&request);
     request.extensions_mut().insert(cookie.clone());
     let mut response = next.run(request).await;
-    if cookie.is_new && !response.headers().contains_key(SET_COOKIE) {
-        set_cookie(response.headers_mut(), &cookie.text, None, is_secure);
+    if is_new && !is_foreign && !response.headers().contains_key(SET_COOKIE) {
+        set_cookie(response.headers_mut(), FORMS_COOKIE, &cookie.text, None, is_secure);
     }
     response
+}
+
+/// Returns true for a request that a page of another site has caused. Its browser leaves out the cookies.
+fn is_from_other_site(headers: &HeaderMap) -> bool {
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    matches!(site, Some(b"cross-site" | b"same-site"))
+}
+
+/// Returns true for a request that opens a page, in place of a part of one.
+fn is_navigation(request: &Request) -> bool {
+    let mode = request.headers().get("sec-fetch-mode");
+    let is_read = [Method::GET, Method::HEAD].contains(request.method());
+    is_read && mode.is_some_and(|mode| mode == "navigate")
 }
 
 /// Admits or refuses a request for a page.
@@ -95,9 +144,19 @@ pub(in crate::http) async fn gate_pages(
     }
 }
 
-/// Writes the cookie of a sign-in, or of a browser without one.
-pub(in crate::http) fn set_cookie(
+/// Writes the cookie of a sign-in.
+pub(in crate::http) fn set_sign_in_cookie(
     headers: &mut HeaderMap,
+    text: &SecretString,
+    lifetime_secs: i64,
+    is_secure: bool,
+) {
+    set_cookie(headers, SIGN_IN_COOKIE, text, Some(lifetime_secs), is_secure);
+}
+
+fn set_cookie(
+    headers: &mut HeaderMap,
+    name: &str,
     text: &SecretString,
     lifetime_secs: Option<i64>,
     is_secure: bool,
@@ -105,7 +164,7 @@ pub(in crate::http) fn set_cookie(
     let age = lifetime_secs.map(|secs| format!("; Max-Age={secs}")).unwrap_or_default();
     let secure = if is_secure { "; Secure" } else { "" };
     let text = text.expose_secret();
-    let cookie = format!("{COOKIE_NAME}={text}; Path=/; HttpOnly; SameSite=Strict{age}{secure}");
+    let cookie = format!("{name}={text}; Path=/; HttpOnly; SameSite=Strict{age}{secure}");
     if let Ok(mut value) = HeaderValue::try_from(cookie) {
         value.set_sensitive(true);
         headers.insert(SET_COOKIE, value);
@@ -171,11 +230,12 @@ impl Gate {
         if access.sign_in.is_none() {
             return std::future::pending().await;
         }
-        let cookie = BrowserCookie { text: access.cookie, is_new: false };
+        let cookie = BrowserCookie { text: access.cookie, kind: CookieKind::SignIn };
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            if let Ok(None) = self.0.signed_in(&cookie).await {
-                return;
+            match self.0.find_sign_in(&cookie).await {
+                Ok(CookieLookup::Closed | CookieLookup::Unknown) => return,
+                Ok(CookieLookup::Open(..)) | Err(_) => {}
             }
         }
     }
@@ -195,19 +255,19 @@ impl AuthState {
         let peer = peer?;
         let cookie = cookie.ok_or_else(super::unauthenticated_fault)?;
         let found = match self.asks {
-            true => self.signed_in(&cookie).await?,
-            false => Some((Caller::Unauthenticated, None)),
+            true => self.caller_of_cookie(peer, &cookie).await?,
+            false => Ok((Caller::Unauthenticated, None)),
         };
         let holder = match &found {
-            Some((Caller::Key(key), _)) => Holder::Key(key.id),
-            Some((Caller::AdminKey, _)) => Holder::AdminKey,
-            Some((Caller::Unauthenticated, _)) | None => Holder::Peer(peer.without_address()),
+            Ok((Caller::Key(key), _)) => Holder::Key(key.id),
+            Ok((Caller::AdminKey, _)) => Holder::AdminKey,
+            Ok((Caller::Unauthenticated, _)) | Err(_) => Holder::Peer(peer.without_address()),
         };
         let quota = self.requests.take(holder);
         if let Some(quota) = quota.filter(Quota::is_used_up) {
             return Err(super::too_many_requests(quota).problem);
         }
-        let Some((caller, sign_in)) = found else { return Err(not_signed_in()) };
+        let (caller, sign_in) = found?;
         let address = peer.address();
         let actor = match &caller {
             Caller::Key(key) => Actor::key(key.id, &key.name, &key.handle, address),
@@ -218,30 +278,46 @@ impl AuthState {
         Ok((PageAccess { actor, reach, scopes, sign_in, cookie: cookie.text, holder }, quota))
     }
 
-    /// Finds the caller of an open sign-in.
-    async fn signed_in(
+    /// Finds the caller of a cookie, or the reason why it has none. Programs that guess send unknown cookies, which count as bad keys do:
+    /// after the lookup, so that those of sign-ins never count.
+    async fn caller_of_cookie(
         &self,
+        peer: Peer,
         cookie: &BrowserCookie,
-    ) -> Result<Option<(Caller, Option<SignIn>)>, Problem> {
-        if cookie.is_new {
-            return Ok(None);
+    ) -> Result<Result<CookieCaller, Problem>, Problem> {
+        Ok(match self.find_sign_in(cookie).await? {
+            CookieLookup::Open(caller, sign_in) => Ok((caller, Some(sign_in))),
+            CookieLookup::Closed => Err(not_signed_in()),
+            CookieLookup::Unknown => {
+                let quota = self.bad_keys.take(peer.without_address());
+                Err(match quota.filter(Quota::is_used_up) {
+                    Some(quota) => too_many_bad_keys(quota).problem,
+                    None => not_signed_in(),
+                })
+            }
+        })
+    }
+
+    async fn find_sign_in(&self, cookie: &BrowserCookie) -> Result<CookieLookup, Problem> {
+        if cookie.kind != CookieKind::SignIn {
+            return Ok(CookieLookup::Closed);
         }
         let app = self.front.app()?;
         let now = app.clock.now();
-        let stored = sign_ins::of_cookie(&app.pool, cookie.text.expose_secret()).await?;
-        let Some(stored) = stored.filter(|stored| stored.sign_in.is_open(now)) else {
-            return Ok(None);
+        let digest = keys::digest(cookie.text.expose_secret());
+        let found = self.sign_in_lookups.find(&app.pool, digest).await?;
+        let Some(SignInWithKey { stored, key }) = found.stored.as_deref() else {
+            return Ok(CookieLookup::Unknown);
         };
-        let caller = match (stored.sign_in.key_id, stored.admin_key) {
-            (Some(id), _) => match keys::get(&app.pool, id).await {
-                Ok(key) if key.is_usable(now) => Caller::Key(Arc::new(key)),
-                Ok(_) | Err(keys::Error::Unknown(_)) => return Ok(None),
-                Err(error) => return Err(error.into()),
-            },
+        let caller = match (key, stored.admin_key) {
+            (Some(key), _) if key.is_usable(now) => Caller::Key(Arc::clone(key)),
             (None, Some(digest)) if self.keyring.is_admin_digest(&digest) => Caller::AdminKey,
-            (None, _) => return Ok(None),
+            _ => return Ok(CookieLookup::Closed),
         };
-        Ok(Some((caller, Some(stored.sign_in))))
+        Ok(match stored.sign_in.is_open(now) {
+            true => CookieLookup::Open(caller, stored.sign_in.clone()),
+            false => CookieLookup::Closed,
+        })
     }
 
     async fn exchangeable(
@@ -270,17 +346,31 @@ impl AuthState {
     }
 }
 
-/// Returns the console's cookie, if it has the form of one.
-pub(in crate::http) fn cookie_of(headers: &HeaderMap) -> Option<&str> {
+impl BrowserCookie {
+    /// Reads the cookie of a request. That of a sign-in takes precedence.
+    fn of(headers: &HeaderMap) -> Option<Self> {
+        let read = |(name, kind)| {
+            cookie_named(headers, name).map(|text| Self { text: text.to_owned().into(), kind })
+        };
+        [(SIGN_IN_COOKIE, CookieKind::SignIn), (FORMS_COOKIE, CookieKind::Forms)]
+            .into_iter()
+            .find_map(read)
+    }
+}
+
+/// Returns the cookie from which the tokens of forms are derived.
+pub(in crate::http) fn cookie_of(headers: &HeaderMap) -> Option<SecretString> {
+    BrowserCookie::of(headers).map(|cookie| cookie.text)
+}
+
+/// Returns the text of a cookie, if it has the form of one.
+fn cookie_named<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     let is_cookie = |text: &&str| {
         text.len() == COOKIE_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
     };
-    pairs
-        .filter(|(name, _)| name.trim() == COOKIE_NAME)
-        .map(|(_, text)| text.trim())
-        .find(is_cookie)
+    pairs.filter(|(own, _)| own.trim() == name).map(|(_, text)| text.trim()).find(is_cookie)
 }
 
 fn not_signed_in() -> Problem {

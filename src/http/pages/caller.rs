@@ -1,5 +1,7 @@
 //! The caller of a page.
 
+use std::collections::HashMap;
+
 use axum::{extract::FromRequestParts, http::request::Parts};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
@@ -10,6 +12,8 @@ use crate::{
     app::App,
     domain::{
         audit::{self, Entry, PauseSubject},
+        budgets::{OwnedBudget, Ranking, RankingQuery},
+        campaigns::{self, NameQuery},
         class::Kind,
         feed::Hub,
         keys::Scope,
@@ -26,7 +30,7 @@ use crate::{
     },
     operations::{
         self, Call, Download, DownloadedFile, ExplainTask, Fields, FormFile, JsonOutput, ListAudit,
-        ListDeliveries, Operation, Refusal, Run, ShowOverview, Spec,
+        ListBudgets, ListCampaigns, ListDeliveries, Operation, Refusal, Run, ShowOverview, Spec,
     },
 };
 
@@ -146,6 +150,44 @@ impl PageCaller {
             return Ok(Vec::new());
         }
         Ok(audit::last_of_each(&self.app.pool, subjects, actions).await?)
+    }
+
+    /// Ranks budgets by urgency, for a caller who may list them.
+    pub async fn rank_budgets(&self, query: &RankingQuery<'_>) -> Result<Ranking, Refusal> {
+        self.check_scope(&ListBudgets::SPEC)?;
+        self.check_reach(&ListBudgets::SPEC, None).await?;
+        operations::rank_budgets(&self.call, query).await
+    }
+
+    /// Finds budgets by owner and key, such as `agent/writer` and `day/`, for a caller who may list them.
+    pub async fn find_budgets(&self, row_keys: &[String]) -> Result<Vec<OwnedBudget>, Refusal> {
+        self.check_scope(&ListBudgets::SPEC)?;
+        self.check_reach(&ListBudgets::SPEC, None).await?;
+        operations::find_budgets(&self.call, row_keys).await
+    }
+
+    /// Lists ids and names of campaigns by words of their names, the newest first, if the caller may list campaigns. Only those that the caller
+    /// reaches are read.
+    pub async fn search_campaigns(
+        &self,
+        query: NameQuery<'_>,
+    ) -> Result<Vec<(Uuid, String)>, Refusal> {
+        // No name has a character that the database cannot store.
+        let is_storable = query.words.iter().all(|word| !word.contains('\0'));
+        if !is_storable || !self.may(&ListCampaigns::SPEC) {
+            return Ok(Vec::new());
+        }
+        let within = self.call.reach.campaigns();
+        Ok(campaigns::search_names(&self.app.pool, NameQuery { within, ..query }).await?)
+    }
+
+    /// Returns the names of the campaigns of these tasks of the caller, if the caller may list campaigns.
+    pub async fn campaign_names(&self, tasks: &[&Task]) -> Result<HashMap<Uuid, String>, Refusal> {
+        if !self.may(&ListCampaigns::SPEC) {
+            return Ok(HashMap::new());
+        }
+        let ids: Vec<Uuid> = tasks.iter().map(|task| task.campaign_id).collect();
+        Ok(campaigns::names(&self.app.pool, &ids).await?)
     }
 
     /// Lists tasks that failed since then, the newest first, if the caller may see the overview, which has them.

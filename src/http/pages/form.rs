@@ -109,7 +109,7 @@ pub struct FormToken(pub String);
 impl FormToken {
     /// Derives the token from the cookie of a request; empty without one.
     pub(super) fn of_headers(headers: &HeaderMap) -> String {
-        cookie_of(headers).map(|cookie| form_token(&cookie.to_owned().into())).unwrap_or_default()
+        cookie_of(headers).map(|cookie| form_token(&cookie)).unwrap_or_default()
     }
 }
 

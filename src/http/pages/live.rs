@@ -21,6 +21,7 @@ use crate::{
         auth::{Gate, PageAccess},
         metrics::EventStream,
         pages::{accepts_html, see_other},
+        waiters::PageStreams,
     },
 };
 
@@ -36,12 +37,13 @@ pub(super) struct StreamQuery {
     after: Option<i64>,
 }
 
-/// Streams all events that the caller may see, until its sign-in ends. The first event has the id at which the stream begins. A browser that
-/// opens the address is redirected to the overview.
+/// Streams all events that the caller may see, until its sign-in ends. The first event has the id at which the stream begins, and says if
+/// events before it are missing: the page has to be read again. A browser that opens the address is redirected to the overview.
 pub(super) async fn events(
     State(front): State<RouterState>,
     Extension(gate): Extension<Gate>,
     Extension(hub): Extension<Hub>,
+    Extension(streams): Extension<PageStreams>,
     Extension(access): Extension<PageAccess>,
     Query(query): Query<StreamQuery>,
     headers: HeaderMap,
@@ -51,13 +53,14 @@ pub(super) async fn events(
         return Ok(see_other("/"));
     }
     let app = front.app()?;
+    let place = streams.take_place(access.holder)?;
     let last = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.parse().ok());
     let last = last.or(query.after);
     let (begun, follower) = hub.follow(&app.pool, last).await?;
     let hello = sse::Event::default()
         .event("begin")
         .id(begun.to_string())
-        .data("{}")
+        .data(format!("{{\"has_gap\":{}}}", follower.has_gap()))
         .retry(RECONNECT_AFTER);
     let reach = access.reach.clone();
     let events = stream::unfold(follower, next).filter_map(move |event| {
@@ -78,7 +81,7 @@ pub(super) async fn events(
         }
     };
     let all = stream::iter([hello]).chain(events).take_until(Box::pin(over)).map(move |event| {
-        let _held = &open;
+        let _held = (&open, &place);
         Ok::<_, Infallible>(event)
     });
     Ok(Sse::new(all).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())

@@ -30,10 +30,11 @@ pub use self::{
 };
 use super::{
     Config, Problem, RouterState,
-    auth::{Gate, assign_cookie, gate_pages},
+    auth::{Gate, ShowReload, assign_cookie, gate_pages},
     limits::BodyLimit,
     operations::CallState,
     problem::unknown_route,
+    waiters::PageStreams,
 };
 use crate::domain::feed::Hub;
 
@@ -45,6 +46,7 @@ pub struct Pages {
     /// Addresses of private pages that go on with an id: a part of one leads to the whole.
     pub id_addresses: IdAddresses,
     pub show_problem: ShowProblem,
+    pub show_reload: ShowReload,
 }
 
 /// Renders an error for a browser.
@@ -82,6 +84,7 @@ impl Pages {
             .merge(public)
             .layer(Extension(calls))
             .layer(Extension(Hub::default()))
+            .layer(Extension(PageStreams::new(config)))
             .layer(Extension(gate.clone()))
             .layer(DefaultBodyLimit::max(config.max_body_bytes))
             .layer(Extension(BodyLimit(config.max_body_bytes)))
@@ -89,7 +92,7 @@ impl Pages {
                 config.max_header_bytes,
                 super::limits::limit_head_size,
             ))
-            .layer(middleware::from_fn_with_state(gate, assign_cookie))
+            .layer(middleware::from_fn_with_state((gate, self.show_reload), assign_cookie))
     }
 }
 

@@ -10,7 +10,7 @@ use axum::{
 use super::{PageForm, local_target};
 use crate::http::{
     Problem, RouterState,
-    auth::{Gate, PageAccess, set_cookie},
+    auth::{Gate, PageAccess, set_sign_in_cookie},
 };
 
 /// Exchanges the key of the form for a cookie, and goes on to the page that was asked for.
@@ -25,7 +25,7 @@ pub(super) async fn sign_in(
     let key = form.field("key").unwrap_or_default().trim();
     let (cookie, lifetime_secs) = gate.sign_in(peer, &headers, key).await?;
     let mut response = see_other(local_target(form.field("next")));
-    set_cookie(response.headers_mut(), &cookie, Some(lifetime_secs), is_secure);
+    set_sign_in_cookie(response.headers_mut(), &cookie, lifetime_secs, is_secure);
     Ok(response)
 }
 

@@ -16,7 +16,8 @@
 //! - One run at a time makes a summary of a session (`claim.rs`). A turn waits for the job that prepares one ahead, or
 //!   takes over from a crashed run. A job that prepares ahead leaves it to the other run.
 //!
-//! Race: a turn that runs meanwhile only adds to the tail, which a prepared summary does not cover.
+//! Race: a turn that runs meanwhile only adds to the tail, which a prepared summary does not cover. What it has written by then, its
+//! prompt for example, stays there, too (`foldable.rs`).
 
 mod answer;
 mod attempts;

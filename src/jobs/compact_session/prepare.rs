@@ -23,7 +23,7 @@ use crate::{
         xml::FenceSeed,
     },
     domain::{
-        compactions,
+        compactions, messages,
         sessions::{self, SessionRow, State},
         tasks,
     },
@@ -76,13 +76,15 @@ async fn prepare_claimed(
         waiting: folder.waiting,
         waiting_node: folder.waiting_node,
     };
-    let (loaded, place) = {
+    let ((loaded, place), ended_to_seq) = {
         let mut conn = folder.pool.acquire().await.map_err(Error::Connection)?;
-        load(&mut conn, &reader, &session).await?
+        (load(&mut conn, &reader, &session).await?, ended_to_seq(&mut conn, &session).await?)
     };
     let calibration = calibration(folder, &session)?;
-    let scene =
-        CompactionInput { node: place.as_ref().map(node), ..scene(folder, &loaded, &calibration)? };
+    let scene = CompactionInput {
+        node: place.as_ref().map(node),
+        ..scene(folder, &loaded, ended_to_seq, &calibration)?
+    };
     let seed = seed(&session)?;
     let scribe = Summariser { folder, session: &session, calibration: &calibration };
     let folded = fold(&scribe, scene, &seed, ladder).await?;
@@ -146,6 +148,15 @@ pub(super) async fn load(
     Ok((loaded, place))
 }
 
+/// Returns the last place before the running turn. `None`: no turn runs.
+async fn ended_to_seq(conn: &mut PgConnection, session: &SessionRow) -> Result<Option<i64>, Error> {
+    if session.state != State::Running {
+        return Ok(None);
+    }
+    let last_ended = session.turn_count - 1;
+    Ok(Some(messages::last_seq_of_turn(conn, session.id, last_ended).await?))
+}
+
 pub(super) fn node(place: &NodeContext) -> Node<'_> {
     let NodeContext { flow, is_continued, entry_seq } = place;
     let (is_continued, entry_seq) = (*is_continued, *entry_seq);
@@ -163,18 +174,21 @@ fn calibration(folder: &Folder<'_>, session: &SessionRow) -> Result<Calibration,
 fn scene<'a>(
     folder: &Folder<'_>,
     loaded: &'a LoadedView,
+    ended_to_seq: Option<i64>,
     calibration: &'a Calibration,
 ) -> Result<CompactionInput<'a>, Error> {
     let system_tokens = calibration.tokens(folder.system_weight);
     let budget = Budget::of_narrow(folder.window_tokens, folder.reserve_tokens, system_tokens);
     let room = calibration.weight_within(budget.room_tokens());
     let waiting = folder.waiting.map(|task| task.id);
-    let (view, beside) = foldable::exclude_own_turn(loaded.view()?, waiting, room);
+    let (view, running) =
+        foldable::exclude_running_turn(loaded.view()?, ended_to_seq, waiting, room);
+    let (view, beside) = foldable::exclude_own_turn(view, waiting, room);
     Ok(CompactionInput {
         view,
         budget,
         calibration,
-        upcoming_tokens: calibration.tokens(folder.upcoming_weight + beside),
+        upcoming_tokens: calibration.tokens(folder.upcoming_weight + running + beside),
         summariser_window_tokens: folder.summariser_window_tokens,
         policy: folder.policy,
         node: None,

@@ -11,7 +11,8 @@
 //! - The job is done when its rerun has ended, also when that has failed: the rerun has the reason. A provider that fails for now uses up an
 //!   attempt of the job.
 //!
-//! Race: a run that was declared lost may end its call beside the next one. Both are charged, and the first answer stays.
+//! Race: a run that was declared lost may end its call beside the next one. Both are charged, and the first answer stays. On the same host the
+//! next call ends the one before, because both have the same conversation: so only a run that holds its lease fails the rerun.
 
 mod request;
 mod route;
@@ -26,10 +27,11 @@ use super::{
     side_call::{self, MadeCall, Payer, SideCall},
 };
 use crate::{
+    causes::causes,
     context::Digest,
     domain::{
         StatementError, campaigns,
-        class::{Classify as _, Kind},
+        class::{self, Classify as _, Kind},
         credentials, messages,
         prices::Price,
         reruns::{self, Answer, Rerun, RerunEnd, RerunTurn, ReserveError, State},
@@ -72,7 +74,9 @@ pub(super) async fn run(job: RerunTurn, run: Run, services: Arc<Services>) -> Ha
             let reason = text::make_storable(reason);
             let end = RerunEnd::without_call(&reason);
             let now = services.clock.now();
-            reruns::end(run.pool(), rerun.id, &end, now).await.map_err(JobError::retry)?;
+            let mut tx = run.pool().begin().await.map_err(JobError::retry)?;
+            reruns::end(&mut *tx, rerun.id, &end, now).await.map_err(JobError::retry)?;
+            return Ok(run.commit(tx).await?);
         }
     }
     Ok(End::Done)
@@ -98,7 +102,7 @@ async fn answer(run: &Run, services: &Services, rerun: &Rerun) -> Result<(), NoA
     };
     let reserved = reserve(run.pool(), services, (rerun, &session), provider, &request).await?;
     if provider.holds_session() {
-        request::begin_conversation(&mut request, credential, reserved);
+        request::begin_conversation(&mut request, rerun, credential, reserved);
     }
     let cost = |model: &str, tokens| services.cost(&rerun.provider, model, tokens);
     let side_call = SideCall {
@@ -230,9 +234,26 @@ struct Store<'a> {
 }
 
 impl Store<'_> {
-    /// Charges the call, and stores its answer if there is one.
+    /// Charges the call, and stores its answer if there is one, as soon as the database answers. A repeated write charges nothing twice.
     async fn charge(&self, made: &MadeCall, is_same_request: Option<bool>) -> Result<(), NoAnswer> {
-        let line = self.side_call.ledger_line(Purpose::Rerun, &made.answered);
+        let mut retries = self.side_call.write_retries();
+        loop {
+            let error = match self.try_charge(made, is_same_request).await {
+                Err(NoAnswer::Later(error)) if class::is_database_away(&*error.source) => error,
+                charged => return charged,
+            };
+            if !retries.wait(&causes(&*error.source)).await {
+                return Err(NoAnswer::Later(error));
+            }
+        }
+    }
+
+    async fn try_charge(
+        &self,
+        made: &MadeCall,
+        is_same_request: Option<bool>,
+    ) -> Result<(), NoAnswer> {
+        let line = self.side_call.ledger_line(Purpose::Rerun, made);
         let mut tx = begin(self.run.pool()).await?;
         let mut ledger_id = None;
         if let Some(line) = &line {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use sqlx::PgConnection;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::route::read_draft;
 use crate::{
@@ -103,11 +102,12 @@ pub(super) async fn build(
 /// Gives the request of a provider that keeps conversations one of its own, which it forgets, and at most this cost.
 pub(super) fn begin_conversation(
     request: &mut Request,
+    rerun: &Rerun,
     credential: Option<String>,
     max_cost_micros: Option<i64>,
 ) {
     request.conversation = Some(Conversation {
-        external_id: Uuid::new_v4(),
+        external_id: rerun.external_id(),
         credential,
         is_temporary: true,
         grants: Grants {

@@ -8,7 +8,7 @@ use std::{
 
 use uuid::Uuid;
 
-use super::{Claude, Error, turn::run_blocking_in};
+use super::{Claude, Error, launch::CallFolder, removal, turn::run_blocking_in};
 
 impl Claude {
     /// Returns the names of folders that have not changed for `quiet`, nor for twice the longest call: no call uses them any more.
@@ -25,23 +25,37 @@ impl Claude {
         run_blocking_in("list folders", all, move || quiet_since(&folder, before)).await
     }
 
-    /// Removes the folder of a session, and returns its size in bytes. Only for sessions that no call will name again.
-    pub async fn remove_folder(&self, session: Uuid) -> Result<u64, Error> {
-        self.remove_folder_in(&self.surroundings.sessions, session).await
-    }
-
-    pub async fn remove_folder_in(&self, all: &Path, name: Uuid) -> Result<u64, Error> {
-        let folder = all.join(name.to_string());
-        run_blocking_in("remove a folder", all, move || {
-            let n_bytes = bytes_in(&folder)?;
-            // Another process of this host may remove it at the same time.
-            match fs::remove_dir_all(&folder) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-                removed => removed.map(|()| n_bytes),
-            }
+    /// Removes the folder of a session, and returns its size in bytes; `None`: it has none. Only for sessions that no call will name again: a
+    /// process that runs in the folder, or waits there for the next turn, is ended first.
+    pub async fn remove_folder(&self, session: Uuid) -> Result<Option<u64>, Error> {
+        // It has the conversation in its memory.
+        drop(self.ahead.take(session));
+        let folder = self.surroundings.sessions.join(session.to_string());
+        let removed = folder.clone();
+        run_blocking_in("remove files", &folder, move || {
+            CallFolder::end_call_in(&removed)?;
+            remove(&removed)
         })
         .await
     }
+
+    /// Removes a folder in another folder that calls work in.
+    pub async fn remove_folder_in(&self, all: &Path, name: Uuid) -> Result<Option<u64>, Error> {
+        let folder = all.join(name.to_string());
+        let removed = folder.clone();
+        run_blocking_in("remove files", &folder, move || remove(&removed)).await
+    }
+}
+
+/// Removes a folder, and returns its size in bytes; `None`: there is none, or another process of this host has removed it.
+fn remove(folder: &Path) -> io::Result<Option<u64>> {
+    match fs::symlink_metadata(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(_) => {}
+    }
+    let n_bytes = bytes_in(folder)?;
+    removal::remove(folder).map(|()| Some(n_bytes))
 }
 
 fn quiet_since(sessions: &Path, before: SystemTime) -> io::Result<Vec<Uuid>> {
@@ -80,7 +94,8 @@ fn bytes_in(folder: &Path) -> io::Result<u64> {
     Ok(n_bytes)
 }
 
-/// Visits the folder itself and everything below it, without following links. Entries that vanish meanwhile are skipped.
+/// Visits the folder itself and everything below it, without following links. Entries that vanish meanwhile are skipped, and folders that
+/// an agent has made unreadable are not listed.
 fn each_below(path: &Path, look: &mut impl FnMut(&fs::Metadata)) -> io::Result<()> {
     let mut paths = vec![path.to_owned()];
     while let Some(path) = paths.pop() {
@@ -94,9 +109,40 @@ fn each_below(path: &Path, look: &mut impl FnMut(&fs::Metadata)) -> io::Result<(
             Ok(())
         });
         match looked {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if is_skipped(error.kind()) => {}
             looked => looked?,
         }
     }
     Ok(())
+}
+
+fn is_skipped(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::providers::claude::removal::tests::{open_folder, set_mode, without_root};
+
+    #[test]
+    fn unreadable_folders_of_an_agent_do_not_keep_others_from_being_listed() {
+        let (all, name) = (open_folder(), Uuid::new_v4());
+        without_root(|| {
+            let folder = all.path().join(name.to_string());
+            for below in ["closed", "listed"] {
+                fs::create_dir_all(folder.join(below)).unwrap();
+                fs::write(folder.join(below).join("file"), [b'x'; 1000]).unwrap();
+            }
+            set_mode(&folder.join("closed"), 0);
+            // Its files can be listed, and not examined.
+            set_mode(&folder.join("listed"), 0o400);
+            fs::write(folder.join("file"), "text").unwrap();
+            let later = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 40);
+            assert_eq!(quiet_since(all.path(), later).unwrap(), [name]);
+            assert!(quiet_since(all.path(), SystemTime::UNIX_EPOCH).unwrap().is_empty());
+            assert_eq!(bytes_in(&folder).unwrap(), 4);
+            removal::remove(&folder).unwrap();
+        });
+    }
 }

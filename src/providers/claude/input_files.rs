@@ -12,6 +12,8 @@ use std::{
 
 use uuid::Uuid;
 
+use super::removal;
+
 /// A file, and its path below the working directory.
 #[derive(Debug, Clone)]
 pub(super) struct InputFile {
@@ -38,8 +40,7 @@ fn place_one(cwd: &Path, InputFile { path, content }: &InputFile) -> io::Result<
     let place = folder.join(name);
     match fs::symlink_metadata(&place) {
         Ok(there) if there.is_file() && is_same(&place, content)? => return Ok(()),
-        Ok(there) if there.is_dir() => fs::remove_dir_all(&place)?,
-        Ok(_) => fs::remove_file(&place)?,
+        Ok(_) => removal::remove(&place)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }

@@ -17,6 +17,7 @@
 //! | `secrets` | removal of secrets from what the CLI says |
 //! | `space` | check of this host's disk space before a turn |
 //! | `program` | location and version of the CLI |
+//! | `removal` | removal of what agents have left in folders |
 //! | `transcript` | the CLI's own file: repaired before a turn, stored after it |
 //!
 //! Races: for each session only one call at a time may run in the whole service. The CLI has no lock, and two calls fork the transcript.
@@ -39,6 +40,7 @@ mod output;
 mod prestart;
 mod program;
 mod rates;
+mod removal;
 mod secrets;
 mod space;
 mod transcript;

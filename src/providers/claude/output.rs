@@ -20,7 +20,7 @@ use rustix::{
 };
 use uuid::Uuid;
 
-use super::transcript::write_private;
+use super::{removal, transcript::write_private};
 use crate::providers::{OutputFile, OutputFiles, OutputLimits, OutputSpace, SkipReason};
 
 pub(super) const FOLDER: &str = "out";
@@ -58,7 +58,7 @@ pub(super) fn begin(session: &Path, folder: &Path, turn: &str) -> io::Result<()>
 
 /// Removes the folder. One that the agent has made unremovable is moved aside, to go with the session's folder.
 fn remove(session: &Path, folder: &Path) -> io::Result<()> {
-    if fs::remove_dir_all(folder).is_ok() {
+    if removal::remove(folder).is_ok() {
         return Ok(());
     }
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;

@@ -4,8 +4,8 @@
 //! turn needs before its first request. The process serves one turn, and only one that would have started it in exactly the same way.
 //! Another head, prompt, model, tool or credential gives another fingerprint, and the process is killed.
 //!
-//! Races: a turn takes the process of its session out before it touches the session's folders. The reaper removes files under the same
-//! lock, so neither sees half of the other's work. The process itself reads only its own session.
+//! Races: a turn takes the process of its session out before it touches the session's folders, and so does the removal of the folder. The
+//! reaper removes files under the same lock, so neither sees half of the other's work. The process itself reads only its own session.
 
 use std::{
     collections::HashMap,

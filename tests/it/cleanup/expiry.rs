@@ -1,6 +1,7 @@
 //! Summaries of expired sessions: equal with and without a cleanup.
 
 use chrono::TimeDelta;
+use dalsegno::context::compaction::REFERENCE;
 use dalsegno::domain::agents::SessionMode as Mode;
 use dalsegno::domain::{
     audit::Actor,
@@ -156,6 +157,48 @@ async fn a_successor_begins_with_the_same_summary_with_and_without_a_cleanup() {
         assert_eq!(link, Some(gone));
         assert_eq!(world.session(second.session.id).await.predecessor_id, None);
     }
+}
+
+/// A reference to the archive makes room for one task, and the cleanup deletes the archive.
+#[tokio::test]
+async fn instead_of_a_reference_the_summary_before_it_is_kept_with_excerpts() {
+    let world = World::new().await;
+    for (name, has_summary, is_shown) in
+        [("shown", true, true), ("prepared", true, false), ("alone", false, true)]
+    {
+        let (early, late) = (format!("{name}-early"), format!("{name}-late"));
+        for instance in [&early, &late] {
+            let id = conversation(&world, instance, has_summary, false).await;
+            summarise(&world, id, 6, REFERENCE, is_shown).await;
+        }
+        let first = turn(&world, &early, "Part four.", settings_after_expiry()).await;
+        assert_eq!(cleanup(&world.pool, walk(), 10).await.summaries_kept, 1, "{name}");
+        let second = turn(&world, &late, "Part four.", settings_after_expiry()).await;
+        let (one, other) = (begins_with(&world, &first).await, begins_with(&world, &second).await);
+        assert_eq!(one, other, "{name}");
+        let summary = one.0.summary.unwrap();
+        assert!(!summary.contains(REFERENCE), "{name}: {summary}");
+        assert_eq!(summary.starts_with(SUMMARY), has_summary, "{name}: {summary}");
+        // What the summary stands for is not repeated.
+        assert_eq!(summary.contains("Part one."), !has_summary, "{name}: {summary}");
+        assert!(summary.contains("Answer to: Part three."), "{name}: {summary}");
+    }
+}
+
+/// Earlier versions have copied references. Without it, nothing would say that messages are missing.
+#[tokio::test]
+async fn a_reference_to_messages_of_a_predecessor_is_kept() {
+    let world = World::new().await;
+    let id = conversation(&world, "main", false, false).await;
+    summarise(&world, id, 4, REFERENCE, true).await;
+    sqlx::query("update dalsegno.compactions set cause = 'inherited'")
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    let next = turn(&world, "main", "Part four.", settings_after_expiry()).await;
+    let summary = begins_with(&world, &next).await.0.summary.unwrap();
+    assert!(summary.starts_with(REFERENCE), "{summary}");
+    assert!(!summary.contains("Part one."), "{summary}");
 }
 
 /// The conversation expires repeatedly.

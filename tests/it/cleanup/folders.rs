@@ -29,6 +29,13 @@ fn create_session_folder(root: &Path, name: &str) -> PathBuf {
     folder
 }
 
+fn build_services(root: &Path, now: DateTime<Utc>) -> Arc<Services> {
+    let set = vec![("service.data_dir".to_owned(), root.display().to_string())];
+    let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
+    let program = env!("CARGO_BIN_EXE_dalsegno").into();
+    Services::build(&config, Arc::new(ManualClock::at(now)), program, Traces::default()).unwrap()
+}
+
 async fn session(pool: &PgPool, external_id: Uuid, closed_at: Option<DateTime<Utc>>) {
     let sql = "insert into dalsegno.sessions (id, campaign_id, agent_type, instance, provider, model, prompt_hash, fence_seed,
                       expires_at, external_session_id, closed_at, closed_because, state)
@@ -47,13 +54,7 @@ async fn only_folders_of_removed_sessions_are_removed() {
     let root = tempfile::tempdir().unwrap();
     // Files have the time of the machine.
     let now = Utc::now() + TimeDelta::days(10);
-    let data_dir = root.path().display().to_string();
-    let set = vec![("service.data_dir".to_owned(), data_dir)];
-    let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
-    let program = env!("CARGO_BIN_EXE_dalsegno").into();
-    let services =
-        Services::build(&config, Arc::new(ManualClock::at(now)), program, Traces::default())
-            .unwrap();
+    let services = build_services(root.path(), now);
     assert_eq!(sweep_folders(&services, &world.pool, "here").await.unwrap(), SweepCount::default());
 
     let ids: Vec<Uuid> = (0..6).map(|_| Uuid::new_v4()).collect();
@@ -87,13 +88,7 @@ async fn workspaces_are_removed_with_the_last_session_of_a_closed_campaign() {
     let world = World::new().await;
     let root = tempfile::tempdir().unwrap();
     let now = Utc::now() + TimeDelta::days(10);
-    let data_dir = root.path().display().to_string();
-    let set = vec![("service.data_dir".to_owned(), data_dir)];
-    let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
-    let program = env!("CARGO_BIN_EXE_dalsegno").into();
-    let services =
-        Services::build(&config, Arc::new(ManualClock::at(now)), program, Traces::default())
-            .unwrap();
+    let services = build_services(root.path(), now);
     let workspace = root.path().join("workspaces").join(world.campaign.id.to_string());
     fs::create_dir_all(&workspace).unwrap();
     fs::write(workspace.join("notes.txt"), "Ahoy.").unwrap();
@@ -107,4 +102,25 @@ async fn workspaces_are_removed_with_the_last_session_of_a_closed_campaign() {
     sqlx::query("delete from dalsegno.sessions").execute(&world.pool).await.unwrap();
     assert_eq!(sweep().await, SweepCount { folders: 1, bytes: 5 });
     assert!(!workspace.exists());
+}
+
+#[tokio::test]
+async fn workspaces_are_removed_where_the_folders_of_sessions_cannot_be_listed() {
+    let world = World::new().await;
+    let root = tempfile::tempdir().unwrap();
+    let now = Utc::now() + TimeDelta::days(10);
+    let services = build_services(root.path(), now);
+    // As on a broken volume.
+    fs::write(root.path().join("claude"), "").unwrap();
+    let workspace = root.path().join("workspaces").join(world.campaign.id.to_string());
+    fs::create_dir_all(&workspace).unwrap();
+    fs::write(workspace.join("notes.txt"), "Ahoy.").unwrap();
+    let close = "update dalsegno.campaigns set status = 'closed', closed_at = $1";
+    let closed_at = now - TimeDelta::days(2);
+    sqlx::query(close).bind(closed_at).execute(&world.pool).await.unwrap();
+    let error = sweep_folders(&services, &world.pool, "here").await.unwrap_err();
+    assert!(error.to_string().starts_with("cannot list folders in "), "{error}");
+    assert!(!workspace.exists());
+    let runs = cleanups::list(&world.pool, None, 10).await.unwrap();
+    assert_eq!((runs.len(), runs[0].folders, runs[0].bytes), (1, 1, 5));
 }

@@ -6,19 +6,36 @@ use std::{
 };
 
 use dalsegno::{
-    context::{compaction::pins, parts::Task},
-    domain::compactions::{self, Outcome},
-    jobs::compact_session::{Cause, LoadedView, ShowOutcome, prepare},
+    context::{
+        compaction::pins,
+        parts::Task,
+        posts::{Post, Posts},
+    },
+    domain::{
+        Amount,
+        compactions::{self, Outcome},
+        conversations::resolve,
+        messages, tasks,
+        turn_phases::{self, AnsweredTurn, Begin, BoardProgress, ShownPosts, StartedTurn},
+    },
+    jobs::compact_session::{Cause, Folder, LoadedView, ShowOutcome, prepare},
     transcript::Role,
 };
 use serde_json::json;
+use sqlx::PgPool;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::{Setup, WatchedProvider};
 use crate::{
-    app::eventually,
+    app::{SOON, eventually},
     context::support::{message, prose},
-    conversations::world::{TurnSettings, done},
+    conversations::world::{TurnSettings, done, inheritance, measured, opening, wanted},
+    http::lossy_proxy::LossyProxy,
+    turns::{
+        faults::refuse_ledger,
+        heavy::{SCRIPTS, text, weigh},
+    },
 };
 
 const OTHER_HASH: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
@@ -81,6 +98,50 @@ async fn a_crash_during_a_summary_call_returns_no_attempt() {
     let breaker = setup.session(id).await.compaction_breaker.unwrap();
     assert_eq!(breaker["attempts"], json!([24]));
     assert_eq!(setup.compactions(id).await.len(), 0);
+}
+
+/// Returns the number of attempts to write into the ledger since some were refused.
+async fn n_ledger_writes(pool: &PgPool) -> i64 {
+    sqlx::query_scalar("select last_value from public.refused").fetch_one(pool).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_paid_summary_waits_for_the_database_and_is_not_asked_for_again() {
+    let setup = Setup::new(WatchedProvider::honest()).await;
+    let id = setup.chat(24).await;
+    // Like a server that is shut down.
+    refuse_ledger(&setup.world.pool, 3, "57P01").await;
+    setup.prepare(id, Cause::Auto).await.unwrap();
+    let n_asked = i64::try_from(setup.provider.n_summaries()).unwrap();
+    assert_eq!(setup.ledger().await.0, n_asked);
+    assert_eq!(n_ledger_writes(&setup.world.pool).await, n_asked + 3);
+}
+
+#[tokio::test]
+async fn a_stopped_run_tries_three_times_to_charge_its_summary() {
+    let setup = Setup::new(WatchedProvider::honest()).await;
+    let id = setup.chat(24).await;
+    refuse_ledger(&setup.world.pool, 1_000, "57P01").await;
+    setup.cancel.cancel();
+    let prepared = timeout(SOON, setup.prepare(id, Cause::Auto)).await.expect("it ends");
+    assert!(prepared.is_err(), "{prepared:?}");
+    let n_asked = i64::try_from(setup.provider.n_summaries()).unwrap();
+    assert_eq!((n_asked, n_ledger_writes(&setup.world.pool).await), (1, 3));
+}
+
+#[tokio::test]
+async fn a_summary_whose_charge_was_committed_without_an_answer_is_charged_once() {
+    let setup = Setup::new(WatchedProvider::honest()).await;
+    let id = setup.chat(24).await;
+    let options = setup.world.pool.connect_options();
+    let words = &["insert into dalsegno.usage", "COMMIT"];
+    let proxy = LossyProxy::start(&options, words).await;
+    let lossy = PgPool::connect(&proxy.url).await.unwrap();
+    let folder = Folder { pool: &lossy, ..setup.folder() };
+    prepare(&folder, id, Cause::Auto).await.unwrap();
+    assert!(proxy.has_lost(), "each commit was answered");
+    let n_asked = i64::try_from(setup.provider.n_summaries()).unwrap();
+    assert_eq!(setup.ledger().await.0, n_asked);
 }
 
 /// Returns the CPU time of this thread, without waits and other processes.
@@ -166,6 +227,87 @@ async fn a_compaction_applied_during_a_turn_loses_nothing_of_the_turn() {
     let n_before = sent.messages.len() - 2;
     assert_eq!(n_before, 47);
     assert!(again.messages[..n_before] == sent.messages[..n_before]);
+}
+
+/// Begins a turn that shows posts, and returns their place, too.
+async fn begin_with_posts(
+    setup: &Setup,
+    task: &tasks::Task,
+    entries: &[messages::New],
+) -> (StartedTurn, i64) {
+    let (now, lease) = (TurnSettings::default(), setup.world.lease());
+    let rule = inheritance(i64::MAX, now.at);
+    let mut tx = setup.world.pool.begin().await.unwrap();
+    let resolved =
+        resolve(&mut tx, &opening(task, now), &wanted(task, now), lease, &rule).await.unwrap();
+    let begin = Begin {
+        chain: None,
+        minted: None,
+        session: &resolved.session,
+        task_id: task.id,
+        job_id: task.job_id,
+        lease,
+        attempt: 1,
+        reserve: Amount::ZERO,
+        budgets: &[],
+        messages: entries,
+        shows_posts: true,
+        events: &[],
+        now: now.at,
+    };
+    let begun = turn_phases::begin(&mut tx, &begin).await.unwrap();
+    tx.commit().await.unwrap();
+    (begun, resolved.session.last_seq + i64::try_from(entries.len()).unwrap())
+}
+
+/// Ends a turn that has shown a post.
+async fn end_with_post(setup: &Setup, begun: &StartedTurn, seq: i64, text: &str) {
+    let post = Post {
+        id: Uuid::from_u128(7),
+        seq: 1,
+        sender: "user".into(),
+        to: "copywriter".into(),
+        trust: None,
+        posted_at: "2026-11-20T12:00:00Z".into(),
+        reply_to: None,
+        text: text.into(),
+    };
+    let posts = Posts { left_out: 0, posts: vec![post], archived: None };
+    let entry = measured(Uuid::new_v4(), message(Role::Posts, &posts.to_entry()));
+    let shown = ShownPosts { posts: &[1], entry: &entry, seq };
+    let board = BoardProgress { cursor: 1, shown: Some(shown) };
+    let answered = AnsweredTurn { board: Some(board), ..done("Written.", TurnSettings::default()) };
+    setup.end(begun, &[message(Role::Assistant, "Written.")], &answered).await;
+}
+
+/// Ahead of time, and in the turn itself. Its entries are so heavy that no turn would stay verbatim.
+#[tokio::test]
+async fn a_compaction_during_a_turn_loses_none_of_its_posts() {
+    const POST: &str = "The mole is closed on Mondays.";
+    for is_waiting in [false, true] {
+        let setup = Setup::new(WatchedProvider::honest()).await;
+        let id = setup.chat(14).await;
+        let task = setup.world.add("Part 15.").await;
+        let heavy = text(SCRIPTS[0].1, 2_200, weigh);
+        let prompt = |text: &str| measured(task.id, message(Role::User, text));
+        let entries = match is_waiting {
+            false => vec![prompt(&heavy)],
+            // With the results of other tasks, for example.
+            true => {
+                vec![measured(Uuid::new_v4(), message(Role::Notice, &heavy)), prompt("Part 15.")]
+            }
+        };
+        let ended_to_seq = setup.session(id).await.last_seq;
+        let (begun, posts_seq) = begin_with_posts(&setup, &task, &entries).await;
+        let folder = Folder { waiting: is_waiting.then_some(&task), ..setup.folder() };
+        prepare(&folder, id, Cause::Auto).await.unwrap();
+        end_with_post(&setup, &begun, posts_seq, POST).await;
+
+        assert!(matches!(setup.apply(id).await, ShowOutcome::Applied(_)));
+        let shown = setup.compactions(id).await.remove(0);
+        assert!(shown.to_seq <= ended_to_seq, "{shown:?}");
+        assert!(setup.context(id).await.contains(POST), "is_waiting: {is_waiting}");
+    }
 }
 
 #[tokio::test]

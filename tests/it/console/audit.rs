@@ -119,6 +119,26 @@ async fn a_change_of_a_budget_has_both_amounts_and_leads_to_the_budget() {
 }
 
 #[tokio::test]
+async fn a_time_that_cannot_be_read_is_refused_and_the_form_keeps_its_fields() {
+    let scenery = Scenery::new().await;
+    let path = "/audit?subject=planner&action=budget.set&after=";
+    let reply = scenery.app.get(&format!("{path}yesterday")).await;
+    assert_eq!(reply.status, 422, "{reply:?}");
+    let page = reply.body.replace("<code>", "`").replace("</code>", "`");
+    assert!(page.contains("`yesterday` is not a time"), "{page}");
+    assert!(actions(&page).is_empty(), "{page}");
+    for kept in [
+        "type=\"text\" name=\"after\" value=\"yesterday\"",
+        "name=\"subject\" list=\"subjects\" value=\"planner\"",
+        "<option value=\"budget.set\" selected",
+    ] {
+        assert!(page.contains(kept), "{kept} in {page}");
+    }
+    let read = scenery.page(&format!("{path}2026-11-27T09:00")).await;
+    assert!(read.contains("type=\"datetime-local\" name=\"after\""), "{read}");
+}
+
+#[tokio::test]
 async fn every_action_can_be_chosen_and_details_are_words() {
     let scenery = Scenery::new().await;
     let bulk = json!({ "action": "cancel", "filter": { "agent": "planner", "text": "no task has these words" }, "reason": HOSTILE });

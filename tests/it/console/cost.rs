@@ -198,6 +198,46 @@ async fn the_most_urgent_budget_of_all_is_first() {
 }
 
 #[tokio::test]
+async fn a_budget_that_is_used_up_is_first_among_hundreds_and_all_can_be_reached() {
+    let scenery = Scenery::new().await;
+    let pool = &scenery.app.pool;
+    for statement in [
+        "insert into dalsegno.campaigns (id, name) select gen_random_uuid(), 'Letter ' || n from generate_series(1, 250) as n",
+        "update dalsegno.campaign_budgets set limit_micros = 1000000000 where limit_micros is null",
+    ] {
+        sqlx::query(statement).execute(pool).await.unwrap();
+    }
+    for budget in [
+        json!({ "owner": "day", "micros": 1_000_000 }),
+        json!({ "owner": "user", "key": "zoe", "micros": 1_000_000 }),
+    ] {
+        scenery.send("PATCH", "/v1/budgets", &budget).await;
+    }
+    let spend = "update dalsegno.budget_shares as s set spent_micros = b.limit_micros from dalsegno.budgets as b
+        where b.id = s.budget_id and b.owner = 'day'";
+    sqlx::query(spend).execute(pool).await.unwrap();
+    let is_day_first = |page: &str| {
+        let rows = page.split("class=\"rows budgets\"").nth(1).unwrap();
+        let place = |words: &str| rows.find(words).unwrap_or_else(|| panic!("{words}: {rows}"));
+        place("Each day") < place("Campaign")
+    };
+    let page = scenery.page("/cost/budgets").await;
+    assert!(page.contains("<b>1 budget has</b> reached the limit."), "{page}");
+    assert!(!page.contains("No budget has reached its limit"), "{page}");
+    assert!(is_day_first(&page), "{page}");
+    let n_budgets = "select count(*) from dalsegno.list_budgets(now())";
+    let n_budgets: i64 = sqlx::query_scalar(n_budgets).fetch_one(pool).await.unwrap();
+    let last = (n_budgets - 1) / 15 * 15;
+    let last = scenery.page(&format!("/cost/budgets?cursor={last}")).await;
+    assert!(last.contains("<b><bdi>zoe</bdi></b>") && !last.contains("rel=\"next\""), "{last}");
+    assert!(last.contains("<b>1 budget has</b> reached the limit."), "{last}");
+    let beyond = scenery.page("/cost/budgets?cursor=100000").await;
+    assert!(is_day_first(&beyond), "{beyond}");
+    let unknown = scenery.page("/cost/budgets?of=user%2F%00").await;
+    assert!(unknown.contains("This budget has no limit."), "{unknown}");
+}
+
+#[tokio::test]
 async fn what_is_unexpected_about_new_limits_stands_in_the_list() {
     let scenery = Scenery::new().await;
     let user =

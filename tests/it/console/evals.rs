@@ -81,6 +81,34 @@ async fn a_variant_without_a_price_is_not_free() {
 }
 
 #[tokio::test]
+async fn a_judge_without_a_price_is_not_free() {
+    let scenery = Scenery::new().await;
+    let campaign = scenery.world.campaign.id;
+    let body = json!({
+        "eval": "captions", "run": "abc", "began_at": "2026-11-19T09:00:00Z", "unfinished": 0, "judge_micros": 0,
+        "variants": [], "answers": [],
+    });
+    let run = scenery.send("POST", &format!("/v1/campaigns/{campaign}/evals"), &body).await;
+    let path = format!("/cost/evals/{campaign}/{}", run["id"]);
+    let page = scenery.page(&path).await;
+    assert!(page.contains("<dt>Judge</dt><dd>none</dd>"), "{page}");
+    // The task of the judge, on a model without a price.
+    for sql in [
+        "insert into dalsegno.task_labels (task_id, metadata) values ($1, '{\"eval_judged\": \"captions\", \"eval_run\": \"abc\"}')
+             on conflict (task_id) do update set metadata = excluded.metadata",
+        "update dalsegno.tasks set spent_micros = 0, spent_tokens = 450 where id = $1",
+        "insert into dalsegno.usage (called_at, campaign_id, session_id, turn, agent, model, provider, purpose, outcome, cost_micros, input_tokens)
+             select created_at, campaign_id, session_id, turn, agent, 'local', 'west', 'turn', 'done', 0, 450 from dalsegno.tasks where id = $1",
+    ] {
+        sqlx::query(sql).bind(scenery.done).execute(&scenery.app.pool).await.unwrap();
+    }
+    let page = scenery.page(&path).await;
+    let (_, judge) = page.split_once("<dt>Judge</dt>").unwrap();
+    let judge = judge.split("</dd>").next().unwrap();
+    assert!(judge.contains(">no price</a>") && !judge.contains("$0.00"), "{judge}");
+}
+
+#[tokio::test]
 async fn results_hold_names_only_and_belong_to_a_campaign() {
     let scenery = Scenery::new().await;
     let [first, _] = scenery.record_runs().await;

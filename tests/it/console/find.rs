@@ -1,6 +1,12 @@
 //! The search of `Ctrl K`.
 
-use super::{browser::Browser, scenery::Scenery};
+use serde_json::json;
+
+use super::{
+    browser::Browser,
+    scenery::Scenery,
+    sign_in::{KEYS, open, sign_in},
+};
 
 const CONTROL: &str = "\u{e009}";
 const DOWN: &str = "\u{e015}";
@@ -148,4 +154,41 @@ async fn ctrl_k_opens_the_confirmation_of_a_pause_by_the_name_of_an_agent() {
         .unwrap();
     assert_eq!(paused, 0);
     assert!(browser.complaints().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_campaign_is_found_by_its_name_beside_many_newer_ones() {
+    let scenery = Scenery::new().await;
+    scenery.add_newer_campaigns().await;
+    let campaign = scenery.world.campaign.id;
+    let name = &scenery.world.campaign.name;
+    let own = format!("/campaigns/{campaign}");
+    assert!(results(&scenery, &name.to_uppercase()).await.contains(&own));
+    assert!(results(&scenery, "pause harbour").await.contains(&format!("{own}#confirm-pause")));
+    assert!(!results(&scenery, "resume harbour").await.contains(&own), "it is not paused");
+    let letters = results(&scenery, "letter 20").await;
+    let n_campaigns = letters.iter().filter(|target| target.starts_with("/campaigns/")).count();
+    assert_eq!(n_campaigns, 2, "20 and 200: {letters:?}");
+    let hits = scenery.page("/find?q=quay").await;
+    let hit = hits.split(&format!("<a href=\"/tasks/{}\"", scenery.waiting)).nth(1).unwrap();
+    let hit = hit.split("</a>").next().unwrap();
+    assert!(hit.contains(name.as_str()), "{hit}");
+    let answer = scenery.app.get("/find?q=%00letter").await;
+    assert!(answer.status < 500, "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_bound_key_finds_its_own_campaigns_only() {
+    let scenery = Scenery::with(&KEYS).await;
+    let name = "update dalsegno.campaigns set name = 'Harbour letters' where id = $1";
+    let name = sqlx::query(name).bind(scenery.hostile_campaign);
+    name.execute(&scenery.app.pool).await.unwrap();
+    let key =
+        json!({ "name": "bound", "scopes": ["read"], "campaigns": [scenery.hostile_campaign] });
+    let key = scenery.send("POST", "/v1/keys", &key).await;
+    let bound = sign_in(&scenery.app, key["secret"].as_str().unwrap()).await;
+    let found = open(&scenery.app, "/find?q=harbour", &bound).await.body;
+    let list = found.split("class=\"rows found\"").nth(1).unwrap().split("</ul>").next().unwrap();
+    assert!(list.contains(&format!("/campaigns/{}\"", scenery.hostile_campaign)), "{list}");
+    assert!(!list.contains(&format!("/campaigns/{}\"", scenery.world.campaign.id)), "{list}");
 }

@@ -92,3 +92,28 @@ async fn sheets_open_and_close_by_keys_and_give_the_focus_back() {
     browser.press(&[ENTER]).await;
     browser.wait_until("/^.tasks.[0-9a-f-]{36}$/.test(location.pathname)").await;
 }
+
+/// German and French keyboards write brackets with AltGr, which Windows reports as Ctrl and Alt; those of a Mac with Option.
+#[tokio::test]
+async fn brackets_count_on_keyboards_that_write_them_with_alt() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    let turn = |number: i32| format!("/sessions/{}/turns/{number}", scenery.session_id);
+    let press = async |key: &str, modifiers: &str| {
+        let event = format!("{{ key: '{key}', {modifiers}, bubbles: true, cancelable: true }}");
+        let script =
+            format!("return document.body.dispatchEvent(new KeyboardEvent('keydown', {event}))");
+        browser.run(&script).await
+    };
+    open(&browser, &scenery, &turn(1)).await;
+    assert_eq!(press("]", "ctrlKey: true").await, true, "a shortcut of the browser is taken");
+    assert_eq!(press("j", "altKey: true").await, true, "a shortcut of the browser is taken");
+    for (key, modifiers, number) in
+        [("]", "altKey: true", 2), ("[", "ctrlKey: true, altKey: true", 1)]
+    {
+        press(key, modifiers).await;
+        let is_open = format!("location.pathname === '{}'", turn(number));
+        browser.wait_until(&is_open).await;
+        browser.wait_until("document.documentElement.dataset.ready !== undefined").await;
+    }
+}

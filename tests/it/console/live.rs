@@ -5,8 +5,15 @@ use std::sync::Arc;
 use dalsegno::domain::feed::Hub;
 use serde_json::json;
 
-use super::{browser::Browser, scenery::Scenery};
-use crate::http::client::{self, Stream};
+use super::{
+    browser::Browser,
+    scenery::Scenery,
+    sign_in::{KEYS, key, sign_in},
+};
+use crate::{
+    app::eventually,
+    http::client::{self, Stream},
+};
 
 impl Scenery {
     /// Adds a task over the API, which is an event of the feed.
@@ -69,6 +76,81 @@ async fn a_stream_continues_after_its_last_event_without_gap_or_repetition() {
     assert!(ids.is_sorted() && ids.last() == Some(&three.id.parse().unwrap()), "{ids:?}");
 }
 
+impl Scenery {
+    /// Writes more events than a page may have missed. Returns the id of the last one.
+    async fn add_many_events(&self) -> i64 {
+        let many = "insert into dalsegno.feed (created_at, kind, data)
+                    select now(), 'turn.progress', '{}' from generate_series(1, 5100)";
+        sqlx::query(many).execute(&self.app.pool).await.unwrap();
+        let newest = "select max(id) from dalsegno.feed";
+        sqlx::query_scalar(newest).fetch_one(&self.app.pool).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_missed_too_much_is_told_and_begins_now() {
+    let scenery = Scenery::new().await;
+    let newest = scenery.add_many_events().await;
+    let address = scenery.app.address;
+    for path in ["/events?after=0".to_owned(), format!("/events?after={}", newest - 5_001)] {
+        let mut stream = Stream::open(address, &path, None).await.unwrap();
+        let begin = stream.next().await.unwrap();
+        assert_eq!((&*begin.data, begin.id), (r#"{"has_gap":true}"#, newest.to_string()), "{path}");
+        drop(stream);
+    }
+    let mut near =
+        Stream::open(address, "/events", Some(&(newest - 5_000).to_string())).await.unwrap();
+    let begin = near.next().await.unwrap();
+    assert_eq!(begin.data, r#"{"has_gap":false}"#);
+    assert_eq!(near.next().await.unwrap().id, (newest - 4_999).to_string());
+    let mut far = Stream::open(address, "/events", Some("1")).await.unwrap();
+    assert_eq!(far.next().await.unwrap().data, r#"{"has_gap":true}"#);
+    scenery.add_task("news").await;
+    assert!(far.next().await.unwrap().id.parse::<i64>().unwrap() > newest);
+}
+
+#[tokio::test]
+async fn a_page_that_missed_too_much_asks_to_be_read_again() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::new().await;
+    scenery.add_many_events().await;
+    // A page with its own stream, which begins after an event of long ago.
+    let script = "delete window.SharedWorker;
+        const Real = window.EventSource;
+        window.EventSource = class extends Real { constructor() { super('/events?after=1'); } };";
+    browser.command("Page.addScriptToEvaluateOnNewDocument", json!({ "source": script })).await;
+    browser.open(&scenery.url("/tasks")).await;
+    browser
+        .wait_until("document.querySelector('#banner .banner')?.textContent.includes('missing')")
+        .await;
+    assert_eq!(browser.text(".fresh").await, "Reload");
+    let complaints = browser.complaints().await;
+    assert!(complaints.is_empty(), "{complaints:?}");
+}
+
+#[tokio::test]
+async fn streams_of_pages_are_limited_per_client() {
+    let set = [KEYS[0], KEYS[1], ("http.max_page_streams_per_client", "2")];
+    let scenery = Scenery::with(&set).await;
+    let app = &scenery.app;
+    let (_, ann) = key(app, "ann", "read").await;
+    let (_, bob) = key(app, "bob", "read").await;
+    // Two browsers of one person share the places of the key.
+    let [one, two, other] =
+        [sign_in(app, &ann).await, sign_in(app, &ann).await, sign_in(app, &bob).await];
+    let open =
+        async |cookie: &str| Stream::open_with(app.address, "/events", &[("Cookie", cookie)]).await;
+    let (held, kept) = (open(&one).await.ok().unwrap(), open(&two).await.ok().unwrap());
+    let refused = open(&one).await.err().unwrap();
+    let detail = refused.problem(429, "too_many_waiting_per_client");
+    assert!(detail.contains("this API key follows the feed in 2 open pages"), "{detail}");
+    assert!(detail.contains("http.max_page_streams_per_client"), "{detail}");
+    open(&other).await.ok().unwrap();
+    drop(held);
+    let again = eventually("a closed page frees its place", async || open(&one).await.ok()).await;
+    drop((again, kept));
+}
+
 #[tokio::test]
 async fn one_reader_serves_all_followers() {
     let scenery = Scenery::new().await;
@@ -90,7 +172,7 @@ async fn one_reader_serves_all_followers() {
 #[tokio::test]
 async fn an_interruption_is_shown_and_ends_with_the_missed_events() {
     let Some(browser) = Browser::start().await else { return };
-    let scenery = Scenery::new().await;
+    let scenery = Scenery::with(&[("scheduler.time_zone", "Asia/Tokyo")]).await;
     browser.open(&scenery.url("/tasks")).await;
     browser.wait_until("!document.getElementById('feed-line').hidden").await;
     // The service ends; the page says so, and stays readable.
@@ -99,6 +181,12 @@ async fn an_interruption_is_shown_and_ends_with_the_missed_events() {
     browser
         .wait_until("document.getElementById('feed-line').textContent.includes('Reconnecting')")
         .await;
+    // The time of the last event is one of the pages, not of the browser.
+    let is_in_zone = "const hour = (ago) => new Date(Date.now() - ago)
+            .toLocaleTimeString('en', { hour: '2-digit', hourCycle: 'h23', timeZone: 'Asia/Tokyo' });
+        const line = document.getElementById('feed-line').textContent;
+        return [0, 60000].some((ago) => line.includes(`last event ${hour(ago)}:`))";
+    assert_eq!(browser.run(is_in_zone).await, true);
     browser.wait_until("document.querySelector('#banner .banner')").await;
     assert!(browser.text("#banner").await.contains("interrupted"));
     browser.save_picture("interrupted").await;

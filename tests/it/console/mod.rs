@@ -5,6 +5,7 @@ mod assets;
 mod audit;
 pub mod browser;
 mod campaign;
+mod campaign_choice;
 mod catalogue;
 mod conversation;
 mod cost;

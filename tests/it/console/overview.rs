@@ -454,6 +454,18 @@ async fn failed_tasks_are_read_up_to_a_number_and_each_group_is_listed() {
 }
 
 #[tokio::test]
+async fn the_overview_reads_the_newest_thousand_failed_tasks_and_says_so() {
+    let scenery = Scenery::new().await;
+    scenery.fail_many(1_001, noon(), "the model answered nothing").await;
+    let overview = scenery.get_json("/v1/overview").await;
+    assert_eq!(overview["failures"], json!({ "read": 1_000, "is_cut": true, "groups": 1 }));
+    let page = scenery.page("/").await;
+    for part in ["1000 or more tasks", "Only the newest 1000 failed tasks of the last 7 days"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+}
+
+#[tokio::test]
 async fn failures_at_one_budget_are_one_group_with_different_amounts() {
     let scenery = Scenery::new().await;
     for (part, needed) in [("Part 12.", 8_000_000), ("Part 13.", 9_000_000)] {
@@ -473,6 +485,55 @@ async fn failures_at_one_budget_are_one_group_with_different_amounts() {
     assert_eq!(totals.groups, 2, "{failed:?}");
     assert_eq!(failed.iter().map(|it| it.unlisted).collect::<Vec<_>>(), [Some(1), None]);
     assert_eq!(failed[1].line.error.as_deref(), Some(error));
+}
+
+impl Scenery {
+    /// Adds runs of a queue that ended a number of seconds ago, which differs from that of other calls.
+    async fn add_runs(&self, queue: &str, n_runs: i32, secs_ago: i32) {
+        let add = "insert into dalsegno.runs (job_id, lease, attempt, outcome, queue, kind, ended_at)
+             select -n, -$3, 1, 'done', $1, 'k', now() - $3 * interval '1 second' from generate_series(1, $2) as n";
+        let add = sqlx::query(add).bind(queue).bind(n_runs).bind(secs_ago);
+        add.execute(&self.app.pool).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn runs_of_other_queues_do_not_hide_those_of_turns_and_more_than_were_read_are_named() {
+    let scenery = Scenery::new().await;
+    scenery.add_runs("turns", 5, 600).await;
+    scenery.add_runs("upkeep", 10_000, 60).await;
+    let overview = scenery.get_json("/v1/overview").await;
+    let runs = overview["runs"].as_array().unwrap();
+    assert!(runs.iter().any(|it| it["minutes_ago"] == 10 && it["done"] == 5), "{runs:?}");
+    assert_eq!(overview["runs_are_cut"], false);
+    let page = scenery.page("/").await;
+    assert!(
+        !page.contains("or more <small>") && !page.contains("as far as they were read"),
+        "{page}"
+    );
+    scenery.add_runs("turns", 10_000, 30).await;
+    let overview = scenery.get_json("/v1/overview").await;
+    assert_eq!(overview["runs_are_cut"], true);
+    let page = scenery.page("/").await;
+    for part in ["or more <small>0 of these failed", "Runs ended, last hour, as far as they were"] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+}
+
+#[tokio::test]
+async fn the_longest_wait_names_the_tasks_that_were_read_if_there_are_more() {
+    let scenery = Scenery::new().await;
+    assert_eq!(scenery.get_json("/v1/overview").await["waits_are_cut"], false);
+    // None of the newest has started.
+    let add = "insert into dalsegno.tasks (id, campaign_id, job_id, agent, prompt)
+         select ('ffffffff-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1, -n, 'copywriter', 'Part ' || n
+           from generate_series(1, 5000) as n";
+    let add = sqlx::query(add).bind(scenery.world.campaign.id);
+    add.execute(&scenery.app.pool).await.unwrap();
+    let overview = scenery.get_json("/v1/overview").await;
+    assert_eq!((&overview["waits_are_cut"], &overview["waits"]), (&json!(true), &json!([])));
+    let page = scenery.page("/").await;
+    assert!(page.contains(", of the newest 5000 tasks"), "{page}");
 }
 
 #[tokio::test]

@@ -286,6 +286,13 @@ impl Scenery {
             ("gallery", "/gallery".to_owned()),
         ]
     }
+
+    /// Adds 200 campaigns that are newer than all others.
+    pub async fn add_newer_campaigns(&self) {
+        let add = "insert into dalsegno.campaigns (id, name)
+             select ('ffffffff-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'Letter ' || n from generate_series(1, 200) as n";
+        sqlx::query(add).execute(&self.app.pool).await.unwrap();
+    }
 }
 
 /// Makes a task whose first attempt was lost with its worker. The second one answers.

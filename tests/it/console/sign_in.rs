@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{browser::Browser, scenery::Scenery};
 use crate::{
-    app::TestApp,
+    app::{TestApp, eventually},
     http::{
         client::{Reply, send},
         key_setup::ADMIN_KEY,
@@ -92,7 +92,7 @@ async fn a_browser_exchanges_a_key_for_a_cookie() {
     browser.wait_until("document.querySelector('.error')").await;
     assert!(browser.text(".error").await.contains("not accepted"));
     browser.complaints().await;
-    browser.open(&scenery.url(&format!("/tasks/{}", scenery.waiting))).await;
+    // A typo does not change the page to go on to.
     browser.write("#key", &secret).await;
     browser.click("main button").await;
     browser.wait_until("document.querySelector('#explain')").await;
@@ -170,6 +170,36 @@ async fn forms_need_their_origin_and_their_token() {
 }
 
 #[tokio::test]
+async fn a_page_stays_when_its_sign_in_has_ended_and_its_forms_are_renewed() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let (_, secret) = key(app, "ann", "operate").await;
+    let ended = sign_in(app, &secret).await;
+    let token = form_token(&open(app, "/", &ended).await.body);
+    let fields = [("form_token", token.as_str())];
+    assert_eq!(post(app, "/sign-out", &ended, &fields, &[]).await.status, 303);
+    let script = ("HX-Request", "true");
+    let id = scenery.waiting.to_string();
+    let fields = [("form_token", token.as_str()), ("id", &id), ("reason", "late")];
+    let refused = post(app, "/do/cancel_task", &ended, &fields, &[script]).await;
+    let polled = send(app.address, "GET", "/tasks", &[HTML, ("Cookie", &ended), script], "").await;
+    for reply in [refused, polled] {
+        assert_eq!(reply.status, 401, "{reply:?}");
+        assert!(!reply.head.contains("hx-redirect"), "{reply:?}");
+        assert!(reply.body.contains("href=\"/sign-in\" target=\"_blank\""), "{reply:?}");
+    }
+    // The next sign-in is in another tab. The form of this one gets its token, and is accepted then.
+    let present = sign_in(app, &secret).await;
+    let stale = post(app, "/do/cancel_task", &present, &fields, &[script]).await;
+    assert!(stale.status == 403 && stale.body.contains("stale_form"), "{stale:?}");
+    assert!(stale.body.contains("hx-swap-oob=\"outerHTML:[name=form_token]\""), "{stale:?}");
+    let token = form_token(&stale.body);
+    let fields = [("form_token", token.as_str()), ("id", &id), ("reason", "late")];
+    let done = post(app, "/do/cancel_task", &present, &fields, &[script]).await;
+    assert_eq!(done.status, 204, "{done:?}");
+}
+
+#[tokio::test]
 async fn actions_without_the_scope_are_neither_offered_nor_run() {
     let scenery = Scenery::with(&KEYS).await;
     let app = &scenery.app;
@@ -220,6 +250,135 @@ async fn sign_ins_are_listed_and_ended() {
     let actions: Vec<_> =
         audit["items"].as_array().unwrap().iter().map(|it| it["action"].clone()).collect();
     assert_eq!(actions, ["sign_in.end", "sign_in.create", "sign_in.create"]);
+}
+
+#[tokio::test]
+async fn a_link_from_another_site_opens_its_page_and_keeps_the_sign_in() {
+    let Some(browser) = Browser::start().await else { return };
+    let scenery = Scenery::with(&KEYS).await;
+    let (_, secret) = key(&scenery.app, "ann", "read").await;
+    browser.resize(1440, 900).await;
+    browser.open(&scenery.url("/sign-in")).await;
+    browser.write("#key", &secret).await;
+    browser.click("main button").await;
+    browser.wait_until("document.querySelector('#rail')").await;
+    // A page without an origin is another site, also for the browser.
+    let path = format!("/tasks/{}", scenery.waiting);
+    for target in [path.clone(), format!("{path}%23explain")] {
+        let link = format!("<a id=link href=\"{}\">read this</a>", scenery.url(&target));
+        browser.open(&format!("data:text/html,{link}")).await;
+        browser.click("#link").await;
+        browser.wait_until("document.querySelector('#explain')").await;
+        assert!(browser.url().await.ends_with(&path), "{}", browser.url().await);
+    }
+    browser.open(&scenery.url("/tasks")).await;
+    assert!(browser.url().await.ends_with("/tasks"), "{}", browser.url().await);
+}
+
+#[tokio::test]
+async fn a_request_from_another_site_replaces_no_cookie() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let sent = |site: &'static str, mode: &'static str| {
+        [HTML, ("Sec-Fetch-Site", site), ("Sec-Fetch-Mode", mode)]
+    };
+    let get = async |path: &str, headers: &[(&str, &str)]| {
+        send(app.address, "GET", path, headers, "").await
+    };
+    let path = "/tasks?agent=a&text=%22b%22";
+    for site in ["cross-site", "same-site"] {
+        let page = get(path, &sent(site, "navigate")).await;
+        assert!(page.status == 200 && !page.head.contains("set-cookie"), "{page:?}");
+        let refresh = "http-equiv=\"refresh\" content=\"0;url=/tasks?agent=a&amp;text=%22b%22\"";
+        assert!(page.body.contains(refresh), "{page:?}");
+        // A browser that does not refresh has a link.
+        assert!(page.body.contains("href=\"/tasks?agent=a&amp;text=%22b%22\""), "{page:?}");
+        let image = get("/sign-in", &sent(site, "no-cors")).await;
+        assert!(image.status == 200 && !image.head.contains("set-cookie"), "{image:?}");
+    }
+    // The request of that page itself, also by a browser that blocks cookies, goes on.
+    for site in ["same-origin", "none"] {
+        let page = get("/sign-in", &sent(site, "navigate")).await;
+        assert!(page.head.contains("set-cookie") && page.body.contains("API key"), "{page:?}");
+    }
+    // Where browsers do not say where a request comes from, the cookie of forms leaves that of a sign-in alone.
+    let (_, secret) = key(app, "ann", "read").await;
+    let signed_in = sign_in(app, &secret).await;
+    let forms = cookie(&get("/", &[HTML]).await);
+    assert_ne!(forms.split('=').next(), signed_in.split('=').next());
+    assert_eq!(open(app, "/", &format!("{forms}; {signed_in}")).await.status, 200);
+    assert_eq!(open(app, "/", &forms).await.status, 303);
+}
+
+fn unknown_cookie(n: usize) -> String {
+    format!("dalsegno_console={n:064x}")
+}
+
+#[tokio::test]
+async fn unknown_cookies_are_answered_429_and_those_of_sign_ins_never() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let (_, secret) = key(app, "ann", "read").await;
+    let (good, ended) = (sign_in(app, &secret).await, sign_in(app, &secret).await);
+    let token = form_token(&open(app, "/", &ended).await.body);
+    assert_eq!(post(app, "/sign-out", &ended, &[("form_token", &token)], &[]).await.status, 303);
+    let mut tries = 0;
+    let refused = loop {
+        let cookie = unknown_cookie(tries);
+        let reply = send(app.address, "GET", "/tasks", &[("Cookie", &cookie)], "").await;
+        if reply.status == 429 {
+            break reply;
+        }
+        reply.problem(401, "not_signed_in");
+        tries += 1;
+        assert!(tries < 10_000, "no unknown cookie is answered 429");
+    };
+    refused.problem(429, "too_many_bad_keys");
+    assert!(tries >= 30, "{tries}");
+    assert_eq!(open(app, "/", &good).await.status, 200);
+    // A browser whose sign-in has ended is led to the form, as one without a cookie.
+    for cookie in [ended.as_str(), ""] {
+        let reply = open(app, "/", cookie).await;
+        assert!(reply.status == 303 && reply.head.contains("location: /sign-in"), "{reply:?}");
+    }
+    // A new sign-in is never refused, either.
+    sign_in(app, &secret).await;
+}
+
+/// The lock stands for a slow database: each lookup that has a statement of its own would hold a connection.
+#[tokio::test]
+async fn lookups_of_cookies_share_their_statements() {
+    let scenery = Scenery::with(&KEYS).await;
+    let (app, pool) = (&scenery.app, &scenery.app.pool);
+    let mut locked = pool.begin().await.unwrap();
+    sqlx::query("lock table dalsegno.sign_ins in access exclusive mode")
+        .execute(&mut *locked)
+        .await
+        .unwrap();
+    let address = app.address;
+    let flood: Vec<_> = (0..40)
+        .map(|n| {
+            tokio::spawn(async move {
+                let cookie = unknown_cookie(n);
+                send(address, "GET", "/tasks", &[("Cookie", &cookie)], "").await.status
+            })
+        })
+        .collect();
+    let waiting = "select count(*) from pg_locks where relation = 'dalsegno.sign_ins'::regclass and not granted
+                     and database = (select oid from pg_database where datname = current_database())";
+    let waiting = async || sqlx::query_scalar::<_, i64>(waiting).fetch_one(pool).await.unwrap();
+    eventually("a lookup waits", async || (waiting().await > 0).then_some(())).await;
+    // Requests that need a connection are answered meanwhile.
+    let bearer = format!("Bearer {ADMIN_KEY}");
+    for _ in 0..20 {
+        let auth = [("Authorization", bearer.as_str())];
+        send(address, "GET", "/v1/campaigns", &auth, "").await.expect(200);
+    }
+    assert_eq!(waiting().await, 1);
+    locked.rollback().await.unwrap();
+    for reply in flood {
+        assert!([401, 429].contains(&reply.await.unwrap()));
+    }
 }
 
 #[tokio::test]

@@ -3,8 +3,12 @@
 use dalsegno::domain::task_files::{self, NewFiles};
 use serde_json::json;
 
-use super::{browser::Browser, scenery::Scenery};
-use crate::app::noon;
+use super::{
+    browser::Browser,
+    scenery::Scenery,
+    sign_in::{KEYS, open, sign_in},
+};
+use crate::{app::noon, http::key_setup::ADMIN_KEY};
 
 #[tokio::test]
 async fn the_page_of_a_task_lists_its_files_and_a_link_downloads_one() {
@@ -197,6 +201,36 @@ async fn an_explanation_has_links_and_the_button_that_ends_the_wait() {
     scenery.send("POST", &pause, &json!({ "reason": "client call" })).await;
     let page = scenery.page(&path).await;
     assert!(page.contains("/do/resume_campaign") && !page.contains("/do/release_job"), "{page}");
+}
+
+#[tokio::test]
+async fn a_key_of_a_campaign_is_offered_only_what_it_may_do() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let campaign = scenery.world.campaign.id;
+    let task = scenery.add_apart("Part 11: The storm.").await;
+    let hold = format!("/v1/jobs/{}/hold", task.job_id);
+    scenery.send("POST", &hold, &json!({ "reason": "legal reads it first" })).await;
+    let key = json!({ "name": "studio", "scopes": ["operate"], "campaigns": [campaign] });
+    let key = scenery.send("POST", "/v1/keys", &key).await;
+    let bound = sign_in(app, key["secret"].as_str().unwrap()).await;
+    let admin = sign_in(app, ADMIN_KEY).await;
+    let path = format!("/tasks/{}", task.id);
+    let (all, own) = (open(app, &path, &admin).await, open(app, &path, &bound).await);
+    assert_eq!((all.status, own.status), (200, 200), "{own:?}");
+    for refused in ["/do/release_job", "href=\"/work/jobs/", "href=\"/catalogue/agent/"] {
+        assert!(all.body.contains(refused), "{refused}: {}", all.body);
+        assert!(!own.body.contains(refused), "{refused}: {}", own.body);
+    }
+    // What is about its campaign stays.
+    assert!(own.body.contains("/do/cancel_task"), "{}", own.body);
+    // No link of the page is refused.
+    let main = own.body.split("<main").nth(1).unwrap().split("</main>").next().unwrap();
+    let links = main.split("href=\"").skip(1).filter_map(|rest| rest.split(['"', '#']).next());
+    for link in links.filter(|link| link.starts_with('/')).map(|link| link.replace("&amp;", "&")) {
+        let reply = open(app, &link, &bound).await;
+        assert_ne!(reply.status, 403, "{link}: {reply:?}");
+    }
 }
 
 #[tokio::test]

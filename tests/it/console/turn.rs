@@ -213,3 +213,29 @@ async fn reruns_stand_below_their_call_and_are_followed_until_they_end() {
     assert!(!page.contains("every 2s") && !page.contains("Rerun 1: "), "{page}");
     assert!(page.contains("Compared with the answer of the call"), "{page}");
 }
+
+#[tokio::test]
+async fn rows_of_ended_reruns_stay_while_others_are_followed() {
+    let Some(browser) = Browser::start().await else { return };
+    let turns = TwoTurns::new().await;
+    let path = TwoTurns::path(&turns.second);
+    let body = json!({ "call": 2, "times": 2 }).to_string();
+    let rerun = format!("/v1{path}/reruns");
+    crate::http::client::send(turns.app.address, "POST", &rerun, &[], &body).await.expect(202);
+    let end = async |number: i32| {
+        let end = "update dalsegno.reruns set state = 'done', answer = 'Part 2.', ended_at = now(), output_tokens = 3, took_ms = 40
+                    where number = $1";
+        sqlx::query(end).bind(number).execute(&turns.app.pool).await.unwrap();
+    };
+    end(1).await;
+    let page = turns.app.get(&format!("{path}?call=2")).await.body;
+    assert!(page.contains("hx-select-oob=\"#rerun-2\""), "{page}");
+    browser.resize(1440, 900).await;
+    browser.open(&format!("http://{}{path}?call=2", turns.app.address)).await;
+    browser.run("document.querySelector('#rerun-1 details').open = true").await;
+    end(2).await;
+    browser.wait_until("document.querySelector('#rerun-2 details')").await;
+    let open = browser.run("return document.querySelector('#rerun-1 details').open").await;
+    assert_eq!(open, true, "an unfolded answer stays unfolded");
+    browser.wait_until("!document.querySelector('#reruns-waiting')").await;
+}

@@ -92,16 +92,39 @@ async fn pages_and_actions_need_their_scopes() {
     assert_eq!(refused.status, 403, "{refused:?}");
 }
 
+/// With a script, an error stands above the form, which stays as it is.
+#[tokio::test]
+async fn every_form_of_the_installation_is_sent_by_the_script() {
+    let furnished = UpkeepScenery::new().await;
+    let mut n_forms = 0;
+    for (name, path) in furnished.pages() {
+        let page = furnished.scenery.page(&path).await;
+        for form in page.split("<form").skip(1).filter_map(|rest| rest.split('>').next()) {
+            let is_own = form.contains("method=\"post\"") && !form.contains("/sign-");
+            assert!(!is_own || form.contains(" hx-post=\""), "{name}: {form}");
+            n_forms += usize::from(is_own);
+        }
+    }
+    assert!(n_forms > 10, "{n_forms}");
+}
+
 #[tokio::test]
 async fn a_new_key_is_shown_once() {
     let Some(browser) = Browser::start().await else { return };
     let furnished = UpkeepScenery::new().await;
     browser.resize(1440, 900).await;
     browser.open(&furnished.scenery.url("/keys")).await;
+    browser.wait_until("document.documentElement.dataset.ready !== undefined").await;
     browser.write("#name", "press").await;
+    // A form that is refused keeps what is written.
+    browser.click("main aside .primary").await;
+    browser.wait_until("document.querySelector('#outcome .error')").await;
+    assert_eq!(browser.run("return document.getElementById('name').value").await, "press");
+    browser.complaints().await;
     browser.click("input[value=read]").await;
     browser.click("main aside .primary").await;
     browser.wait_until("document.querySelector('#secret')").await;
+    assert_eq!(browser.text(".copy button").await, "Copy");
     let secret = browser.text("#secret").await;
     assert!(secret.starts_with("dals_"), "{secret}");
     browser.save_picture("key-secret").await;

@@ -33,7 +33,7 @@ pub async fn slow_answers(plays: impl IntoIterator<Item = Play>) -> (FakeOllama,
     (fake, fixture)
 }
 
-async fn interrupt(fixture: &Fixture, task: &Task, how: InterruptMode) -> InterruptResult {
+pub async fn interrupt(fixture: &Fixture, task: &Task, how: InterruptMode) -> InterruptResult {
     let session_id = fixture.task(task).await.session_id.unwrap();
     let mut tx = fixture.pool.begin().await.unwrap();
     let interrupted =
@@ -43,7 +43,7 @@ async fn interrupt(fixture: &Fixture, task: &Task, how: InterruptMode) -> Interr
     interrupted
 }
 
-async fn wait_until_running(fixture: &Fixture, task: &Task) {
+pub async fn wait_until_running(fixture: &Fixture, task: &Task) {
     eventually("the task runs", async || {
         (fixture.task(task).await.state == State::Running).then_some(())
     })

@@ -7,3 +7,4 @@ mod interrupts;
 mod pauses;
 mod resets;
 mod states;
+mod stops_beside_waits;

@@ -1,8 +1,10 @@
 //! Inheritance of messages and summaries by successors.
 
 use dalsegno::{
+    context::compaction::REFERENCE,
     domain::{
         compactions::{self, AcceptedSummary, Cause},
+        conversations::{self, ForkRequest},
         messages::{self, Span},
         sessions::{self, Reason},
         turn_phases,
@@ -10,11 +12,13 @@ use dalsegno::{
     },
     transcript::{Message, Role, ToolCall},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{TurnSettings, World, done, measured, message};
-use crate::app::noon;
+use crate::app::{defaults, noon};
+
+const SUMMARY: &str = "The harbour was built in 1817.";
 
 /// Sets up a conversation with a turn that used a tool. Returns its session.
 async fn conversation(world: &World) -> Uuid {
@@ -59,6 +63,54 @@ async fn rebuild(world: &World, id: Uuid, because: Reason, now: TurnSettings) ->
     let mut conn = world.pool.acquire().await.unwrap();
     sessions::ask_rebuild(&mut conn, id, because).await.unwrap();
     world.turn("Part three.", now).await.session.id
+}
+
+fn pins() -> Value {
+    json!([{ "text": "1817" }])
+}
+
+/// Shows a compaction of these places that was made after a turn.
+async fn compact(world: &World, id: Uuid, span: (i64, i64), turn: i32, summary: &str) {
+    let mut tx = world.pool.begin().await.unwrap();
+    let parent = sessions::get(&mut *tx, id).await.unwrap().generation;
+    let generation = sessions::next_generation(&mut *tx, id).await.unwrap();
+    let (pins, none) = (pins(), json!([]));
+    let accepted = AcceptedSummary {
+        summary,
+        pins: &pins,
+        rung: "first",
+        tokens_after: 10,
+        flow: None,
+        prompts: None,
+    };
+    let compaction = compactions::New {
+        session_id: id,
+        generation,
+        parent,
+        from_seq: span.0,
+        to_seq: span.1,
+        cause: Cause::Auto,
+        turn,
+        model: Some("sim-1"),
+        tokens_before: 100,
+        refusals: &none,
+        node: None,
+        accepted: Some(accepted),
+    };
+    compactions::insert(&mut *tx, &compaction, noon()).await.unwrap();
+    compactions::apply(&mut tx, id, generation, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+async fn fork(world: &World, session_id: Uuid) -> Uuid {
+    let config = defaults().sessions;
+    let (turn, instance) = (None, None);
+    let request =
+        ForkRequest { session_id, turn, instance, catalogue: &world.catalogue, config: &config };
+    let mut tx = world.pool.begin().await.unwrap();
+    let fork = conversations::fork(&mut tx, &request, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    fork.id
 }
 
 async fn roles(world: &World, id: Uuid) -> Vec<Role> {
@@ -115,48 +167,65 @@ async fn a_poisoned_session_passes_on_text_only() {
 async fn a_summary_is_inherited_without_the_messages_behind_it() {
     let world = World::new().await;
     let old = conversation(&world).await;
-    let mut tx = world.pool.begin().await.unwrap();
-    let generation = sessions::next_generation(&mut *tx, old).await.unwrap();
-    let (pins, none) = (json!([{ "text": "1817" }]), json!([]));
-    let accepted = AcceptedSummary {
-        summary: "The harbour was built in 1817.",
-        pins: &pins,
-        rung: "first",
-        tokens_after: 10,
-        flow: None,
-        prompts: None,
-    };
-    let compaction = compactions::New {
-        session_id: old,
-        generation,
-        parent: 0,
-        from_seq: 1,
-        to_seq: 6,
-        cause: Cause::Auto,
-        turn: 3,
-        model: Some("sim-1"),
-        tokens_before: 100,
-        refusals: &none,
-        node: None,
-        accepted: Some(accepted),
-    };
-    compactions::insert(&mut *tx, &compaction, noon()).await.unwrap();
-    compactions::apply(&mut tx, old, generation, noon()).await.unwrap();
-    tx.commit().await.unwrap();
+    compact(&world, old, (1, 6), 3, SUMMARY).await;
 
     let new = rebuild(&world, old, Reason::ContextFull, TurnSettings::default()).await;
     let session = world.session(new).await;
     assert_eq!(session.generation, 1);
     let inherited = compactions::get(&world.pool, new, 1).await.unwrap().unwrap();
-    assert_eq!((inherited.cause, inherited.to_seq, inherited.pins), (Cause::Inherited, 6, pins));
+    assert_eq!((inherited.cause, inherited.to_seq, inherited.pins), (Cause::Inherited, 6, pins()));
     let lines = world.transcript(new).await;
     assert_eq!(lines[0], "User: Part two.");
     let history = sessions::history(&world.pool, new).await.unwrap();
-    assert_eq!(history[0]["content"], "The harbour was built in 1817.");
+    assert_eq!(history[0]["content"], SUMMARY);
     assert_eq!(history.as_array().unwrap().len(), 5);
     // The next compaction continues it; earlier views belong to the predecessor.
     let mut conn = world.pool.acquire().await.unwrap();
     assert_eq!(sessions::next_generation(&mut *conn, new).await.unwrap(), 2);
     let undone = compactions::undo(&mut conn, new, noon()).await;
     assert!(matches!(undone, Err(compactions::Error::NothingToUndo(_))), "{undone:?}");
+}
+
+/// A reference to the archive makes room for one task, and the archive stays behind.
+#[tokio::test]
+async fn instead_of_a_reference_the_summary_before_it_is_inherited_with_the_messages() {
+    for has_summary in [true, false] {
+        let world = World::new().await;
+        let old = conversation(&world).await;
+        if has_summary {
+            compact(&world, old, (1, 2), 1, SUMMARY).await;
+        }
+        compact(&world, old, (3, 4), 2, REFERENCE).await;
+        compact(&world, old, (5, 6), 2, REFERENCE).await;
+        let fork = fork(&world, old).await;
+        let rebuilt = rebuild(&world, old, Reason::Reset, TurnSettings::default()).await;
+        for id in [fork, rebuilt] {
+            assert_eq!(world.session(id).await.generation, i32::from(has_summary));
+            let inherited = compactions::list(&world.pool, id).await.unwrap();
+            let inherited: Vec<_> =
+                inherited.iter().map(|it| (it.summary.as_deref(), it.to_seq)).collect();
+            let (summaries, first) = match has_summary {
+                true => (vec![(Some(SUMMARY), 2)], "User: Look it up."),
+                false => (Vec::new(), "User: Part one."),
+            };
+            assert_eq!(inherited, summaries);
+            assert_eq!(world.transcript(id).await[0], first);
+        }
+    }
+}
+
+/// Earlier versions have copied references. Without it, nothing would say that messages are missing.
+#[tokio::test]
+async fn a_reference_to_messages_of_a_predecessor_is_inherited() {
+    let world = World::new().await;
+    let old = conversation(&world).await;
+    compact(&world, old, (1, 6), 2, REFERENCE).await;
+    sqlx::query("update dalsegno.compactions set cause = 'inherited'")
+        .execute(&world.pool)
+        .await
+        .unwrap();
+    let new = rebuild(&world, old, Reason::Reset, TurnSettings::default()).await;
+    let inherited = compactions::get(&world.pool, new, 1).await.unwrap().unwrap();
+    assert_eq!((inherited.summary.as_deref(), inherited.to_seq), (Some(REFERENCE), 6));
+    assert_eq!(world.transcript(new).await[0], "User: Part two.");
 }

@@ -21,7 +21,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{TurnSettings, World, call, done, inheritance, measured, message, opening, wanted};
-use crate::app::noon;
+use crate::app::{eventually, noon};
 
 fn tokens(tokens: i64) -> Amount {
     Amount { micros: 0, tokens }
@@ -94,6 +94,67 @@ async fn a_turn_that_crashed_after_its_begin_is_ended_by_the_next_run() {
     // Once more, after the end.
     assert!(world.commit(&begun, "Twice.", now).await.is_err());
     assert_eq!(world.transcript(begun.session_id).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_reservation_whose_commit_was_not_confirmed_is_released_with_the_turn() {
+    let now = TurnSettings::default();
+    for is_answered in [true, false] {
+        let world = World::with_limit(Limit { micros: None, tokens: Some(1000) }).await;
+        let task = world.add("Part one.").await;
+        // `begun` stays as it is: the worker learns of no later reservation.
+        let begun = world.try_begin(&task, world.lease(), now, tokens(200)).await.unwrap().1;
+        for (ahead, total) in [(300, 400), (350, 450), (300, 450)] {
+            let mut tx = world.pool.begin().await.unwrap();
+            let reserved =
+                turn_phases::reserve_more(&mut tx, &begun, tokens(100), tokens(ahead), noon())
+                    .await
+                    .unwrap();
+            tx.commit().await.unwrap();
+            assert_eq!((reserved, budget(&world).await.reserved), (tokens(total), tokens(total)));
+        }
+        if is_answered {
+            world.commit(&begun, "Once ...", now).await.unwrap();
+        } else {
+            let calls = [call(&begun, None)];
+            let ending = TurnEnd {
+                turn: &begun,
+                calls: &calls,
+                messages: &[],
+                record: Default::default(),
+                now: noon(),
+            };
+            let mut tx = world.pool.begin().await.unwrap();
+            turn_phases::interrupt(&mut tx, &ending, "the service stopped").await.unwrap();
+            tx.commit().await.unwrap();
+        }
+        let budget = budget(&world).await;
+        let charged = Amount { micros: 500, tokens: 40 };
+        assert_eq!((budget.reserved, budget.spent), (Amount::ZERO, charged), "{is_answered}");
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_turn_waits_for_a_reservation_that_is_being_committed() {
+    let now = TurnSettings::default();
+    let world = World::with_limit(Limit { micros: None, tokens: Some(1000) }).await;
+    let task = world.add("Part one.").await;
+    let begun = world.try_begin(&task, world.lease(), now, tokens(200)).await.unwrap().1;
+    let mut tx = world.pool.begin().await.unwrap();
+    turn_phases::reserve_more(&mut tx, &begun, tokens(100), tokens(300), noon()).await.unwrap();
+    let commit_later = async {
+        let blocked = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')";
+        eventually("the end of the turn waits for a lock", async || {
+            let blocked = sqlx::query_scalar::<_, bool>(blocked);
+            blocked.fetch_one(&world.pool).await.unwrap().then_some(())
+        })
+        .await;
+        tx.commit().await.unwrap();
+    };
+    let (ended, ()) = tokio::join!(world.commit(&begun, "Once ...", now), commit_later);
+    ended.unwrap();
+    let budget = budget(&world).await;
+    assert_eq!((budget.reserved, budget.spent.tokens), (Amount::ZERO, 40));
 }
 
 #[tokio::test]

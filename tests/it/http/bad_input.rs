@@ -282,6 +282,23 @@ async fn a_page_of_another_origin_is_refused() {
     fixture.post_with(&path, &json!({}), &[("Origin", &own)]).await.expect(200);
 }
 
+/// A proxy that sends a host name of its own makes each form foreign, so the refusal names the header.
+#[tokio::test]
+async fn a_proxy_that_replaces_the_host_is_named_as_a_cause() {
+    let fixture = Fixture::with(&[("http.allowed_hosts", "dalsegno.example")]).await;
+    let task = fixture.world.add("Part one.").await;
+    let path = format!("/v1/tasks/{}/cancel", task.id);
+    let through = async |host: &str| {
+        let headers = [("Origin", "https://dalsegno.example"), ("Host", host)];
+        fixture.post_with(&path, &json!({}), &headers).await
+    };
+    let detail = through("localhost").await.problem(403, "foreign_origin");
+    assert!(detail.contains("pass on the header Host"), "{detail}");
+    through("dalsegno.example").await.expect(200);
+    let settings = include_str!("../../../config/default.toml");
+    assert!(!settings.contains("`Host: localhost`"), "the documented proxy breaks the forms");
+}
+
 /// DNS rebinding: such a page has the same origin, and only its host name gives it away.
 #[tokio::test]
 async fn a_foreign_host_name_is_refused() {

@@ -19,7 +19,7 @@ use sqlx::{Postgres, Transaction};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::{Fixture, client::send, lossy_proxy};
+use super::{Fixture, client::send, lossy_proxy::LossyProxy};
 use crate::{
     app::{SOON, TestApp, TestDatabase, eventually, noon},
     conversations::world::World,
@@ -182,8 +182,8 @@ async fn an_error_after_the_commit_fails_one_request_and_adds_no_task_twice() {
 async fn tasks_whose_answer_was_lost_are_not_added_again() {
     let mut database = TestDatabase::migrated().await;
     let direct = database.pool().await;
-    let lossy = lossy_proxy::start(&database.options, "Part 11 of many").await;
-    database.options = lossy.parse().unwrap();
+    let lossy = LossyProxy::start(&database.options, &["Part 11 of many"]).await;
+    database.options = lossy.url.parse().unwrap();
     let app = TestApp::start_with(database, &[LONG_REQUEST_TIMEOUT]).await;
     let campaign = World::over(direct.clone(), Limit::default()).await.campaign.id;
     let (address, path) = (app.address, &format!("/v1/campaigns/{campaign}/tasks"));

@@ -24,7 +24,7 @@ mod keys;
 mod labels;
 mod limits;
 mod locks;
-mod lossy_proxy;
+pub mod lossy_proxy;
 mod memory;
 mod metrics;
 mod openapi;

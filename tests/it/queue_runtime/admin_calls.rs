@@ -34,6 +34,20 @@ async fn a_paused_queue_claims_nothing_until_it_is_resumed() {
     worker.stop().await;
 }
 
+#[tokio::test]
+async fn a_lane_lists_its_first_hundred_jobs_and_says_if_there_are_more() {
+    let fixture = Fixture::new().await;
+    for _ in 0..100 {
+        fixture.put_in(&TestJob::Nothing, "lane").await;
+    }
+    let mut conn = fixture.pool.acquire().await.expect("connects");
+    let lane = admin::find_lane(&mut conn, "lane").await.expect("exists");
+    assert_eq!((lane.members.len(), lane.is_cut), (100, false));
+    fixture.put_in(&TestJob::Nothing, "lane").await;
+    let lane = admin::find_lane(&mut conn, "lane").await.expect("exists");
+    assert_eq!((lane.members.len(), lane.is_cut), (100, true));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_are_found_shown_and_cancelled() {
     let fixture = Fixture::new().await;

@@ -4,5 +4,8 @@ mod admin_calls;
 mod ends;
 mod explain;
 mod faults;
+mod fence;
 pub mod fixture;
+mod groups;
 mod lanes;
+mod run_alone;

@@ -19,6 +19,7 @@ pub const IDLE_WORKER: &str = "00000000-0000-0000-0000-000000000003";
 ///
 /// - `default`: ready jobs without groups, and some that may only run alone
 /// - `grouped`: ready jobs of a thousand groups
+/// - `urgent`: ready jobs of a thousand groups, and many urgent ones of a group that is paused
 /// - ten lanes with all the blocked jobs, their heads running
 /// - retries that keep their place in a lane, and jobs for later that have none; of both, a thousand are due
 pub async fn fill(database: &TestDatabase) {
@@ -54,7 +55,7 @@ fn workers_and_lanes() -> Vec<String> {
 }
 
 fn ready() -> Vec<String> {
-    let (n_plain, n_grouped) = (N_JOBS * 8 / 10, N_JOBS * 2 / 10);
+    let (n_plain, n_grouped, n_urgent) = (N_JOBS * 8 / 10, N_JOBS * 2 / 10, N_JOBS / 10);
     vec![
         format!(
             "INSERT INTO dalsegno.jobs (run_at, state, queue, kind)
@@ -65,6 +66,14 @@ fn ready() -> Vec<String> {
              SELECT now() - interval '1 hour' + i * interval '1 ms', 'ready', 'grouped', 'k', 'group-' || i % 1000
                FROM generate_series(1, {n_grouped}) AS i"
         ),
+        "INSERT INTO dalsegno.jobs (run_at, state, queue, kind, group_key)
+         SELECT now(), 'ready', 'urgent', 'k', 'group-' || i FROM generate_series(1, 1000) AS i"
+            .to_owned(),
+        format!(
+            "INSERT INTO dalsegno.jobs (run_at, state, queue, kind, group_key, priority)
+             SELECT now(), 'ready', 'urgent', 'k', 'paused', 10 FROM generate_series(1, {n_urgent}) AS i"
+        ),
+        "INSERT INTO dalsegno.pauses (scope, name) VALUES ('group', 'paused')".to_owned(),
         "INSERT INTO dalsegno.jobs (run_at, state, queue, kind, crash_count)
          SELECT now(), 'ready', 'default', 'k', 2 FROM generate_series(1, 100)"
             .to_owned(),
@@ -102,6 +111,8 @@ fn around_jobs() -> Vec<String> {
          SELECT -i, -i, 1, CASE WHEN i > 500 THEN 'done' ELSE 'lost' END, 'default', 'k' FROM generate_series(1, 50000) AS i",
         "INSERT INTO dalsegno.runs (job_id, lease, attempt, outcome, queue, kind, wait_cause)
          SELECT id, n, 1, 'snooze', queue, kind, 'provider' FROM dalsegno.jobs, generate_series(1, 5) AS n WHERE wait_reason = 'snooze'",
+        "INSERT INTO dalsegno.runs (job_id, lease, attempt, outcome, queue, kind)
+         SELECT -i, -i, 1, 'done', 'rare', 'k' FROM generate_series(50001, 50100) AS i",
         "INSERT INTO dalsegno.lane_sweeps (lane_id) SELECT i FROM generate_series(1, 1000) AS i",
         "ANALYZE",
     ]

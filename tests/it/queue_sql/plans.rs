@@ -14,8 +14,8 @@ use super::{
     plan_data::{self, IDLE_WORKER, N_RUNNING, WORKER},
     statements::{
         CHANGE_PRIORITY, CLAIM, CLAIM_ALONE, END_CANCELLED, END_DONE, END_FAIL, END_RETRY,
-        END_SNOOZE, GIVE_BACK, LANE_AUDIT, LANE_SWEEP, PROMOTE, RESCUE, UNMARK_CRASHES, WAITS,
-        WORKER_RENEW, WORKER_RUNS, worker_session,
+        END_SNOOZE, GIVE_BACK, LANE_AUDIT, LANE_SWEEP, PROMOTE, RESCUE, RUNS_BY_MINUTE,
+        UNMARK_CRASHES, WAITS, WORKER_RENEW, WORKER_RUNS, worker_session,
     },
 };
 use crate::app::TestDatabase;
@@ -72,6 +72,7 @@ async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
         look("claim above a floor", CLAIM, floored, 3_000, 500),
         look("claim of 500 by turns", CLAIM, claim(500, "grouped", ""), 5_000, 500),
         look("claim of 1 by turns", CLAIM, claim(1, "grouped", "group-999"), 150, 1),
+        look("claim beside urgent jobs", CLAIM, claim(1, "urgent", ""), 400, 1),
         look("claim of an empty queue", CLAIM, claim(1, "no-jobs", ""), 10, 0),
         look("claim alone", CLAIM_ALONE, format!("'{{default}}', '{IDLE_WORKER}', '{{k}}'"), 10, 1),
         look("end 500", END_DONE, format!("{ids}, {leases}"), 4_000, 500),
@@ -89,6 +90,7 @@ async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
         look("promote 1,000", PROMOTE, "1000".to_owned(), 30_000, 1),
         look("sweep 1,000 lanes", LANE_SWEEP, "1000".to_owned(), 6_000, 1),
         look("audit 1,000 lanes", LANE_AUDIT, "0, 1000".to_owned(), 60, 1),
+        look("runs of a queue", RUNS_BY_MINUTE, "'rare', 10000, 168".to_owned(), 200, 1),
         look("waits by reason", WAITS, "10000".to_owned(), 30_000, 1),
         look(
             "runs of workers",

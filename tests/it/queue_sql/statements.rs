@@ -20,9 +20,12 @@ pub const END_SNOOZE: &str = include_str!("../../../crates/queue/src/sql/end_sno
 pub const GIVE_BACK: &str = include_str!("../../../crates/queue/src/sql/give_back.sql");
 pub const LANE_AUDIT: &str = include_str!("../../../crates/queue/src/sql/lane_audit.sql");
 pub const WAITS: &str = include_str!("../../../crates/queue/src/sql/waits.sql");
+pub const RUNS_BY_MINUTE: &str = include_str!("../../../crates/queue/src/sql/runs_by_minute.sql");
 pub const WORKER_RUNS: &str = include_str!("../../../crates/queue/src/sql/worker_runs.sql");
 pub const LANE_SWEEP: &str = include_str!("../../../crates/queue/src/sql/lane_sweep.sql");
 pub const PROMOTE: &str = include_str!("../../../crates/queue/src/sql/promote.sql");
+pub const DELETE_OLD_LANES: &str =
+    include_str!("../../../crates/queue/src/sql/delete_old_lanes.sql");
 pub const DELETE_OLD_WORKERS: &str =
     include_str!("../../../crates/queue/src/sql/delete_old_workers.sql");
 pub const RESCUE: &str = include_str!("../../../crates/queue/src/sql/rescue.sql");

@@ -30,7 +30,7 @@ fn tokens(tokens: i64) -> Amount {
 }
 
 /// A campaign whose budget is used up.
-async fn used_up() -> Fixture {
+pub async fn used_up() -> Fixture {
     let fixture = Fixture::with_limit(&[], Limit { micros: None, tokens: Some(LIMIT) }).await;
     let campaign = Payers::campaign(fixture.campaign.id);
     let amounts = (Amount::ZERO, tokens(LIMIT - 1));

@@ -9,6 +9,7 @@ use dalsegno::{
         turns,
     },
 };
+use sqlx::PgPool;
 
 use super::Fixture;
 use crate::app::eventually;
@@ -90,7 +91,7 @@ async fn a_late_answer_is_placed_after_its_prompt() {
 }
 
 /// Makes the database refuse the first `n_times` writes of a call into the ledger with this code.
-async fn refuse_ledger(fixture: &Fixture, n_times: u32, code: &str) {
+pub async fn refuse_ledger(pool: &PgPool, n_times: u32, code: &str) {
     let statements = format!(
         "create sequence public.refused;
          create function public.refuse() returns trigger language plpgsql as $body$
@@ -102,14 +103,14 @@ async fn refuse_ledger(fixture: &Fixture, n_times: u32, code: &str) {
          end $body$;
          create trigger refuse before insert on dalsegno.usage for each row execute function public.refuse();"
     );
-    sqlx::raw_sql(sqlx::AssertSqlSafe(statements)).execute(&fixture.pool).await.unwrap();
+    sqlx::raw_sql(sqlx::AssertSqlSafe(statements)).execute(pool).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_paid_answer_waits_for_the_database() {
     let fixture = Fixture::new(&[]).await;
     // Like a server that is shut down, for more than three seconds of tries.
-    refuse_ledger(&fixture, 5, "57P01").await;
+    refuse_ledger(&fixture.pool, 5, "57P01").await;
     let worker = fixture.start_worker().await;
     let task = fixture.done(&fixture.add("Write.").await).await;
     worker.stop().await;
@@ -121,7 +122,7 @@ async fn a_paid_answer_waits_for_the_database() {
 #[tokio::test]
 async fn an_unstorable_answer_is_not_retried_forever() {
     let fixture = Fixture::new(&[]).await;
-    refuse_ledger(&fixture, 3, "P0001").await;
+    refuse_ledger(&fixture.pool, 3, "P0001").await;
     let worker = fixture.start_worker().await;
     let task = fixture.done(&fixture.add("Write.").await).await;
     worker.stop().await;

@@ -186,3 +186,30 @@ async fn history_dropped_for_a_huge_prompt_is_summarised_afterwards() {
     );
     worker.stop().await;
 }
+
+/// The same where a compacted conversation continues in a new session, which would not have the messages.
+#[tokio::test]
+async fn a_huge_prompt_starts_no_new_session_and_its_successor_has_a_summary() {
+    let settings = [("sim.window_tokens", "4096"), ("sessions.rotate_at_tokens", "2500")];
+    let fixture = Fixture::new(&settings).await;
+    fixture.write_agent("writer", &writer(""));
+    let worker = fixture.start_worker().await;
+    let count = |text: &str| u64::from(count_tokens(text));
+    let unit = SCRIPTS[0].1;
+    let said = fixture.done(&fixture.add(&text(unit, 700, count)).await).await;
+    let room = 4096 - RESERVE - FRAME_TOKENS;
+    let huge = fixture.add(&text(unit, room * 97 / 100, count)).await;
+    let huge = fixture.done(&huge).await;
+    assert_eq!(huge.session_id, said.session_id);
+    let id = said.session_id.unwrap();
+    let applied = async || {
+        let made = compactions::list(&fixture.pool, id).await.unwrap();
+        made.into_iter().filter(|made| made.applied_at.is_some()).collect::<Vec<_>>()
+    };
+    let references = applied().await;
+    assert!(references.iter().any(|made| made.is_reference()), "{references:?}");
+    fixture.done(&fixture.add("Now write one line.").await).await;
+    let made = applied().await.pop().unwrap();
+    assert!(!made.is_reference() && made.from_seq == 1, "{made:?}");
+    worker.stop().await;
+}

@@ -2,7 +2,7 @@
 
 mod anthropic;
 mod attachments;
-mod budgets;
+pub mod budgets;
 mod busy;
 mod campaign_files;
 mod campaign_versions;
@@ -15,7 +15,7 @@ mod endpoint_errors;
 mod endpoints;
 mod evals;
 mod failover;
-mod faults;
+pub mod faults;
 mod fidelity;
 pub mod fixture;
 pub mod forks;

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use dalsegno::{
     domain::{
+        feed, messages, sessions,
         tasks::{State, Task},
         turn_phases, turns,
     },
@@ -149,29 +150,62 @@ async fn partial_output_is_stored_once_a_second_and_only_when_it_has_grown() {
 }
 
 #[tokio::test]
-async fn a_run_without_its_lease_stores_no_output() {
+async fn a_run_without_its_lease_stores_no_output_and_no_event() {
     let world = World::new().await;
     let task = world.add("Part one.").await;
     let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
     let output = message(Uuid::new_v4(), Role::Assistant, "Half an answ");
-    let store = async |begun: &turn_phases::StartedTurn| {
-        turns::store_partial_output(
-            &world.pool,
-            (begun.session_id, begun.turn, begun.lease),
-            &output,
-            noon(),
-        )
-        .await
-        .unwrap();
-        let rows = "select count(*) from dalsegno.partial_outputs";
-        sqlx::query_scalar::<_, i64>(rows).fetch_one(&world.pool).await.unwrap()
+    let event = feed::New {
+        campaign_id: Some(begun.campaign_id),
+        task_id: Some(begun.task_id),
+        session_id: Some(begun.session_id),
+        kind: feed::Kind::TurnProgress,
+        data: json!({ "turn": begun.turn, "text": "Half an answ" }),
+    };
+    // Returns the answer, and the numbers of stored outputs and events.
+    let store = async |begun: &turn_phases::StartedTurn, output: Option<&messages::New>| {
+        let events = std::slice::from_ref(&event);
+        let stored = turn_phases::store_progress(&world.pool, begun, output, events, noon());
+        let is_running = stored.await.unwrap();
+        let rows = "select (select count(*) from dalsegno.partial_outputs),
+                           (select count(*) from dalsegno.feed where kind = 'turn.progress')";
+        let rows: (i64, i64) = sqlx::query_as(rows).fetch_one(&world.pool).await.unwrap();
+        (is_running, rows.0, rows.1)
     };
     let late = turn_phases::StartedTurn { lease: begun.lease - 1, ..begun };
-    assert_eq!(store(&late).await, 0);
-    assert_eq!(store(&begun).await, 1);
+    assert_eq!(store(&late, Some(&output)).await, (false, 0, 0));
+    assert_eq!(store(&begun, None).await, (true, 0, 1));
+    assert_eq!(store(&begun, Some(&output)).await, (true, 1, 2));
     // The next run takes the turn over; then this run can write no more.
     let (_, next) = world.begin(&task, world.lease(), TurnSettings::default()).await;
-    assert_eq!(store(&begun).await, 0);
+    assert_eq!(store(&begun, Some(&output)).await, (false, 0, 2));
     let messages = world.transcript(next.session_id).await;
     assert!(messages.contains(&"Assistant: Half an answ".to_owned()), "{messages:?}");
+}
+
+/// Like a worker that was frozen for longer than its lease, so that another one has ended its turn.
+#[tokio::test]
+async fn a_worker_whose_turn_was_ended_adds_no_progress_to_the_feed() {
+    let fake = FakeOllama::playing([long_answer()]).await;
+    let fixture = fixture(&fake).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.add("Part one.").await;
+    is_stored(&fixture).await;
+    let id = fixture.task(&task).await.session_id.unwrap();
+    let session = sessions::read_live(&fixture.pool, id).await.unwrap();
+    let mut tx = fixture.pool.begin().await.unwrap();
+    turns::interrupt_leftover(&mut tx, &session, noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let newest = fixture.count("select max(id) from dalsegno.feed").await;
+    // Enough output for three rows of the feed.
+    let n_sent = *fake.state.transport.n_trickled.borrow() + 60;
+    eventually("the answer continues", async || {
+        (*fake.state.transport.n_trickled.borrow() >= n_sent).then_some(())
+    })
+    .await;
+    let mut progress = fixture.feed().await;
+    progress.retain(|event| event.kind == "turn.progress" && event.id > newest);
+    assert!(progress.is_empty(), "{progress:?}");
+    assert_eq!(stored(&fixture).await, None);
+    worker.stop_only().await;
 }

@@ -6,7 +6,7 @@ use dalsegno::domain::{erasures, reruns as stored, sessions};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::Fixture;
+use super::{Fixture, faults::refuse_ledger};
 use crate::{
     app::{eventually, noon},
     providers::fake_ollama::{FakeOllama, Play},
@@ -17,6 +17,8 @@ const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\n
 /// One unit of the currency for each token.
 const PRICE: &str = r#"[{ provider = "ollama", model = "qwen3:8b", input = 1000000000000, output = 1000000000000 }]"#;
 const RERUNS: &str = "select count(*) from dalsegno.reruns";
+const REMOVE_PROMPTS: &str = "delete from dalsegno.context_text_uses where sha256 in
+                              (select sha256 from dalsegno.context_texts where kind = 'agent_prompt')";
 
 pub async fn on_ollama(fake: &FakeOllama, settings: &[(&str, &str)]) -> Fixture {
     let url = format!("http://{}", fake.addr);
@@ -406,6 +408,21 @@ async fn a_rerun_whose_worker_is_killed_during_the_call_is_made_again_and_charge
 }
 
 #[tokio::test]
+async fn a_paid_rerun_waits_for_the_database_and_is_not_made_again() {
+    let fake = FakeOllama::start().await;
+    let fixture = on_ollama(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    refuse_ledger(&fixture.pool, 3, "57P01").await;
+    let done = reruns(&fixture, session, &["--turn", "2"]).await;
+    worker.stop().await;
+    assert_eq!(done[0]["state"], "done", "{done:?}");
+    let charged = "select count(*) from dalsegno.usage where purpose = 'rerun'";
+    // Two turns and one rerun.
+    assert_eq!((fake.chats().len(), fixture.count(charged).await), (3, 1));
+}
+
+#[tokio::test]
 async fn a_failed_call_and_a_cancelled_job_are_shown_with_their_reasons() {
     let refuses = Play::Status(400, "", r#"{"error":"this prompt is not wanted"}"#);
     let fake = FakeOllama::playing([Play::Says(&["One."]), Play::Says(&["Two."]), refuses]).await;
@@ -435,9 +452,7 @@ async fn erased_texts_cannot_be_sent_again_and_reruns_go_with_their_session() {
     reruns(&fixture, session, &["--turn", "1"]).await;
     worker.stop().await;
     reruns(&fixture, session, &["--turn", "1", "--no-wait"]).await;
-    let remove = "delete from dalsegno.context_text_uses where sha256 in
-                  (select sha256 from dalsegno.context_texts where kind = 'agent_prompt')";
-    sqlx::query(remove).execute(&fixture.pool).await.unwrap();
+    sqlx::query(REMOVE_PROMPTS).execute(&fixture.pool).await.unwrap();
     refused(&rerun(&fixture, session, &["--turn", "2"]).await, 5, "`agent_prompt` is not stored");
     // Of a rerun that waits, the worker finds out.
     let worker = fixture.start_worker().await;
@@ -455,6 +470,32 @@ async fn erased_texts_cannot_be_sent_again_and_reruns_go_with_their_session() {
 }
 
 #[tokio::test]
+async fn a_run_that_has_lost_its_lease_does_not_fail_its_rerun() {
+    let fake = FakeOllama::start().await;
+    let fixture = on_ollama(&fake, &[]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    worker.stop().await;
+    reruns(&fixture, session, &["--turn", "1", "--no-wait"]).await;
+    // It fails before its call, and its end waits for the row.
+    sqlx::query(REMOVE_PROMPTS).execute(&fixture.pool).await.unwrap();
+    let mut lock = fixture.pool.begin().await.unwrap();
+    sqlx::query("select from dalsegno.reruns for update").execute(&mut *lock).await.unwrap();
+    let worker = fixture.start_worker().await;
+    eventually("the end of the rerun waits", async || {
+        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        (fixture.count(waits).await == 1).then_some(())
+    })
+    .await;
+    let taken = "update dalsegno.jobs set lease = lease + 1 where state = 'running'";
+    assert_eq!(sqlx::query(taken).execute(&fixture.pool).await.unwrap().rows_affected(), 1);
+    lock.rollback().await.unwrap();
+    worker.stop_only().await;
+    let queued = "select count(*) from dalsegno.reruns where state = 'queued' and error is null";
+    assert_eq!(fixture.count(queued).await, 1);
+}
+
+#[tokio::test]
 async fn an_erasure_cancels_waiting_reruns_and_removes_the_others() {
     let fake = FakeOllama::start().await;
     let fixture = on_ollama(&fake, &[]).await;
@@ -463,6 +504,8 @@ async fn an_erasure_cancels_waiting_reruns_and_removes_the_others() {
     reruns(&fixture, session, &["--turn", "1"]).await;
     worker.stop().await;
     reruns(&fixture, session, &["--turn", "2", "--no-wait"]).await;
+    let ids = "select id::text from dalsegno.reruns order by 1";
+    let ids: Vec<String> = sqlx::query_scalar(ids).fetch_all(&fixture.pool).await.unwrap();
     let mut tx = fixture.pool.begin().await.unwrap();
     erasures::request(&mut tx, fixture.campaign.id, "by request", noon()).await.unwrap();
     tx.commit().await.unwrap();
@@ -476,6 +519,9 @@ async fn an_erasure_cancels_waiting_reruns_and_removes_the_others() {
     assert_eq!(fixture.count(RERUNS).await, 0);
     let counted = "select (contents -> 'reruns' -> 'rows')::bigint from dalsegno.erasures";
     assert_eq!(fixture.count(counted).await, 2, "the receipt counts them");
+    let folders = "select external_session_id from dalsegno.erased_sessions where external_session_id is not null order by 1";
+    let folders: Vec<String> = sqlx::query_scalar(folders).fetch_all(&fixture.pool).await.unwrap();
+    assert_eq!(folders, ids, "each host looks for their folders");
     assert_eq!(
         fixture.count("select count(*) from dalsegno.jobs where kind = 'rerun_turn'").await,
         0

@@ -46,3 +46,4 @@ pub use folding::{FoldDraft, Step};
 pub use generations::{Compaction, View};
 pub use policy::{Keep, Policy};
 pub use prompts::Prompts;
+pub use reference::REFERENCE;

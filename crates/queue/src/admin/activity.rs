@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::Error;
 
-/// Runs of all queues that are read at most, so that a busy hour costs no more than a quiet one.
+/// Runs of a queue that are read at most, so that a busy hour costs no more than a quiet one.
 const MAX_RUNS: i64 = 10_000;
 
 /// Ended runs of one step of a chart: a minute, if it shows one hour.
@@ -21,28 +21,24 @@ pub struct RunMinute {
     pub failed: i64,
 }
 
-/// Counts the runs of a queue that have ended within the last hours, in 60 steps. Steps without one are missing.
+/// Counts the runs of a queue that have ended within the last hours, in 60 steps; steps without one are missing. Returns true if older ones were
+/// not read.
 pub async fn runs_by_minute(
     executor: impl PgExecutor<'_>,
     queue: &str,
     hours: i32,
-) -> Result<Vec<RunMinute>, Error> {
-    sqlx::query_as!(
-        RunMinute,
-        // `now()`, because an index is not searched for a moment that changes during the statement.
-        r#"SELECT floor(extract(epoch FROM now() - r.ended_at) / (60 * $3))::integer * $3 AS "minutes_ago!",
-                  count(*) FILTER (WHERE r.outcome = 'done') AS "done!", count(*) FILTER (WHERE r.outcome = 'failed') AS "failed!"
-             FROM (SELECT queue, ended_at, outcome FROM dalsegno.runs
-                    WHERE ended_at > now() - make_interval(hours => $3) AND ended_at <= now()
-                    ORDER BY ended_at DESC LIMIT $2) AS r
-            WHERE r.queue = $1 GROUP BY 1 ORDER BY 1"#,
-        queue,
-        MAX_RUNS,
-        hours,
-    )
-    .fetch_all(executor)
-    .await
-    .map_err(Error::of("count the runs of the last hours"))
+) -> Result<(Vec<RunMinute>, bool), Error> {
+    let rows = sqlx::query_file!("src/sql/runs_by_minute.sql", queue, MAX_RUNS, hours)
+        .fetch_all(executor)
+        .await
+        .map_err(Error::of("count the runs of the last hours"))?;
+    let is_cut = rows.first().is_some_and(|row| row.n_read >= MAX_RUNS);
+    let minutes = rows.into_iter().map(|row| RunMinute {
+        minutes_ago: row.minutes_ago,
+        done: row.done,
+        failed: row.failed,
+    });
+    Ok((minutes.collect(), is_cut))
 }
 
 /// Lists the ids of running jobs of a queue, the oldest first.

@@ -6,6 +6,9 @@ use sqlx::PgExecutor;
 
 use crate::error::Error;
 
+/// Members of a lane that are listed.
+const MAX_MEMBERS: usize = 100;
+
 /// A lane with its first members.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = Lane)]
@@ -20,6 +23,9 @@ pub struct LaneView {
     pub on_failure: String,
     /// Its members in order, at most a hundred.
     pub members: Vec<LaneMember>,
+    /// True if it has more members.
+    #[serde(default)]
+    pub is_cut: bool,
 }
 
 /// A job in a lane.
@@ -98,7 +104,7 @@ pub async fn find_lane(conn: &mut sqlx::PgConnection, lane: &str) -> Result<Lane
     .await
     .map_err(Error::of("find a lane"))?
     .ok_or_else(|| unknown(lane))?;
-    let members = sqlx::query_as!(
+    let mut members = sqlx::query_as!(
         LaneMember,
         r#"SELECT j.id, j.kind, j.state, j.lane_seq, j.run_at,
                   j.state = 'ready' AND EXISTS (SELECT FROM dalsegno.pauses AS p
@@ -107,18 +113,23 @@ pub async fn find_lane(conn: &mut sqlx::PgConnection, lane: &str) -> Result<Lane
             -- Each job of the lane is in one of three indexes.
             WHERE (j.lane_id = $1 AND j.state = 'blocked') OR (j.lane_id = $1 AND j.lane_seq IS NOT NULL AND j.state <> 'blocked')
                OR (j.lane_id = $1 AND j.lane_seq IS NULL)
-            ORDER BY j.lane_seq NULLS LAST, j.id LIMIT 100"#,
-        row.id
+            ORDER BY j.lane_seq NULLS LAST, j.id LIMIT $2"#,
+        row.id,
+        // One more than are listed, which shows if there are more.
+        MAX_MEMBERS as i64 + 1,
     )
     .fetch_all(conn)
     .await
     .map_err(Error::of("list the members of a lane"))?;
+    let is_cut = members.len() > MAX_MEMBERS;
+    members.truncate(MAX_MEMBERS);
     Ok(LaneView {
         lane: lane.to_owned(),
         held: row.hold_reason,
         held_at: row.held_at,
         on_failure: row.on_failure,
         members,
+        is_cut,
     })
 }
 

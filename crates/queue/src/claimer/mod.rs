@@ -10,18 +10,18 @@
 //!   poll is due; see [`waiting`].
 //!
 //! A claim in flight is not cut short: the database would count its jobs as running although no worker runs them. If
-//! the answer is lost all the same, [`recount`] finds them. Only a stopping worker gives up on an answer.
+//! the answer is lost all the same, [`recount`] finds them. Only a stopping worker gives up on an answer. Jobs of a claim
+//! that is answered after the fence are given back and do not start.
 
+mod alone;
 mod floor;
+mod group_ring;
 mod recount;
 mod state;
 mod statements;
 mod waiting;
 
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, watch},
@@ -42,9 +42,6 @@ use super::{
     wakeup::WakeSignals,
 };
 use dalsegno_base::causes::causes;
-
-/// Seconds that a job that may only run alone waits before a worker empties its slots for it.
-const ALONE_PATIENCE_SECS: u32 = 10;
 
 /// Time that a stopping worker waits for the answer to its last claim. After that, the lease returns the jobs of this
 /// claim.
@@ -107,11 +104,10 @@ impl Claimer {
     async fn wait_for_slots(&mut self, memory: &mut ClaimerState) -> (Uuid, u32) {
         loop {
             let worker_id = self.wait_for_registration().await;
-            if std::mem::take(&mut memory.runs_alone)
-                || self.bells.alone_secs.load(Ordering::Relaxed) > ALONE_PATIENCE_SECS
-            {
+            if std::mem::take(&mut memory.runs_alone) {
                 self.slots.wait_until_all_free().await;
             }
+            self.make_room(worker_id).await;
             self.lower_flag_if_full(worker_id, memory).await;
             let wanted =
                 if memory.backlog { self.slots.capacity().div_ceil(4).min(128) } else { 1 };
@@ -157,9 +153,16 @@ impl Claimer {
         });
         let claims = self.slots.occupy(runs);
         taken.mark_filled(n_claimed);
-        for claim in claims {
-            // The receiver outlives the claimer. Without it, dropping the claim frees the slot and a recount finds the job.
-            let _ = self.claims.send(claim);
+        // In this order: the fence clears the identity before it stops the runs in the slots. Either it has found these
+        // runs, or this line finds the identity gone.
+        let has_lease = *self.identity.borrow() == Some(worker_id);
+        if has_lease {
+            for claim in claims {
+                // The receiver outlives the claimer. Without it, dropping the claim frees the slot and a recount finds the job.
+                let _ = self.claims.send(claim);
+            }
+        } else if !claims.is_empty() {
+            self.give_back_late(claims).await?;
         }
         Ok(memory.record_claim(n_claimed, n_slots))
     }
@@ -173,7 +176,7 @@ impl Claimer {
         self.recount_if_due(worker_id, memory).await?;
         self.lower_flag_if_busy(worker_id, memory).await?;
         let nothing_runs = n_slots == self.slots.capacity();
-        if nothing_runs && self.bells.alone_secs.swap(0, Ordering::Relaxed) > 0 {
+        if nothing_runs && self.bells.alone_secs.send_replace(0) > 0 {
             let rows = self.claim_alone(worker_id, memory).await?;
             if !rows.is_empty() {
                 memory.runs_alone = true;

@@ -3,13 +3,12 @@
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::{super::registry::Handlers, floor::Floor, recount::Recount};
+use super::{super::registry::Handlers, floor::Floor, group_ring::GroupRing, recount::Recount};
 
 pub(super) struct ClaimerState {
     /// Kinds that have a handler in this worker.
     pub(super) kinds: Vec<String>,
-    /// Group that was served last.
-    pub(super) after_group: String,
+    pub(super) groups: GroupRing,
     pub(super) floor: Floor,
     pub(super) recount: Recount,
     /// Number of claims in a row that found nothing.
@@ -32,7 +31,7 @@ pub(super) struct ClaimerState {
 pub(super) enum ClaimResult {
     Something,
     Nothing,
-    /// Nothing above the floor. The next claim looks below it, too.
+    /// Nothing above the floor, or nothing in the groups that were looked at. The next claim looks at the others.
     Unsure,
 }
 
@@ -40,7 +39,7 @@ impl ClaimerState {
     pub(super) fn new(handlers: &Handlers) -> Self {
         Self {
             kinds: handlers.keys().map(|kind| (*kind).to_owned()).collect(),
-            after_group: String::new(),
+            groups: GroupRing::default(),
             floor: Floor::default(),
             recount: Recount::new(Instant::now()),
             n_empty: 0,
@@ -61,7 +60,7 @@ impl ClaimerState {
             self.busy_since.get_or_insert_with(Instant::now);
             return ClaimResult::Something;
         }
-        if self.floor.had_floor() {
+        if self.floor.had_floor() || self.groups.is_passing() {
             return ClaimResult::Unsure;
         }
         self.n_empty += 1;

@@ -15,6 +15,9 @@ use super::{
     state::ClaimerState,
 };
 
+/// Id of a row that is no job: its group is the last of those without a job for this worker.
+const PASSED_GROUPS: i64 = 0;
+
 /// A claimed job.
 pub(super) struct Row {
     id: i64,
@@ -31,6 +34,8 @@ pub(super) struct Row {
     payload: String,
     headers: Option<String>,
     timeout_secs: Option<i32>,
+    /// True if its group was served in turn. An urgent job of another group leaves the turns as they are.
+    in_turn: bool,
 }
 
 impl Row {
@@ -83,12 +88,14 @@ impl Claimer {
             floor_priority,
             floor_at,
             floor_id,
-            memory.after_group,
+            memory.groups.after(),
             &memory.kinds,
         )
         .fetch_all(conn);
         let fetched = wait_for_answer(patience, fetched).await;
-        let rows = self.link.check_answer(fetched)?;
+        let mut rows = self.link.check_answer(fetched)?;
+        let passed = rows.iter().position(|row| row.id == PASSED_GROUPS);
+        let passed = passed.and_then(|at| rows.swap_remove(at).group_key);
         let now = Instant::now();
         let full = rows.len() >= n_slots as usize;
         // Positions of several queues have no order between them.
@@ -96,8 +103,12 @@ impl Claimer {
         let last =
             rows.iter().filter(|row| single && row.group_key.is_none()).map(Row::place).max();
         memory.floor.end(now, now - began, full, last);
-        if let Some(group) = rows.iter().rev().find_map(|row| row.group_key.as_ref()) {
-            memory.after_group.clone_from(group);
+        match passed {
+            Some(last) => memory.groups.pass(last),
+            None => {
+                let served = rows.iter().rev().find(|row| row.in_turn);
+                memory.groups.serve(served.and_then(|row| row.group_key.as_deref()));
+            }
         }
         telemetry::record_claim(now - began, rows.iter().map(Row::waited_secs));
         Ok(rows)

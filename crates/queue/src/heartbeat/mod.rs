@@ -21,7 +21,7 @@ use std::{
 
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, sleep_until, timeout_at},
+    time::{Instant, sleep, sleep_until, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -74,6 +74,8 @@ struct Lease {
     fenced: bool,
     /// Runs that were stopped at the fence, as (job, lease).
     interrupted: Vec<(i64, i64)>,
+    /// Such runs of earlier registrations, which were declared lost. Their crash marks are not removed yet.
+    marked: Vec<(i64, i64)>,
     n_failures: u32,
 }
 
@@ -163,6 +165,7 @@ impl Heartbeat {
             fence_at: self.fence_after(sent),
             fenced: false,
             interrupted: Vec::new(),
+            marked: Vec::new(),
             n_failures: 0,
         })
     }
@@ -210,7 +213,10 @@ impl Heartbeat {
             }
         };
         match answered {
-            Ok(Some(renewed)) => self.apply_renewal(lease, sent, &renewed, &running),
+            Ok(Some(renewed)) => {
+                self.apply_renewal(lease, sent, &renewed, &running);
+                self.remove_crash_marks(lease).await;
+            }
             Ok(None) => self.declared_lost(lease).await,
             Err(error) => {
                 lease.n_failures += 1;
@@ -249,7 +255,7 @@ impl Heartbeat {
             self.identity.send_replace(Some(lease.worker_id));
         }
         let alone_secs = renewed.alone_secs.map_or(0.0, |secs| secs.clamp(1.0, 1e6));
-        self.bells.alone_secs.store(alone_secs as u32, Ordering::Relaxed);
+        self.bells.alone_secs.send_replace(alone_secs as u32);
         if alone_secs > 0.0 {
             self.bells.work.notify_one();
         }
@@ -280,13 +286,30 @@ impl Heartbeat {
             run.stop(Stop::LeaseLost);
         }
         tracing::error!(worker.id = %lease.worker_id, "another worker declared this one lost: registering again");
-        let interrupted = std::mem::take(&mut lease.interrupted);
+        let mut marked = std::mem::take(&mut lease.marked);
+        marked.append(&mut lease.interrupted);
         *lease = self.register_with_retries().await;
-        if let Err(error) = self.clear_crash_marks(&interrupted).await {
-            tracing::warn!(
+        lease.marked = marked;
+        self.remove_crash_marks(lease).await;
+    }
+
+    /// Removes the crash marks of runs that were stopped in time. Each heartbeat tries it until the database answers.
+    async fn remove_crash_marks(&mut self, lease: &mut Lease) {
+        // The fence is at least two heartbeats away. A slow answer must not delay the next renewal until then.
+        let patience = self.config.heartbeat() / 2;
+        let cleared = match timeout(patience, self.clear_crash_marks(&lease.marked)).await {
+            Ok(cleared) => cleared,
+            Err(_) => {
+                self.link.disconnect();
+                Err(link::Error::NoAnswer(patience))
+            }
+        };
+        match cleared {
+            Ok(()) => lease.marked.clear(),
+            Err(error) => tracing::warn!(
                 error = causes(&error),
-                "cannot reset the crash counts of interrupted runs"
-            );
+                "cannot reset the crash counts of interrupted runs, trying again"
+            ),
         }
     }
 }

@@ -6,16 +6,21 @@
 --                 urgent jobs are not. (-1, '-infinity', 0) skips none
 -- $5 timestamptz  floor: run_at
 -- $6 bigint       floor: id
--- $7 text         the group served last, '' at first: the groups after it in alphabetical order come first, then the others
+-- $7 text         the group served or passed last, '' at first: the groups after it in alphabetical order come first, then the others
 -- $8 text[]       kinds this worker has handlers for; jobs of other kinds are not claimed
--- Result: one row per claimed job. Fewer rows than $1 but more than none: claim again at once.
+-- Result: one row per claimed job. Fewer rows than $1 but more than none: claim again at once. in_turn: the group of the job was
+-- served in turn, so the next claim begins after it.
+-- A row with the id 0 is no job: none of the 32 groups that were looked at has a job of these kinds, and its group is the last of
+-- them. The next claim begins after that group, because otherwise it would find the same 32.
 --
 -- Plans: every access goes through a LATERAL with a LIMIT or lock of its own, or through id = ANY (ARRAY(...)), so that
 -- the generic plan of a prepared statement cannot become a join over the whole table. The constant LIMIT 1000 inside a
 -- LIMIT by parameter limits no real claim. It tells the planner to expect few rows; otherwise the planner expects a tenth of the
 -- table and compiles the statement (JIT) each time.
 -- Without ready groups, jobs are locked as they are scanned. As soon as a group has ready jobs, candidates are taken in
--- turns: a share per group, for at most 32 groups per queue, most urgent first. Then they are locked one by one.
+-- turns: a share per group, for at most 32 groups per queue, most urgent first. Then they are locked one by one. If a queue
+-- has more groups, the jobs of the others that are more urgent than usual are candidates, too. Only the first 100 urgent jobs
+-- are looked at, because any number of them may belong to a paused group. Usual jobs pay for one look into an empty index.
 WITH RECURSIVE
 open_queues AS MATERIALIZED (
     SELECT q.name
@@ -81,7 +86,7 @@ plain AS (
      LIMIT $1::bigint
 ),
 candidates AS (
-    SELECT c.id
+    SELECT c.id, c.pos
       FROM (SELECT j.id, j.priority, j.rank, t.pos
               FROM turns AS t
              CROSS JOIN LATERAL (
@@ -101,7 +106,19 @@ candidates AS (
                                  WHERE j.state = 'ready' AND j.crash_count < 2 AND j.group_key IS NULL AND j.queue = q.name AND j.kind = ANY ($8::text[])
                                  ORDER BY j.priority, j.run_at, j.id LIMIT 1000) AS p
                          LIMIT (SELECT jobs FROM share)) AS g) AS j
-             WHERE (SELECT by_turns FROM share)) AS c
+             WHERE (SELECT by_turns FROM share)
+            UNION ALL
+            SELECT j.id, j.priority, j.rank, 34
+              FROM ring AS r
+             CROSS JOIN LATERAL (
+                SELECT u.id, u.priority, row_number() OVER () AS rank
+                  FROM (SELECT j.id, j.priority, j.kind, j.group_key FROM dalsegno.jobs AS j
+                         WHERE j.state = 'ready' AND j.crash_count < 2 AND j.group_key IS NOT NULL AND j.queue = r.queue AND j.priority < 100
+                         ORDER BY j.priority, j.run_at, j.id LIMIT 100) AS u
+                 WHERE u.kind = ANY ($8::text[])
+                   AND NOT EXISTS (SELECT FROM turns AS t WHERE t.queue = r.queue AND t.group_key = u.group_key OFFSET 0)
+                   AND NOT EXISTS (SELECT FROM dalsegno.pauses AS p WHERE p.scope = 'group' AND p.name = u.group_key OFFSET 0)) AS j
+             WHERE r.visited = 32) AS c
      ORDER BY c.priority, c.rank, c.pos, c.id
 ),
 by_turns AS (
@@ -124,7 +141,15 @@ counted AS (
 )
 SELECT c.id AS "id!", c.lease AS "lease!", c.queue AS "queue!", c.kind AS "kind!", l.key AS "lane?", c.group_key AS "group_key?",
        c.priority AS "priority!", c.attempt AS "attempt!", c.max_attempts AS "max_attempts!", c.run_at AS "run_at!", c.claimed_at AS "claimed_at!",
-       p.payload::text AS "payload!", p.headers::text AS "headers?", p.timeout_secs AS "timeout_secs?"
+       p.payload::text AS "payload!", p.headers::text AS "headers?", p.timeout_secs AS "timeout_secs?",
+       c.group_key IS NOT NULL AND (c.priority >= 100 OR EXISTS (SELECT FROM turns AS t WHERE t.queue = c.queue AND t.group_key = c.group_key)) AS "in_turn!"
   FROM claimed AS c
  CROSS JOIN LATERAL (SELECT p.payload, p.headers, p.timeout_secs FROM dalsegno.job_payloads AS p WHERE p.job_id = c.id OFFSET 0) AS p
   LEFT JOIN LATERAL (SELECT l.key FROM dalsegno.lanes AS l WHERE l.id = c.lane_id OFFSET 0) AS l ON true
+UNION ALL
+(SELECT 0, 0, r.queue, '', NULL, r.group_key, 0::smallint, 0::smallint, 0::smallint, now(), now(), '', NULL, NULL, true
+   FROM ring AS r
+  WHERE r.visited = 32
+    AND NOT EXISTS (SELECT FROM candidates AS c WHERE c.pos <= 32)
+  -- The nearest one, so that no group of another queue is left out.
+  ORDER BY r.wrapped, r.group_key LIMIT 1)

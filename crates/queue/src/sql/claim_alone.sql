@@ -31,7 +31,7 @@ counted AS (
 )
 SELECT c.id AS "id!", c.lease AS "lease!", c.queue AS "queue!", c.kind AS "kind!", l.key AS "lane?", c.group_key AS "group_key?",
        c.priority AS "priority!", c.attempt AS "attempt!", c.max_attempts AS "max_attempts!", c.run_at AS "run_at!", c.claimed_at AS "claimed_at!",
-       p.payload::text AS "payload!", p.headers::text AS "headers?", p.timeout_secs AS "timeout_secs?"
+       p.payload::text AS "payload!", p.headers::text AS "headers?", p.timeout_secs AS "timeout_secs?", false AS "in_turn!"
   FROM claimed AS c
  CROSS JOIN LATERAL (SELECT p.payload, p.headers, p.timeout_secs FROM dalsegno.job_payloads AS p WHERE p.job_id = c.id OFFSET 0) AS p
   LEFT JOIN LATERAL (SELECT l.key FROM dalsegno.lanes AS l WHERE l.id = c.lane_id OFFSET 0) AS l ON true

@@ -6,13 +6,14 @@
 -- $4 bigint[]          their leases, in the same order
 -- Result: one row, or none if the worker was declared lost (it stops everything and registers again):
 --   lease_until; lost = leases that the worker no longer holds; cancelled = leases with a cancel request;
---   alone_secs = how long the oldest run-alone job of its queues has been ready (NULL: none), so that a busy worker can make room.
+--   alone_secs = how long the oldest run-alone job that it may claim has been ready (NULL: none), so that a busy worker can make room.
+--   The conditions are those of claim_alone.sql: for any other job, workers would make room in vain.
 WITH renewed AS (
     UPDATE dalsegno.workers AS w
        SET renewed_at = now(), lease_until = now() + make_interval(secs => $2::double precision),
            renewing_since = CASE WHEN w.lease_until < now() THEN now() ELSE w.renewing_since END
      WHERE w.id = $1::uuid AND w.gone_at IS NULL
-    RETURNING w.lease_until, w.queues
+    RETURNING w.lease_until, w.queues, w.kinds
 )
 SELECT r.lease_until AS "lease_until!",
        ARRAY(SELECT m.lease FROM unnest($3::bigint[], $4::bigint[]) AS m (id, lease)
@@ -20,7 +21,11 @@ SELECT r.lease_until AS "lease_until!",
        ARRAY(SELECT m.lease FROM unnest($3::bigint[], $4::bigint[]) AS m (id, lease)
               WHERE EXISTS (SELECT FROM dalsegno.cancel_requests AS c WHERE c.job_id = m.id OFFSET 0)) AS "cancelled!",
        (SELECT extract(epoch FROM now() - min(a.run_at))::double precision
-          FROM unnest(r.queues) AS q (name)
-         CROSS JOIN LATERAL (SELECT j.run_at FROM dalsegno.jobs AS j WHERE j.state = 'ready' AND j.crash_count >= 2 AND j.queue = q.name
-                              ORDER BY j.run_at, j.id LIMIT 1) AS a) AS "alone_secs?"
+          FROM (SELECT u.name FROM unnest(r.queues) AS u (name)
+                 WHERE NOT EXISTS (SELECT FROM dalsegno.pauses AS p WHERE p.scope = 'queue' AND p.name = u.name) OFFSET 0) AS q
+         CROSS JOIN LATERAL (
+            SELECT j.run_at FROM dalsegno.jobs AS j
+             WHERE j.state = 'ready' AND j.crash_count >= 2 AND j.queue = q.name AND j.kind = ANY (r.kinds)
+               AND (j.group_key IS NULL OR NOT EXISTS (SELECT FROM dalsegno.pauses AS p WHERE p.scope = 'group' AND p.name = j.group_key))
+             ORDER BY j.run_at, j.id LIMIT 1) AS a) AS "alone_secs?"
   FROM renewed AS r

@@ -23,6 +23,8 @@ pub struct Draft<'a> {
     pub resolved: ResolvedSession,
     pub entries: NewEntries<'a>,
     pub outlook: Outlook,
+    /// True if it has applied a reference to the archive, so that no successor would be smaller.
+    pub is_smallest: bool,
 }
 
 /// Values that all drafts of a turn share.
@@ -91,7 +93,7 @@ impl<'a> Draft<'a> {
         )
         .await?;
         let outlook = outlook(conn, setting, &resolved, &entries).await?;
-        Ok(Self { resolved, entries, outlook })
+        Ok(Self { resolved, entries, outlook, is_smallest: false })
     }
 
     /// Applies the compaction that was prepared ahead, if there is one: it costs this turn no call.
@@ -107,9 +109,11 @@ impl<'a> Draft<'a> {
         };
         session.generation = compaction.generation;
         session.checkpoint = None;
-        // A successor without a successful turn is compacted in place.
+        self.is_smallest = compaction.is_reference();
+        // A successor without a successful turn is compacted in place. So is a session by a reference: its successor would take over the
+        // messages that leave no room for the task.
         let has_answered = session.context_tokens > 0;
-        if setting.assignment.route.rotates && has_answered {
+        if setting.assignment.route.rotates && has_answered && !self.is_smallest {
             // The compaction was made so that all later messages fit.
             return self.into_new_session(conn, setting, MaxWeight::UNLIMITED).await;
         }

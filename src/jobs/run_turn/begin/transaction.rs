@@ -78,7 +78,8 @@ async fn write(
     }
     let is_too_full = draft.outlook.pressure == Pressure::Overflow || was_refused;
     let has_head = draft.resolved.session.head.is_some();
-    if is_too_full && assignment.route.provider.holds_session() && has_head {
+    let can_shrink = has_head && !draft.is_smallest;
+    if is_too_full && assignment.route.provider.holds_session() && can_shrink {
         // No summary could be made. The successor takes over less, and a notice tells it so.
         let max_weight = inherit_max_weight(services, assignment).newest;
         let max_weight = MaxWeight::of_newest(max_weight);
@@ -95,7 +96,7 @@ async fn open(
     run: &Run,
     services: &Services,
     assignment: &Assignment<'_>,
-    (Draft { resolved, entries, outlook }, calibration): (Draft<'_>, Calibration),
+    (Draft { resolved, entries, outlook, .. }, calibration): (Draft<'_>, Calibration),
     team: Vec<team::ColleagueStatus>,
 ) -> Result<BeginResult, Error> {
     let now = services.clock.now();

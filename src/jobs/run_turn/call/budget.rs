@@ -137,7 +137,7 @@ impl<'a> Watch<'a> {
         self.refused.is_some()
     }
 
-    /// Waits for running checks after the call: the end of the turn has to release their reservations.
+    /// Waits for running checks after the call: their reservations belong to the turn, which ends after them.
     pub async fn finish(&mut self) {
         self.latest = None;
         while self.asking.is_some() {

@@ -2,14 +2,14 @@
 //!
 //! About once a second, one row with all new output goes to the feed. It never blocks the call: the end of the turn waits
 //! shortly for the last row. With it, the output so far replaces what was stored beside the turn:
-//! at most once a second, only if there is more, and only while the run has its lease.
+//! at most once a second, only if there is more. Both are written only while the run has its lease. The first write
+//! that finds another run there is the last one.
 
 use std::{
     pin::{Pin, pin},
     time::Duration,
 };
 
-use chrono::{DateTime, Utc};
 use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 use sqlx::PgPool;
@@ -17,7 +17,11 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
 
 use crate::{
     causes::causes,
-    domain::{feed, ids, messages, text, turn_phases::StartedTurn, turns},
+    domain::{
+        feed, ids, messages, text,
+        turn_phases::{self, StartedTurn},
+        turns,
+    },
     jobs::{Services, run_turn::notices},
     providers::{Event, Status},
     transcript::Role,
@@ -51,11 +55,19 @@ pub struct Progress<'a> {
     /// Tools that have ended since the last row.
     ended: Vec<Value>,
     shown_status: Option<Status>,
-    writing: Option<OutputWrite<'a>>,
+    writing: Option<ProgressWrite<'a>>,
+    /// True if another run has the turn, or has ended it.
+    is_overtaken: bool,
 }
 
-/// A write that is running. Its result is true if the output is stored.
-type OutputWrite<'a> = Pin<Box<dyn Future<Output = bool> + Send + 'a>>;
+/// A write that is running.
+type ProgressWrite<'a> = Pin<Box<dyn Future<Output = WriteOutcome> + Send + 'a>>;
+
+struct WriteOutcome {
+    /// False if the output has to be written again.
+    is_stored: bool,
+    is_overtaken: bool,
+}
 
 impl<'a> Progress<'a> {
     pub fn new(pool: &'a PgPool, services: &'a Services, begun: StartedTurn) -> Self {
@@ -77,6 +89,7 @@ impl<'a> Progress<'a> {
             ended: Vec::new(),
             shown_status: None,
             writing: None,
+            is_overtaken: false,
         }
     }
 
@@ -134,7 +147,7 @@ impl<'a> Progress<'a> {
 
     /// Starts a row with new output, unless one is being written.
     fn write(&mut self) {
-        if self.writing.is_some() {
+        if self.writing.is_some() || self.is_overtaken {
             return;
         }
         let is_new = self.arrived.len() > self.n_shown_bytes
@@ -152,19 +165,20 @@ impl<'a> Progress<'a> {
         self.ended.clear();
         let (pool, begun, now) = (self.pool, self.begun, self.services.clock.now());
         let write = async move {
-            let is_stored = match output {
-                Some(output) => store(pool, &begun, &output, now).await,
-                None => true,
-            };
-            if let Some(event) = event
-                && let Err(error) = feed::append(pool, &[event], now).await
-            {
+            let events = event.as_slice();
+            let stored =
+                turn_phases::store_progress(pool, &begun, output.as_ref(), events, now).await;
+            if let Err(error) = &stored {
+                let error = causes(error);
                 tracing::debug!(
-                    error = causes(&error),
-                    "cannot add the progress of a turn to the feed"
+                    error,
+                    "cannot store the progress of a turn: the next write includes its output"
                 );
             }
-            is_stored
+            WriteOutcome {
+                is_stored: stored.is_ok() || output.is_none(),
+                is_overtaken: stored.is_ok_and(|is_running| !is_running),
+            }
         };
         self.writing = Some(write.boxed());
     }
@@ -203,9 +217,10 @@ impl<'a> Progress<'a> {
     /// Writes new output about once a second. To be polled in a loop, beside the call.
     pub async fn write_when_due(&mut self) {
         tokio::select! {
-            is_stored = wait_until_written(&mut self.writing) => {
+            outcome = wait_until_written(&mut self.writing) => {
                 self.writing = None;
-                self.has_unstored |= !is_stored;
+                self.has_unstored |= !outcome.is_stored;
+                self.is_overtaken |= outcome.is_overtaken;
                 // The second passed, or a tool ended, while the last row was written.
                 if self.is_due {
                     self.tick.reset();
@@ -230,9 +245,9 @@ impl<'a> Progress<'a> {
 
     async fn write_last(&mut self) {
         if let Some(writing) = self.writing.take() {
-            writing.await;
+            self.is_overtaken |= writing.await.is_overtaken;
         }
-        if !self.ended.is_empty() {
+        if !self.ended.is_empty() && !self.is_overtaken {
             // The end of the turn stores the output.
             self.is_due = false;
             self.write();
@@ -242,25 +257,6 @@ impl<'a> Progress<'a> {
     }
 }
 
-async fn store(
-    pool: &PgPool,
-    begun: &StartedTurn,
-    output: &messages::New,
-    now: DateTime<Utc>,
-) -> bool {
-    let stored =
-        turns::store_partial_output(pool, (begun.session_id, begun.turn, begun.lease), output, now)
-            .await;
-    if let Err(error) = &stored {
-        let error = causes(error);
-        tracing::debug!(
-            error,
-            "cannot store the partial output of a turn: the next write includes it"
-        );
-    }
-    stored.is_ok()
-}
-
 /// Keeps the end of the text: a continuation needs the last words.
 fn keep_end(text: &mut String) {
     let too_long = text.len().saturating_sub(turns::PARTIAL_OUTPUT_MAX_BYTES);
@@ -268,7 +264,7 @@ fn keep_end(text: &mut String) {
 }
 
 /// Returns when the current row was written.
-async fn wait_until_written(writing: &mut Option<OutputWrite<'_>>) -> bool {
+async fn wait_until_written(writing: &mut Option<ProgressWrite<'_>>) -> WriteOutcome {
     match writing {
         Some(writing) => writing.await,
         None => std::future::pending().await,

@@ -39,7 +39,8 @@ pub async fn wait_for_budget(
     }
 }
 
-/// Begins the wait of a task, whose job is put off in the same transaction until the returned moment.
+/// Begins the wait of a task, whose job is put off in the same transaction until the returned moment. The caller has locked the task, so
+/// that a soft interrupt is either seen here, or waits and finds that the task does not run any more.
 pub async fn begin_wait(
     conn: &mut PgConnection,
     task: &Task,
@@ -47,6 +48,9 @@ pub async fn begin_wait(
     refusal: &Refusal,
     now: DateTime<Utc>,
 ) -> Result<HoldUntil, Error> {
+    if tasks::is_asked_to_stop(&mut *conn, task.id).await? {
+        return Ok(HoldUntil::After(Duration::ZERO));
+    }
     match budgets::wait(conn, (task.id, job_id), refusal, now).await? {
         true => Ok(HoldUntil::At(never())),
         // Another turn has released a reservation meanwhile.

@@ -2,6 +2,8 @@
 //!
 //! The job keeps its place: later tasks of the conversation wait behind it, those of other conversations go on.
 
+use std::time::Duration;
+
 use serde_json::json;
 use sqlx::PgConnection;
 
@@ -42,8 +44,8 @@ pub async fn wait_for_limit(
 ) -> Result<End, Error> {
     let mut tx = run.pool().begin().await.map_err(Error::undone)?;
     match write(&mut tx, run.job_id(), services, task, refusal).await {
-        Ok(()) => {
-            let (until, cause) = (HoldUntil::At(never()), Some(WaitCause::Limit));
+        Ok(until) => {
+            let cause = Some(WaitCause::Limit);
             Ok(run.commit_snooze(tx, until, cause, &refusal.describe()).await?)
         }
         Err(error) => {
@@ -59,13 +61,17 @@ async fn write(
     services: &Services,
     task: &Task,
     refusal: &LimitRefusal,
-) -> Result<(), Error> {
+) -> Result<HoldUntil, Error> {
     let now = services.clock.now();
     // Releases the reservation of a lost worker's turn now: the wait may be long.
     if turns::interrupt_lost(&mut *conn, task.without_turn(), now).await? {
         tasks::end(&mut *conn, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
     }
     let n_waits = tasks::count_wait(&mut *conn, task.id).await?;
+    // A soft interrupt is either seen here, or waits for the lock on the task and finds that it does not run any more.
+    if tasks::is_asked_to_stop(&mut *conn, task.id).await? {
+        return Ok(HoldUntil::After(Duration::ZERO));
+    }
     let keys: Vec<String> = refusal.limits.iter().map(|limit| limit.key.clone()).collect();
     let wait = NewWait {
         task_id: task.id,
@@ -81,5 +87,5 @@ async fn write(
         let event = task.event(feed::Kind::TaskWaiting, json!({ "because": because }));
         feed::append(conn, &[event], now).await?;
     }
-    Ok(())
+    Ok(HoldUntil::At(never()))
 }

@@ -15,7 +15,7 @@ use super::lock::{self, Claim};
 use crate::providers::{
     Grants,
     claude::{
-        Kind, output,
+        Kind, output, removal,
         transcript::{project_dir, write_private},
     },
 };
@@ -113,6 +113,26 @@ impl CallFolder {
         Ok(ground)
     }
 
+    /// Ends what runs in the folder of a session, or waits there for its prompt, regardless of which process of this host has started it.
+    pub(in crate::providers::claude) fn end_call_in(folder: &Path) -> io::Result<()> {
+        let file = folder.join(LOCK);
+        // An agent may have replaced its lock: then nothing tells which process runs.
+        if !fs::symlink_metadata(&file).is_ok_and(|metadata| metadata.is_file()) {
+            return Ok(());
+        }
+        match lock::end_running_call(&file) {
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
+                ) =>
+            {
+                Ok(())
+            }
+            ended => ended,
+        }
+    }
+
     /// Returns the digest of the files that a process reads at its start.
     pub(in crate::providers::claude) fn digest(&self) -> [u8; 32] {
         self.digest
@@ -168,9 +188,7 @@ impl CallFolder {
                 return;
             }
             for folder in gone {
-                if let Err(error) = remove(&folder) {
-                    tracing::warn!(folder = %folder.display(), %error, "cannot remove the folder of a turn");
-                }
+                remove(&folder);
             }
         })
     }
@@ -216,7 +234,7 @@ impl CallFolder {
         run_folder(&self.folder, self.call)
     }
 
-    /// Removes prompts and tokens of calls whose worker was killed.
+    /// Removes prompts and tokens of calls whose worker was killed. A file that cannot be removed does not stop the call.
     fn remove_others(&self) -> io::Result<()> {
         for own in [self.run(), self.temporary()] {
             let Some(all) = own.parent() else { continue };
@@ -227,7 +245,7 @@ impl CallFolder {
             for entry in entries {
                 let path = entry?.path();
                 if path != own {
-                    remove(&path)?;
+                    remove(&path);
                 }
             }
         }
@@ -246,16 +264,9 @@ fn make_private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Removes a folder or file, which may be gone already.
-fn remove(path: &Path) -> io::Result<()> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+fn remove(folder: &Path) {
+    if let Err(error) = removal::remove(folder) {
+        tracing::warn!(folder = %folder.display(), %error, "cannot remove the folder of a turn");
     }
 }
 
@@ -282,5 +293,40 @@ impl Drop for CallFolder {
                 Err(_) => clear(),
             }
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::providers::claude::removal::tests::{open_folder, set_mode, without_root};
+
+    #[test]
+    fn what_an_earlier_call_has_left_does_not_stop_the_next_one() {
+        let sessions = open_folder();
+        let (session, grants) = (Uuid::new_v4(), Grants::default());
+        let plan = Plan {
+            session,
+            call: None,
+            is_kept: true,
+            system: "You write.",
+            output_of: None,
+            grants: &grants,
+        };
+        let prepare = || CallFolder::prepare(sessions.path(), &plan).unwrap();
+        let all = sessions.path().join(session.to_string()).join("tmp");
+        let (cache, foreign) = (all.join("first/cache"), all.join("foreign"));
+        without_root(|| {
+            drop(prepare());
+            fs::create_dir_all(&cache).unwrap();
+            fs::write(cache.join("module"), "text").unwrap();
+            set_mode(&cache, 0o555);
+        });
+        // Of another account, if the test may create such a folder.
+        fs::create_dir(&foreign).unwrap();
+        fs::write(foreign.join("file"), "text").unwrap();
+        without_root(|| drop(prepare()));
+        assert!(!cache.exists());
+        assert_eq!(foreign.exists(), rustix::process::geteuid().is_root());
     }
 }

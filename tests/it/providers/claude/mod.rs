@@ -5,6 +5,7 @@ mod both_clis;
 pub mod cli;
 mod decoder;
 mod faults;
+mod folders;
 pub mod host;
 mod kills;
 mod limits;

@@ -1,10 +1,19 @@
 //! Reruns on the CLI: in a conversation of their own, which is forgotten.
 
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
 use chrono::TimeDelta;
+use dalsegno::{domain::erasures, jobs::sweep_erased};
+use rustix::process::Signal;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::Setup;
-use crate::app::{eventually, noon};
+use crate::{
+    app::{eventually, noon},
+    erasure::files_with,
+    providers::claude::{cli::Cli, host::processes_of},
+};
 
 #[tokio::test]
 async fn a_rerun_has_the_history_and_no_tools_and_leaves_the_conversation_as_it_is() {
@@ -76,4 +85,61 @@ async fn a_rerun_that_waits_for_a_credential_sets_no_money_aside() {
     let reserved = "select count(*) from dalsegno.reruns where reserved_micros is not null";
     assert_eq!(fixture.count(reserved).await, 0);
     worker.stop().await;
+}
+
+/// Nothing removes the files of a killed worker. They contain the whole conversation.
+#[tokio::test]
+async fn an_erasure_removes_the_files_of_a_rerun_whose_worker_was_killed() {
+    const WORD: &str = "Vikholmen";
+    let setup = Setup::on(&Cli::Fake, &[]).await.unwrap();
+    let fixture = &setup.fixture;
+    let mut first = fixture.process(&[]);
+    setup.run_prompt(&format!("The harbour is called {WORD}.")).await;
+    let task = setup.run_prompt("It has a mole.").await;
+    fixture.settled().await;
+    first.signal(Signal::TERM);
+    first.ended().await;
+    let session = fixture.session(&task).await.id.to_string();
+    let campaign = fixture.campaign.id;
+    let program = fixture.folder().join("hanging-claude");
+    let hangs = format!(
+        "#!/bin/sh\nFAKE_CLAUDE='hangs in the turn' exec '{}' \"$@\"\n",
+        Cli::Fake.program().display()
+    );
+    fs::write(&program, hangs).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let killed = fixture.process(&[("claude.program", program.to_str().unwrap())]);
+    for command in [
+        &["campaign", "budget", &campaign.to_string(), "--experiments", "5"][..],
+        &["turn", "rerun", &session, "--turn", "2", "--no-wait"],
+    ] {
+        let output = fixture.run_configured(command).await;
+        assert!(output.status.success(), "{output:?}");
+    }
+    let rerun = "select id from dalsegno.reruns";
+    let rerun: Uuid = sqlx::query_scalar(rerun).fetch_one(&fixture.pool).await.unwrap();
+    let all = fixture.folder().join("data/claude");
+    let folder = all.join(rerun.to_string());
+    eventually("the transcript is written", async || {
+        (folder.exists() && !files_with(&folder, WORD).is_empty()).then_some(())
+    })
+    .await;
+    killed.kill().await;
+    let words = folder.display().to_string();
+    eventually("no process is left", async || processes_of(&words).is_empty().then_some(())).await;
+    assert!(!files_with(&folder, WORD).is_empty(), "the worker has removed the files");
+
+    let mut tx = fixture.pool.begin().await.unwrap();
+    erasures::request(&mut tx, campaign, "by request", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let upkeep = fixture.upkeep().await;
+    eventually("the campaign is erased", async || {
+        let ended = "select count(*) from dalsegno.erasures where ended_at is not null";
+        (fixture.count(ended).await == 1).then_some(())
+    })
+    .await;
+    upkeep.stop_only().await;
+    let services = fixture.services(&[]);
+    assert_eq!(sweep_erased(&services, &fixture.pool, "here").await.unwrap(), 1);
+    assert_eq!(files_with(&all, WORD), [""; 0]);
 }
