@@ -174,4 +174,46 @@ select ('01950000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, now() - i
        '01940000-0000-7000-8000-000000000000', sha256(n::text::bytea), '192.0.2.7', 'Chromium'
   from generate_series(1, :tasks / 500) as n;
 
+-- What belongs to the installation: users and facts, changes, a receiver, dead letters, runs of an eval.
+insert into dalsegno.campaign_users (campaign_id, since, user_name) select id, now() - interval '40 days', 'user-' || c % 50 from fill_campaigns;
+
+insert into dalsegno.facts (id, recorded_at, valid_from, user_name, source, trust, author, attribute, attribute_key, text, text_key)
+select ('01960000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, now() - interval '20 days' + n * interval '1 second',
+       now() - interval '20 days' + n * interval '1 second', 'user-' || n % 50, 'stated', 'operator', 'operator', 'Note ' || n, 'note ' || n,
+       'Prefers part ' || n || ' of the series.', 'prefers part ' || n || ' of the series.'
+  from generate_series(1, :tasks / 20) as n;
+
+insert into dalsegno.audit (at, actor_kind, actor, action, subject_kind, subject)
+select created_at, 'cli', case i % 3 when 0 then 'ann' else 'bob' end, case i % 4 when 0 then 'task.retry' else 'task.cancel' end, 'task', id::text
+  from fill_tasks where i % 2 = 0 order by i;
+
+-- It is disabled, so that tasks of the bench itself are not reported.
+insert into dalsegno.webhooks (id, created_at, disabled_at, disabled_because, url, kinds)
+values ('01970000-0000-7000-8000-000000000000', now() - interval '31 days', now(), 'operator', 'https://shop.example/hooks/dalsegno',
+        '{task.done,task.failed,task.cancelled}');
+
+insert into dalsegno.webhook_secrets (webhook_id, created_at, secret)
+values ('01970000-0000-7000-8000-000000000000', now() - interval '31 days', 'fill');
+
+insert into dalsegno.webhook_deliveries (id, webhook_id, task_id, created_at, ended_at, attempts, last_status, kind, state, last_error, body)
+select id, '01970000-0000-7000-8000-000000000000', id, ended_at, ended_at + interval '1 s', case when i % 388 = 0 then 12 else 1 end,
+       case when i % 388 = 0 then 503 else 200 end, 'task.' || state, case when i % 388 = 0 then 'failed' else 'delivered' end,
+       case when i % 388 = 0 then 'the receiver answers 503' end, '{}'
+  from fill_tasks where i % 4 = 0 and ended_at is not null order by i;
+
+insert into dalsegno.dead_jobs (id, enqueued_at, died_at, lease, priority, attempt, max_attempts, crash_count, queue, kind, reason, error, payload)
+select :tasks + i, created_at, ended_at, i, 100, 20, 20, 0, 'upkeep', 'send_webhook', 'exhausted', 'the receiver answers 503', '{}'
+  from fill_tasks where i % 200 = 0 and ended_at is not null order by i;
+
+insert into dalsegno.eval_runs (campaign_id, began_at, recorded_at, judge_micros, unfinished, eval, run, variants, answers)
+select c.id, now() - interval '30 days' + n * interval '1 hour', now() - interval '30 days' + n * interval '1 hour', 0, 0, 'captions', 'run-' || n,
+       jsonb_build_array(jsonb_build_object('variant', 'now', 'agent', 'copywriter', 'answers', 20, 'passed', n % 20, 'tokens', 9000, 'micros', 20000, 'median_ms', 4200)),
+       (select jsonb_agg(jsonb_build_object('variant', 'now', 'case', 'case-' || a, 'repetition', 1, 'passed', a <= n % 20, 'failed_checks', 0, 'tokens', 450,
+                                            'micros', 1000, 'took_ms', 4200, 'task_id', t.id))
+          from generate_series(1, 20) as a join fill_tasks as t on t.i = a)
+  from fill_campaigns as c, generate_series(1, greatest(:tasks / 2000, 2)) as n where c.c = 0;
+
+-- Behind the ids of dead letters.
+select setval('dalsegno.job_ids', 2 * :tasks + 1000);
+
 drop table fill_tasks, fill_sessions, fill_campaigns;

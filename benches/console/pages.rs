@@ -48,19 +48,27 @@ pub async fn all(ground: &Fixture) -> anyhow::Result<Vec<PageKind>> {
         name,
         paths: ids.iter().map(path).collect(),
     };
+    let each_text = |name, texts: &[String], path: &dyn Fn(&str) -> String| PageKind {
+        name,
+        paths: texts.iter().map(|text| path(text)).collect(),
+    };
+    let webhook = format!("/webhooks/{}", known.webhook);
     let long = known.long_session;
     let last = known.last_message;
     Ok(vec![
         one("overview", "/"),
+        one("overview of a week", "/?range=7d"),
         one("campaigns", "/campaigns"),
         of_campaign("campaign of 100,000 tasks", ""),
         of_campaign("its tasks", "?part=tasks"),
         each("its tasks, deep", &known.deep_in_campaign, &|id| {
             format!("/campaigns/{campaign}?part=tasks&cursor={id}")
         }),
-        of_campaign("its conversations", "?part=conversations"),
+        of_campaign("its sessions", "?part=sessions"),
+        of_campaign("its agents", "?part=agents"),
         of_campaign("its memory", "?part=memory"),
         of_campaign("its blackboard", "?part=blackboard"),
+        of_campaign("its fidelity", "?part=fidelity"),
         each("other campaigns", &known.campaigns, &|id| format!("/campaigns/{id}")),
         one("tasks", "/tasks"),
         each("tasks, deep", &known.tasks, &|id| format!("/tasks?cursor={id}")),
@@ -112,26 +120,46 @@ pub async fn all(ground: &Fixture) -> anyhow::Result<Vec<PageKind>> {
         one("calls of an agent", "/cost/calls?days=90&agent=planner"),
         one("most expensive calls", "/cost/calls?order=costliest"),
         one("budgets", "/cost/budgets"),
+        one("evals", "/cost/evals"),
+        each_text("eval run", &known.eval_runs, &|id| format!("/cost/evals/{campaign}/{id}")),
         one("users", "/users"),
+        each_text("user", &known.users, &|name| format!("/users?name={name}")),
+        each_text("search in the facts of a user", &known.users, &|name| {
+            format!("/users?name={name}&q=series")
+        }),
         one("work", "/work"),
         one("jobs", "/work/jobs"),
+        each_text("job", &known.jobs, &|id| format!("/work/jobs/{id}")),
         one("jobs behind others", "/work/jobs?waits_for=lane"),
         one("dead letters", "/work/jobs?state=dead"),
+        each_text("dead letter", &known.dead_letters, &|id| format!("/work/jobs/{id}")),
         one("lanes", "/work/lanes"),
+        each_text("lane", &known.lanes, &|key| {
+            format!("/work/lanes?name={}", key.replace('/', "%2F"))
+        }),
         one(
             "bulk action on a campaign",
             &format!("/work/bulk?action=cancel&campaign_id={campaign}"),
         ),
         one("bulk retry of failed tasks", "/work/bulk?action=retry&state=failed"),
         one("flows", "/flows"),
+        each("flow", &known.flows, &|id| format!("/flows/{id}")),
         one("agents", "/catalogue"),
         one("an agent's prompts", "/catalogue/agent/copywriter?part=versions"),
         one("schedules", "/schedules"),
         one("cleanup", "/cleanup"),
+        one("cleanup with its preview", "/cleanup?preview=true"),
         one("webhooks", "/webhooks"),
+        one("webhook", &webhook),
+        one("failed deliveries of a webhook", &format!("{webhook}?state=failed")),
         one("keys", "/keys"),
         one("audit", "/audit"),
+        one("audit of a caller", "/audit?actor=ann"),
+        one("audit of an action", "/audit?action=task.retry"),
+        each("audit of a task", &known.tasks, &|id| format!("/audit?subject={id}")),
+        one("audit of a campaign by its name", "/audit?subject=Harbour+series+3"),
         one("erasures", "/erasures"),
+        one("doctor", "/doctor"),
         one("installation", "/installation"),
         one("search", "/search?q=harbour"),
     ])
@@ -151,12 +179,23 @@ struct Known {
     deep_in_campaign: Vec<Uuid>,
     waiting: Vec<Uuid>,
     failed: Vec<Uuid>,
+    flows: Vec<Uuid>,
+    webhook: Uuid,
+    jobs: Vec<String>,
+    dead_letters: Vec<String>,
+    lanes: Vec<String>,
+    users: Vec<String>,
+    /// Ids of runs of evals in the first campaign.
+    eval_runs: Vec<String>,
 }
 
 impl Known {
     async fn read(ground: &Fixture) -> anyhow::Result<Self> {
         let pool = &ground.pool;
         let ids = async |sql: &'static str| -> anyhow::Result<Vec<Uuid>> {
+            Ok(sqlx::query_scalar(sql).fetch_all(pool).await?)
+        };
+        let texts = async |sql: &'static str| -> anyhow::Result<Vec<String>> {
             Ok(sqlx::query_scalar(sql).fetch_all(pool).await?)
         };
         let first = async |sql: &'static str| -> anyhow::Result<Uuid> {
@@ -176,6 +215,13 @@ impl Known {
             deep_in_campaign: ids("select id from dalsegno.tasks where campaign_id = (select min(id::text)::uuid from dalsegno.campaigns) order by md5(id::text) limit 200").await?,
             waiting: ids("select id from dalsegno.tasks where state = 'queued' order by md5(id::text) limit 200").await?,
             failed: ids("select id from dalsegno.tasks where state = 'failed' order by md5(id::text) limit 200").await?,
+            flows: ids("select id from dalsegno.flows order by md5(id::text) limit 200").await?,
+            webhook: first("select id from dalsegno.webhooks order by id limit 1").await?,
+            jobs: texts("select id::text from dalsegno.jobs order by md5(id::text) limit 200").await?,
+            dead_letters: texts("select id::text from dalsegno.dead_jobs order by md5(id::text) limit 200").await?,
+            lanes: texts("select key from dalsegno.lanes order by md5(key) limit 200").await?,
+            users: texts("select distinct user_name from dalsegno.campaign_users limit 50").await?,
+            eval_runs: texts("select id::text from dalsegno.eval_runs order by id limit 200").await?,
         })
     }
 }

@@ -74,7 +74,8 @@ impl Operation for ListDeliveries {
         let limit = page_limit(limit)?;
         let filter = Filter { webhook_id, task_id, state };
         let page = Page { after: cursor, limit: limit + 1 };
-        let rows = webhooks::deliveries(&call.pool, filter, page).await?;
+        let mut transaction = call.begin_search().await?;
+        let rows = webhooks::deliveries(&mut *transaction, filter, page).await?;
         Ok(Listing::of(rows, limit, |delivery| delivery.id))
     }
 }

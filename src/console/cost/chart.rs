@@ -159,6 +159,10 @@ impl Chart<'_> {
         if self.period.n_days() <= MAX_LINKED_DAYS {
             return self.parts(day, x, slot, y, Some(&date));
         }
+        // A link without a part has no name.
+        if self.stack.of_day(day) == 0 {
+            return html! {};
+        }
         let link = self.query.calls_link(Dimension::Day, Some(&date), None);
         html! { a href=(link) tabindex="-1" { (self.parts(day, x, slot, y, None)) } }
     }

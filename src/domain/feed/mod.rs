@@ -334,7 +334,10 @@ pub async fn count_before(
     until: DateTime<Utc>,
 ) -> Result<i64, StatementError> {
     sqlx::query_scalar!(
-        r#"select count(*) as "n!" from dalsegno.feed where created_at < $1"#,
+        // From the oldest to the first that is kept, as they are removed: times have no index.
+        r#"select count(*) as "n!" from dalsegno.feed
+            where created_at < $1
+              and id < coalesce((select id from dalsegno.feed where created_at >= $1 order by id limit 1), 9223372036854775807)"#,
         until
     )
     .fetch_one(executor)

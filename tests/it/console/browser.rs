@@ -3,6 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     process::Stdio,
+    sync::LazyLock,
 };
 
 use reqwest::Method;
@@ -18,6 +19,8 @@ use crate::{app::eventually, required_packages::RequiredPackage};
 
 const CHROMIUM: RequiredPackage =
     RequiredPackage { package: "Chromium", command: "apt-get install chromium chromium-driver" };
+/// The variable that asks for pictures: `DALSEGNO_LOOKS=1 cargo test --test it -- console`.
+const LOOKS: &str = "DALSEGNO_LOOKS";
 /// Key of an element in answers of the protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -125,6 +128,20 @@ impl Browser {
         .await;
     }
 
+    /// Gives the window a width and the system a theme, without motion, so that colours change at once.
+    pub async fn show_as(&self, width: u32, theme: &str) {
+        self.resize(width, 900).await;
+        let features = json!([
+            { "name": "prefers-color-scheme", "value": theme },
+            { "name": "prefers-reduced-motion", "value": "reduce" },
+        ]);
+        self.command("Emulation.setEmulatedMedia", json!({ "features": features })).await;
+        self.wait_until(&format!(
+            "innerWidth === {width} && matchMedia('(prefers-color-scheme: {theme})').matches"
+        ))
+        .await;
+    }
+
     /// Emulates the theme of the system: `light` or `dark`.
     pub async fn prefer(&self, theme: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": theme }]);
@@ -142,13 +159,15 @@ impl Browser {
         self.post("goog/cdp/execute", &json!({ "cmd": name, "params": params })).await
     }
 
-    /// Saves the whole page below `target/tmp/console`.
-    pub async fn save_picture(&self, name: &str) -> PathBuf {
+    /// Saves the whole page below `target/tmp/console`, if pictures are asked for. One costs more than the checks of a page.
+    pub async fn save_picture(&self, name: &str) {
+        if !are_pictures_asked_for() {
+            return;
+        }
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("console");
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join(format!("{name}.png"));
         self.save(&json!({ "captureBeyondViewport": true }), &path).await;
-        path
     }
 
     /// Saves the part of the page that is in view.
@@ -216,6 +235,12 @@ impl Drop for Browser {
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
+}
+
+/// Returns true if this run saves pictures.
+pub fn are_pictures_asked_for() -> bool {
+    static ASKED: LazyLock<bool> = LazyLock::new(|| std::env::var_os(LOOKS).is_some());
+    *ASKED
 }
 
 /// Starts the driver on a free port; `None` if the port that it has chosen was taken meanwhile.

@@ -214,7 +214,7 @@ async fn the_text_of_a_version_is_found_in_an_earlier_session() {
 }
 
 /// Stores contexts of the ended turns of a version, with its prompt and a skill.
-async fn store_contexts(scenery: &Scenery, version: &str, prompt: &str) {
+pub async fn store_contexts(scenery: &Scenery, version: &str, prompt: &str) {
     let mut parts = Vec::new();
     for (kind, text) in [("agent_prompt", prompt), ("skill", "Name each boat.")] {
         let store = "insert into dalsegno.context_texts (sha256, kind, content) values (sha256(convert_to($2, 'UTF8')), $1, $2)

@@ -10,7 +10,7 @@ use crate::{
 
 impl Scenery {
     /// Records two runs of an eval, the second one better and dearer.
-    async fn record_runs(&self) -> [i64; 2] {
+    pub async fn record_runs(&self) -> [i64; 2] {
         let first = self.record("abc", "2026-11-19T09:00:00Z", 1, 200_000).await;
         let second = self.record("def", "2026-11-20T09:00:00Z", 2, 300_000).await;
         [first, second]

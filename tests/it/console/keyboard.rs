@@ -1,15 +1,22 @@
 //! Each page by keyboard alone.
 
-use super::{browser::Browser, scenery::Scenery};
+use serde_json::json;
+
+use super::{browser::Browser, scenery::Scenery, upkeep_scenery::UpkeepScenery};
 
 const TAB: &str = "\u{e004}";
 const ENTER: &str = "\u{e007}";
 const ESCAPE: &str = "\u{e00c}";
 const CONTROL: &str = "\u{e009}";
 
-/// Everything that a person can act on, as far as it is visible.
+/// Defines everything that a person can act on, as far as it is visible, and notes what has the focus from now on.
 const CONTROLS: &str = "window.controls = () => [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex=\"0\"]')]
-    .filter((it) => it.checkVisibility({ visibilityProperty: true }) && !it.disabled && it.type !== 'hidden' && it.tabIndex >= 0);";
+    .filter((it) => it.checkVisibility({ visibilityProperty: true }) && !it.disabled && it.type !== 'hidden' && it.tabIndex >= 0);
+    window.reached = new Set();
+    document.addEventListener('focusin', (event) => window.reached.add(event.target));";
+
+/// The controls that have not had the focus since then.
+const MISSED: &str = "return controls().filter((it) => !window.reached.has(it)).map((it) => it.outerHTML.slice(0, 160))";
 
 async fn open(browser: &Browser, scenery: &Scenery, path: &str) {
     browser.open(&scenery.url(path)).await;
@@ -20,23 +27,27 @@ async fn open(browser: &Browser, scenery: &Scenery, path: &str) {
 #[tokio::test]
 async fn tab_reaches_every_control_of_every_page() {
     let Some(browser) = Browser::start().await else { return };
-    let scenery = Scenery::new().await;
+    let furnished = UpkeepScenery::new().await;
     browser.resize(1440, 900).await;
-    for (name, path) in scenery.pages() {
-        open(&browser, &scenery, &path).await;
+    for (name, path) in furnished.all_pages() {
+        open(&browser, &furnished.scenery, &path).await;
         browser.run(CONTROLS).await;
-        browser.run("window.reached = new Set(); document.addEventListener('focusin', (event) => window.reached.add(event.target))").await;
         browser.press(&[TAB]).await;
-        assert_eq!(
-            browser.run("return document.activeElement.className").await,
-            "skip",
-            "{name}: the first stop is the skip link"
-        );
+        // The form for the key is all that its page has.
+        let first = browser.run("return document.activeElement.className").await;
+        assert!(first == "skip" || name == "sign-in", "{name}: the first stop is the skip link");
         let n_controls = browser.run("return controls().length").await.as_u64().unwrap();
-        browser.press_often(TAB, 2 * usize::try_from(n_controls).unwrap() + 40).await;
-        let missed = "return controls().filter((it) => !window.reached.has(it)).map((it) => it.outerHTML.slice(0, 160))";
-        let missed = browser.run(missed).await;
-        assert_eq!(missed.as_array().map(Vec::len), Some(0), "{name}: {missed}");
+        let n_controls = usize::try_from(n_controls).unwrap();
+        let mut missed = json!(null);
+        // Some stops are no controls, for example areas that scroll: most pages need one round, and a few the next ones.
+        for _ in 0..3 {
+            browser.press_often(TAB, n_controls + 14).await;
+            missed = browser.run(MISSED).await;
+            if missed == json!([]) {
+                break;
+            }
+        }
+        assert_eq!(missed, json!([]), "{name}");
     }
 }
 

@@ -1,31 +1,6 @@
-//! Phones: each page without sideways scrolling, tables as lists, actions within reach of a thumb.
+//! Phones: tables as lists, actions within reach of a thumb. `inspection` looks for sideways scrolling on each page.
 
 use super::{browser::Browser, scenery::Scenery, upkeep_scenery::UpkeepScenery};
-
-/// Lists what scrolls sideways or sticks out of the window.
-const SIDEWAYS: &str = "return [...document.querySelectorAll('html, body *')].filter((e) => {
-    if (!e.checkVisibility() || e.closest('svg, .sr, .skip, .clip')) return false;
-    const style = getComputedStyle(e);
-    const scrolls = e.scrollWidth > e.clientWidth + 1 && ['auto', 'scroll'].includes(style.overflowX);
-    return scrolls || e.getBoundingClientRect().right > innerWidth + 1;
-  }).slice(0, 3).map((e) => e.outerHTML.slice(0, 160))";
-
-#[tokio::test]
-async fn no_page_scrolls_sideways_on_a_phone() {
-    let Some(browser) = Browser::start().await else { return };
-    let scenery = Scenery::new().await;
-    browser.resize(360, 740).await;
-    let mut findings = Vec::new();
-    for (name, path) in scenery.pages() {
-        browser.open(&scenery.url(&path)).await;
-        browser.wait_until("document.readyState === 'complete'").await;
-        let found = browser.run(SIDEWAYS).await;
-        if found.as_array().is_none_or(|found| !found.is_empty()) {
-            findings.push(format!("{name}: {found}"));
-        }
-    }
-    assert!(findings.is_empty(), "{}", findings.join("\n"));
-}
 
 #[tokio::test]
 async fn navigation_and_actions_are_within_reach_of_a_thumb() {

@@ -62,13 +62,19 @@ impl Scenery {
     }
 
     pub async fn with(set: &[(&str, &str)]) -> Self {
-        let app = TestApp::start_with(TestDatabase::migrated().await, set).await;
+        Self::on(TestDatabase::migrated().await, set).await
+    }
+
+    /// Makes the scenery in the database of the caller.
+    pub async fn on(database: TestDatabase, set: &[(&str, &str)]) -> Self {
+        let app = TestApp::start_with(database, set).await;
         let world =
             World::over(app.pool.clone(), Limit { micros: Some(5_000_000), tokens: None }).await;
         let settings = TurnSettings::default();
         world
             .turn("Part 8: The last letter from the rock.\n\n800 words, within a tenth.", settings)
             .await;
+        // The newest: the database may have older ones.
         let first = world.tasks().await.into_iter().next().unwrap();
         let task = world.add(&format!("Part 9 {HOSTILE}")).await;
         let (_, begun) = world.begin(&task, world.lease(), settings).await;
@@ -199,7 +205,8 @@ impl Scenery {
         format!("http://{}{path}", self.app.address)
     }
 
-    /// The path of each page, with a name for its pictures. A test fails if a route of the console is missing.
+    /// The path of each page, with a name for its pictures. Those that need more rows are in `UpkeepScenery::pages`; a test fails if a route of
+    /// the console is in neither.
     pub fn pages(&self) -> Vec<(&'static str, String)> {
         let Self {
             session_id, done, waiting, hostile, hostile_campaign, retried, item, flow, ..
@@ -227,6 +234,7 @@ impl Scenery {
             ("campaign-versions", format!("/campaigns/{campaign}?part=brief&from=1&version=2")),
             ("campaign-memory", format!("/campaigns/{campaign}?part=memory")),
             ("cost", "/cost".to_owned()),
+            ("cost-days", "/cost?by=day&days=90".to_owned()),
             ("cost-calls", "/cost/calls".to_owned()),
             ("cost-budgets", "/cost/budgets".to_owned()),
             ("cost-evals", "/cost/evals".to_owned()),
@@ -234,6 +242,9 @@ impl Scenery {
             ("catalogue-agent", "/catalogue/agent/copywriter".to_owned()),
             ("catalogue-prompt", "/catalogue/agent/copywriter?part=prompt".to_owned()),
             ("catalogue-versions", "/catalogue/agent/copywriter?part=versions".to_owned()),
+            ("catalogue-skill", "/catalogue/skill/editorial-style".to_owned()),
+            ("catalogue-node", "/catalogue/node/meta-analysis".to_owned()),
+            ("catalogue-template", "/catalogue/flow/article-series".to_owned()),
             ("flows", "/flows".to_owned()),
             ("flow-start", "/flows/start?template=article-series".to_owned()),
             ("campaign-hostile", format!("/campaigns/{hostile_campaign}")),

@@ -1,4 +1,4 @@
-//! The operations that the source of the console runs.
+//! The operations that the source of the console runs, and the routes that it serves.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -47,6 +47,27 @@ fn builds(text: &str, name: &str) -> bool {
     })
 }
 
+/// The routes of the console's pages, texts and files.
+pub fn get_routes() -> Vec<&'static str> {
+    let source = include_str!("../../../src/console/mod.rs");
+    let routes = source.split(".route(").skip(1).filter_map(|rest| {
+        let (path, handlers) = rest.trim_start().strip_prefix('"')?.split_once('"')?;
+        handlers.trim_start_matches([',', ' ', '\n']).starts_with("get(").then_some(path)
+    });
+    routes.collect()
+}
+
+/// Returns the route that serves a path, with or without a query: the one with the fewest names in it.
+pub fn route_of(target: &str) -> Option<&'static str> {
+    let path: Vec<_> = target.split(['?', '#']).next().unwrap_or_default().split('/').collect();
+    let fits = |route: &&str| {
+        let parts: Vec<_> = route.split('/').collect();
+        let equal = |(part, given): (&&str, &&str)| part.starts_with('{') || part == given;
+        parts.len() == path.len() && parts.iter().zip(&path).all(equal)
+    };
+    get_routes().into_iter().filter(fits).min_by_key(|route| route.matches('{').count())
+}
+
 pub fn snake_case(name: &str) -> String {
     let mut snake = String::new();
     for c in name.chars() {
@@ -61,6 +82,18 @@ pub fn snake_case(name: &str) -> String {
 fn camel_case(id: &str) -> String {
     let word = |word: &str| word[..1].to_uppercase() + &word[1..];
     id.split('_').map(word).collect()
+}
+
+#[test]
+fn a_path_belongs_to_the_route_with_the_fewest_names() {
+    assert_eq!(route_of("/tasks/new?agent=planner"), Some("/tasks/new"));
+    assert_eq!(route_of("/tasks/7"), Some("/tasks/{id}"));
+    // A route over several lines, and one that takes forms only.
+    assert_eq!(route_of("/campaigns/7/tasks/new"), Some("/campaigns/{id}/tasks/new"));
+    assert_eq!(
+        (route_of("/do/cancel_task"), route_of("/tasks/7/files")),
+        (None, Some("/tasks/{id}/{text}"))
+    );
 }
 
 #[test]

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::{
     browser::Browser,
+    inspection::Inspection,
     sign_in::{HTML, KEYS, form_token, key, open, post, sign_in},
     upkeep_scenery::UpkeepScenery,
 };
-use crate::{app::TestApp, app::TestDatabase, clients::packages, http::client::send};
+use crate::{app::TestApp, app::TestDatabase, http::client::send};
 
-const WIDTHS: [u32; 2] = [360, 1440];
 /// Pages that a key with `read` may open, and those that need more.
 const READ: [&str; 7] =
     ["/work", "/work/jobs", "/work/lanes", "/work/bulk", "/schedules", "/cleanup", "/erasures"];
@@ -17,53 +17,13 @@ const OPERATE: [&str; 1] = ["/webhooks"];
 const ADMIN: [&str; 4] = ["/keys", "/audit", "/doctor", "/installation"];
 
 #[tokio::test]
-async fn every_page_of_the_installation_is_clean_in_both_themes_and_widths() {
-    let Some(browser) = Browser::start().await else { return };
+async fn every_page_with_rows_is_clean_and_accessible_in_both_themes_and_widths() {
+    let Some(mut inspection) = Inspection::start().await else { return };
     let furnished = UpkeepScenery::new().await;
-    let axe = packages::axe().map(|path| std::fs::read_to_string(path).unwrap());
-    let ask = "const done = arguments[arguments.length - 1];
-        axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'best-practice'] }).then(({ violations }) => done(violations
-            .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-            .map(({ id, nodes }) => id + ': ' + nodes.slice(0, 3).map(({ html }) => html.slice(0, 160)).join(' | '))));";
-    let mut findings = Vec::new();
     for (name, path) in furnished.pages() {
-        browser.open(&furnished.scenery.url(&path)).await;
-        browser.wait_until("document.readyState === 'complete'").await;
-        if let Some(axe) = &axe {
-            browser.run(axe).await;
-        }
-        for width in WIDTHS {
-            browser.resize(width, 900).await;
-            for theme in ["light", "dark"] {
-                browser.prefer(theme).await;
-                browser.save_picture(&format!("{name}-{theme}-{width}")).await;
-                if axe.is_some() {
-                    let found = browser.run_async(ask).await;
-                    findings.extend(
-                        found
-                            .as_array()
-                            .unwrap()
-                            .iter()
-                            .map(|it| format!("{name} {theme} {width}: {it}")),
-                    );
-                }
-            }
-            let fits = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth";
-            if browser.run(fits).await != true {
-                let wide = browser.run("return [...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.wide, pre, .tabs, svg, .sr')).slice(0, 3).map(e => e.outerHTML.slice(0, 120))").await;
-                findings.push(format!("{name} is wider than {width} px: {wide}"));
-            }
-        }
-        let intruders = "return document.querySelectorAll('main script, main img, main iframe, main [onerror], a[href^=javascript]').length + Number(document.title.startsWith('broken'))";
-        if browser.run(intruders).await != 0 {
-            findings.push(format!("{name} interprets a hostile text"));
-        }
-        findings.extend(browser.complaints().await.into_iter().map(|it| format!("{name}: {it}")));
-        if browser.run("return document.querySelectorAll('h1').length").await != 1 {
-            findings.push(format!("{name} has not one heading"));
-        }
+        inspection.visit(name, &furnished.scenery.url(&path)).await;
     }
-    assert!(findings.is_empty(), "{}", findings.join("\n"));
+    inspection.finish();
 }
 
 #[tokio::test]
@@ -140,7 +100,7 @@ async fn every_form_of_the_installation_is_sent_by_the_script() {
     for (name, path) in furnished.pages() {
         let page = furnished.scenery.page(&path).await;
         for form in page.split("<form").skip(1).filter_map(|rest| rest.split('>').next()) {
-            let is_own = form.contains("method=\"post\"") && !form.contains("/sign-out\"");
+            let is_own = form.contains("method=\"post\"") && !form.contains("/sign-");
             assert!(!is_own || form.contains(" hx-post=\""), "{name}: {form}");
             n_forms += usize::from(is_own);
         }

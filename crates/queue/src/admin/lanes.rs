@@ -109,7 +109,10 @@ pub async fn find_lane(conn: &mut sqlx::PgConnection, lane: &str) -> Result<Lane
         r#"SELECT j.id, j.kind, j.state, j.lane_seq, j.run_at,
                   j.state = 'ready' AND EXISTS (SELECT FROM dalsegno.pauses AS p
                      WHERE (p.scope, p.name) IN (('queue', j.queue), ('group', j.group_key))) AS "is_paused!"
-             FROM dalsegno.jobs AS j WHERE j.lane_id = $1
+             FROM dalsegno.jobs AS j
+            -- Each job of the lane is in one of three indexes.
+            WHERE (j.lane_id = $1 AND j.state = 'blocked') OR (j.lane_id = $1 AND j.lane_seq IS NOT NULL AND j.state <> 'blocked')
+               OR (j.lane_id = $1 AND j.lane_seq IS NULL)
             ORDER BY j.lane_seq NULLS LAST, j.id LIMIT $2"#,
         row.id,
         // One more than are listed, which shows if there are more.
