@@ -64,14 +64,6 @@ const MAX_BY_INDEX: i64 = 9_000;
 
 /// Pages with a table that they read as a whole because it has no index for what they look for. The test fails if one is here needlessly.
 const KNOWN: &[(&str, &str)] = &[
-    // Lanes that are held.
-    ("overview", "lanes"),
-    ("large-overview", "lanes"),
-    ("doctor", "lanes"),
-    // Open sessions with a credential.
-    ("work", "sessions"),
-    ("worker", "sessions"),
-    ("doctor", "sessions"),
     // Lanes with jobs: one read of all jobs, of which the blocked ones have no index without their lane.
     ("lanes", "jobs"),
 ];
