@@ -180,7 +180,7 @@ impl UpkeepScenery {
                     case n when 3 then 'failed' else 'done' end, 12 * n, 340 * n, 1200000 * n, 18000, 3 from generate_series(1, 5) as n",
             "insert into dalsegno.sign_ins (id, created_at, expires_at, ended_at, admin_key_sha256, sha256, peer, browser)
              select gen_random_uuid(), '2026-11-20 09:00+00'::timestamptz - n * interval '1 hour', '2026-11-20 12:00+00'::timestamptz + (3 - 2 * n) * interval '1 hour',
-                    case n when 1 then '2026-11-20 10:00+00'::timestamptz end, sha256('admin'), sha256(n::text::bytea), '192.0.2.7',
+                    case n when 1 then '2026-11-20 10:00+00'::timestamptz end, sha256('admin'), sha256(('scenery' || n)::bytea), '192.0.2.7',
                     'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 <b>' from generate_series(0, 2) as n",
             "insert into dalsegno.table_sizes (table_name, day, bytes)
              select t.name, '2026-11-20'::date - n, t.bytes - n * t.bytes / 40
