@@ -97,6 +97,7 @@ async fn crash_marks_of_interrupted_runs_are_removed_when_the_first_try_fails() 
     let refused = "SELECT is_called FROM public.refusals";
     until("the first try is refused", async || is_true(&fixture, refused).await).await;
     assert_eq!(fixture.outcomes(job.job_id).await, ["lost"]);
+    fixture.until_state(job.job_id, "running").await;
     sqlx::raw_sql("DROP TRIGGER refuse ON dalsegno.runs")
         .execute(&fixture.pool)
         .await
@@ -105,6 +106,9 @@ async fn crash_marks_of_interrupted_runs_are_removed_when_the_first_try_fails() 
         fixture.outcomes(job.job_id).await == ["interrupted"]
     })
     .await;
+    let marks = "SELECT crash_count::integer FROM dalsegno.jobs WHERE id = $1";
+    let marks = sqlx::query_scalar::<_, i32>(marks).bind(job.job_id).fetch_one(&fixture.pool);
+    assert_eq!(marks.await.expect("reads the crash count"), 0);
     worker.shutdown.hard.cancel();
     worker.stop().await;
 }
