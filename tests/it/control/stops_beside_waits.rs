@@ -57,6 +57,8 @@ async fn run_beside_interrupt(fixture: &Fixture, task: &Task) {
     .await;
     interrupt.commit().await.unwrap();
     assert_eq!(fixture.ended(task).await.state, State::Cancelled);
+    let told = fixture.kinds(task).await;
+    assert!(!told.iter().any(|kind| kind == "task.waiting"), "{told:?}");
     worker.stop().await;
 }
 

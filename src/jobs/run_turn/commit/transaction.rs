@@ -197,10 +197,10 @@ impl Turn<'_> {
                 let job_id = self.run.job_id();
                 budget::begin_wait(&mut *conn, &self.assignment.task, job_id, refusal, now).await?
             }
-            _ => HoldUntil::After(Duration::ZERO),
+            _ => None,
         };
         self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)?;
-        Ok(until)
+        Ok(until.unwrap_or(HoldUntil::After(Duration::ZERO)))
     }
 
     /// Records that the task waits for its provider, or that the provider answers again.
