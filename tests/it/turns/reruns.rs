@@ -351,7 +351,8 @@ async fn of_two_reruns_that_reserve_at_once_the_second_sees_the_first() {
         let mut second = pool.begin().await.unwrap();
         stored::reserve(&mut second, campaign_id, &other, six).await
     });
-    let waits = "select count(*) from pg_locks where not granted";
+    let waits = "select count(*) from pg_stat_activity
+                  where datname = current_database() and wait_event_type = 'Lock' and query like '%experiment_budgets%'";
     eventually("the second waits for the row of the budget", async || {
         (fixture.count(waits).await > 0).then_some(())
     })
@@ -483,7 +484,9 @@ async fn a_run_that_has_lost_its_lease_does_not_fail_its_rerun() {
     sqlx::query("select from dalsegno.reruns for update").execute(&mut *lock).await.unwrap();
     let worker = fixture.start_worker().await;
     eventually("the end of the rerun waits", async || {
-        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        let waits = "select count(*) from pg_stat_activity
+                      where datname = current_database() and wait_event_type = 'Lock'
+                        and query like 'update dalsegno.reruns%set state = case when%'";
         (fixture.count(waits).await == 1).then_some(())
     })
     .await;
