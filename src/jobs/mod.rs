@@ -39,6 +39,7 @@ mod side_context;
 mod stored_texts;
 #[cfg(feature = "test-fakes")]
 pub mod trial;
+mod write_attempts;
 
 use std::sync::Arc;
 

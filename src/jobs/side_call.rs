@@ -4,7 +4,6 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use sqlx::PgPool;
-use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -12,6 +11,7 @@ use super::{
     busy,
     rate_limits::{CallSize, CallUse, Permit, RateLimits},
     side_context::{self, SideContext},
+    write_attempts::WriteAttempts,
 };
 use crate::{
     causes::causes,
@@ -88,14 +88,9 @@ pub(super) struct MadeCall {
 /// The attempts to write a call, which was paid for, while the database is away.
 pub(super) struct WriteRetries<'a> {
     cancel: &'a CancellationToken,
-    n_tries: u32,
-    wait: Duration,
+    attempts: WriteAttempts,
 }
 
-/// Attempts of a run that is stopped meanwhile.
-const N_TRIES: u32 = 3;
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-const MAX_WAIT: Duration = Duration::from_secs(2);
 /// Time until the next call to a server that this worker cannot reach.
 const UNREACHABLE_PAUSE: Duration = Duration::from_secs(60);
 
@@ -314,7 +309,7 @@ impl SideCall<'_> {
     }
 
     pub(super) fn write_retries(&self) -> WriteRetries<'_> {
-        WriteRetries { cancel: self.cancel, n_tries: 1, wait: FIRST_WAIT }
+        WriteRetries { cancel: self.cancel, attempts: WriteAttempts::new() }
     }
 
     /// Writes the call as soon as the database answers: without its line, it would be made and paid for again.
@@ -353,15 +348,14 @@ impl SideCall<'_> {
 }
 
 impl WriteRetries<'_> {
-    /// Waits before the next attempt, after an error that says that the database is away. Returns false if there is none: the run was
-    /// stopped, for example because its lease has expired.
+    /// Waits before the next attempt, after an error that says that the database is away. Returns false if there is none: the first
+    /// attempts have failed, and the run has to stop, because its lease or its time is over, its job was cancelled, or its worker drains.
     pub(super) async fn wait(&mut self, error: &str) -> bool {
-        if self.cancel.is_cancelled() && self.n_tries >= N_TRIES {
+        if self.cancel.is_cancelled() && !self.attempts.has_more() {
             return false;
         }
         tracing::warn!(error, "cannot write the cost of a call beside turns, trying again");
-        sleep(self.wait).await;
-        (self.n_tries, self.wait) = (self.n_tries + 1, (self.wait * 2).min(MAX_WAIT));
+        self.attempts.wait().await;
         true
     }
 }

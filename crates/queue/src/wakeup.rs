@@ -40,7 +40,7 @@ pub(super) struct WakeSignals {
     pub(super) work: Notify,
     /// Rung when a job that may run here was cancelled.
     pub(super) cancel: Notify,
-    /// Seconds that a job that may only run in an idle worker has waited; 0 if there is none.
+    /// Seconds that a job that may only run in an idle worker has been ready; 0 if there is none.
     pub(super) alone_secs: watch::Sender<u32>,
     /// True if jobs may run according to the database but not in this process.
     pub(super) recount: AtomicBool,

@@ -19,7 +19,7 @@ mod route;
 
 use std::{sync::Arc, time::Duration};
 
-use sqlx::{PgPool, Postgres, Transaction};
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 
 pub use self::route::rerun_routes;
 use super::{
@@ -40,7 +40,7 @@ use crate::{
         usage::{self, Purpose},
     },
     providers::{self, Class, Outcome, Provider, Request, StopReason},
-    queue::{End, HandlerResult, HoldUntil, JobError, Run, WaitCause},
+    queue::{self, End, HandlerResult, HoldUntil, JobError, Run, WaitCause},
 };
 
 /// Wait before another look at a budget of which other reruns hold a part.
@@ -125,7 +125,7 @@ async fn answer(run: &Run, services: &Services, rerun: &Rerun) -> Result<(), NoA
     };
     let made = match side_call.call(request).await {
         Ok(made) => made,
-        Err(error) => return Err(not_called(run.pool(), rerun, error).await),
+        Err(error) => return Err(not_called(run, rerun, error).await),
     };
     let sent = made.sent.as_ref().map(|sent| Digest::from_bytes(sent.sha256));
     let is_same_request = sent.zip(sent_before).map(|(sent, before)| sent == before);
@@ -199,17 +199,25 @@ async fn free_credential(
 }
 
 /// Releases the reservation of a call that was not made.
-async fn not_called(pool: &PgPool, rerun: &Rerun, error: side_call::Error) -> NoAnswer {
-    match release(pool, rerun).await {
+async fn not_called(run: &Run, rerun: &Rerun, error: side_call::Error) -> NoAnswer {
+    let released = async {
+        let mut tx = begin(run.pool()).await?;
+        release(&mut tx, run, rerun).await?;
+        commit(tx).await
+    };
+    match released.await {
         Ok(()) => NoAnswer::Later(error.into()),
         Err(failed) => failed,
     }
 }
 
-async fn release(pool: &PgPool, rerun: &Rerun) -> Result<(), NoAnswer> {
-    let mut tx = begin(pool).await?;
-    reruns::release(&mut tx, rerun.id).await?;
-    commit(tx).await
+/// Releases the reservation, unless the run has lost its lease: then it may be the reservation of the next run.
+async fn release(conn: &mut PgConnection, run: &Run, rerun: &Rerun) -> Result<(), NoAnswer> {
+    let is_ours = queue::check_and_lock_lease(&mut *conn, run.job_id(), run.lease()).await;
+    if is_ours.map_err(JobError::retry).map_err(NoAnswer::Later)? {
+        reruns::release(conn, rerun.id).await?;
+    }
+    Ok(())
 }
 
 /// A provider's error that is not about its load: the last attempt fails the rerun.
@@ -269,7 +277,7 @@ impl Store<'_> {
                 let call = (line, ledger_id);
                 self.end(&mut tx, outcome, call, is_same_request).await?;
             }
-            _ => reruns::release(&mut tx, self.rerun.id).await?,
+            _ => release(&mut tx, self.run, self.rerun).await?,
         }
         commit(tx).await
     }

@@ -51,12 +51,18 @@ async fn run_beside_interrupt(fixture: &Fixture, task: &Task) {
     sqlx::query(ask).bind(task.id).execute(&mut *interrupt).await.unwrap();
     let worker = fixture.start_worker().await;
     eventually("the run waits for the lock on its task", async || {
-        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        // Where it begins the turn, whose budget it then finds used up, or where it counts the wait for a rate limit. Of a query, only
+        // the beginning is shown.
+        let waits = "select count(*) from pg_stat_activity
+                      where datname = current_database() and wait_event_type = 'Lock'
+                        and (query like '-- Begins a turn:%' or query like '%n_waits = n_waits + 1%')";
         (fixture.count(waits).await == 1).then_some(())
     })
     .await;
     interrupt.commit().await.unwrap();
     assert_eq!(fixture.ended(task).await.state, State::Cancelled);
+    let told = fixture.kinds(task).await;
+    assert!(!told.iter().any(|kind| kind == "task.waiting"), "{told:?}");
     worker.stop().await;
 }
 

@@ -10,9 +10,10 @@ use super::{
 };
 use crate::queue_sql::statements::RESCUE;
 
-/// Returns a configuration that stops the runs 6 s after the last answered renewal, ten minutes before the lease ends.
+/// Returns a configuration that stops the runs 4 s after the last answered renewal, ten minutes before the lease ends.
+/// A claim is given up after 10 s.
 fn config() -> Config {
-    Config { lease_secs: 606, lease_margin_secs: 600, ..Fixture::config() }
+    Config { lease_secs: 604, lease_margin_secs: 600, ..Fixture::config() }
 }
 
 /// Keeps the worker from renewing its lease until the transaction ends.
@@ -35,7 +36,7 @@ async fn rescue(conn: &mut PgConnection) {
     let register = "INSERT INTO dalsegno.workers (id, lease_until, slots, queues, renewing_since)
                     VALUES ($1, now() + interval '1 hour', 1, '{}', now() - interval '1 day')";
     sqlx::query(register).bind(other).execute(&mut *conn).await.expect("registers another worker");
-    let rescue = sqlx::query(RESCUE).bind(other).bind(606.0_f64).bind(0.0_f64).bind(1_000_i32);
+    let rescue = sqlx::query(RESCUE).bind(other).bind(604.0_f64).bind(0.0_f64).bind(1_000_i32);
     assert_eq!(rescue.fetch_all(&mut *conn).await.expect("rescues").len(), 1);
     let sign_off = sqlx::query("DELETE FROM dalsegno.workers WHERE id = $1").bind(other);
     sign_off.execute(&mut *conn).await.expect("signs it off");
@@ -56,8 +57,9 @@ async fn a_claim_that_is_answered_after_the_fence_starts_no_run() {
     until("the worker waits", async || is_true(&fixture, waits).await).await;
     let mut claims = fixture.pool.begin().await.expect("begins");
     sqlx::query("LOCK TABLE dalsegno.pauses").execute(&mut *claims).await.expect("blocks claims");
-    let renewals = block_renewals(&fixture).await;
+    // At once: the lock keeps the worker from renewing, too, and after the fence it claims nothing.
     let late = fixture.put(&TestJob::Nothing).await;
+    let renewals = block_renewals(&fixture).await;
     let in_flight = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
                         AND application_name = 'dalsegno claimer' AND wait_event_type = 'Lock')";
     until("a claim is in flight", async || is_true(&fixture, in_flight).await).await;
@@ -97,6 +99,7 @@ async fn crash_marks_of_interrupted_runs_are_removed_when_the_first_try_fails() 
     let refused = "SELECT is_called FROM public.refusals";
     until("the first try is refused", async || is_true(&fixture, refused).await).await;
     assert_eq!(fixture.outcomes(job.job_id).await, ["lost"]);
+    fixture.until_state(job.job_id, "running").await;
     sqlx::raw_sql("DROP TRIGGER refuse ON dalsegno.runs")
         .execute(&fixture.pool)
         .await
@@ -105,6 +108,9 @@ async fn crash_marks_of_interrupted_runs_are_removed_when_the_first_try_fails() 
         fixture.outcomes(job.job_id).await == ["interrupted"]
     })
     .await;
+    let marks = "SELECT crash_count::integer FROM dalsegno.jobs WHERE id = $1";
+    let marks = sqlx::query_scalar::<_, i32>(marks).bind(job.job_id).fetch_one(&fixture.pool);
+    assert_eq!(marks.await.expect("reads the crash count"), 0);
     worker.shutdown.hard.cancel();
     worker.stop().await;
 }

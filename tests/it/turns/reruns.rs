@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Fixture, faults::refuse_ledger};
 use crate::{
     app::{eventually, noon},
-    providers::fake_ollama::{FakeOllama, Play},
+    providers::fake_ollama::{FakeOllama, Play, Step},
 };
 
 const WRITER: &str = "---\nname: writer\ndescription: Writes\nprovider: ollama\nmodel: qwen3:8b\nskills: [rhymes]\n\
@@ -351,7 +351,8 @@ async fn of_two_reruns_that_reserve_at_once_the_second_sees_the_first() {
         let mut second = pool.begin().await.unwrap();
         stored::reserve(&mut second, campaign_id, &other, six).await
     });
-    let waits = "select count(*) from pg_locks where not granted";
+    let waits = "select count(*) from pg_stat_activity
+                  where datname = current_database() and wait_event_type = 'Lock' and query like '%experiment_budgets%'";
     eventually("the second waits for the row of the budget", async || {
         (fixture.count(waits).await > 0).then_some(())
     })
@@ -483,7 +484,9 @@ async fn a_run_that_has_lost_its_lease_does_not_fail_its_rerun() {
     sqlx::query("select from dalsegno.reruns for update").execute(&mut *lock).await.unwrap();
     let worker = fixture.start_worker().await;
     eventually("the end of the rerun waits", async || {
-        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        let waits = "select count(*) from pg_stat_activity
+                      where datname = current_database() and wait_event_type = 'Lock'
+                        and query like 'update dalsegno.reruns%set state = case when%'";
         (fixture.count(waits).await == 1).then_some(())
     })
     .await;
@@ -493,6 +496,28 @@ async fn a_run_that_has_lost_its_lease_does_not_fail_its_rerun() {
     worker.stop_only().await;
     let queued = "select count(*) from dalsegno.reruns where state = 'queued' and error is null";
     assert_eq!(fixture.count(queued).await, 1);
+}
+
+#[tokio::test]
+async fn a_run_that_has_lost_its_lease_keeps_the_reservation_of_the_next_run() {
+    let fake = FakeOllama::start().await;
+    let fixture = on_ollama(&fake, &[("prices.models", PRICE)]).await;
+    let worker = fixture.start_worker().await;
+    let session = converse(&fixture).await;
+    worker.stop().await;
+    set_budget(&fixture, "20000").await;
+    reruns(&fixture, session, &["--turn", "2", "--no-wait"]).await;
+    fake.play(Play::Stream(vec![Step::Gate, Step::HangUp]));
+    let worker = fixture.start_worker().await;
+    eventually("the call is under way", async || (fake.bodies().len() == 3).then_some(())).await;
+    let taken = "update dalsegno.jobs set lease = lease + 1 where state = 'running'";
+    assert_eq!(sqlx::query(taken).execute(&fixture.pool).await.unwrap().rows_affected(), 1);
+    fake.open();
+    worker.stop_only().await;
+    let charged = "select count(*) from dalsegno.usage where purpose = 'rerun'";
+    assert_eq!(fixture.count(charged).await, 1);
+    let reserved = "select count(*) from dalsegno.reruns where reserved_micros is not null";
+    assert_eq!(fixture.count(reserved).await, 1);
 }
 
 #[tokio::test]

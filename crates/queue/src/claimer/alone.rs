@@ -1,20 +1,22 @@
 //! Making room for a job that may only run alone.
 //!
-//! An idle worker claims it at once. If no worker is idle, workers stop claiming until one has ended all its runs. They
-//! do not begin together: the first one that is empty claims the job, and then the others have waited in vain.
+//! An idle worker claims it at once. If no worker is idle, workers stop claiming until one has ended all its runs. The
+//! first one that is empty claims the job, and then the others have waited in vain. So they begin one after the other.
+//! Their patience counts from the moment at which the job became ready. If it could not be claimed for long after that,
+//! for example because its group was paused, all workers begin together.
 
 use uuid::Uuid;
 
 use super::Claimer;
 
-/// Shortest time that the job waits before a worker makes room.
+/// Shortest time that the job has been ready before a worker makes room.
 const PATIENCE_SECS: u32 = 10;
 /// Workers begin within this time after that. It is longer than several heartbeats, by which they learn of the claim.
 const PATIENCE_SPREAD_SECS: u32 = 30;
 
 impl Claimer {
-    /// Waits until nothing runs here, if such a job has waited for longer than this worker's patience. Returns earlier
-    /// when the job is gone, for example because another worker has claimed it.
+    /// Waits until nothing runs here, if such a job has been ready for longer than this worker's patience. Returns
+    /// earlier when the job is gone, for example because another worker has claimed it.
     pub(super) async fn make_room(&self, worker_id: Uuid) {
         let mut alone_secs = self.bells.alone_secs.subscribe();
         if *alone_secs.borrow() <= patience_secs(worker_id) {

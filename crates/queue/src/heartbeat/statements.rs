@@ -14,7 +14,7 @@ pub(super) struct RenewalAnswer {
     pub(super) lost: Vec<i64>,
     /// Leases whose jobs are to be cancelled.
     pub(super) cancelled: Vec<i64>,
-    /// Seconds that a job that may only run alone has waited.
+    /// Seconds that a job that may only run alone has been ready.
     pub(super) alone_secs: Option<f64>,
 }
 

@@ -1,5 +1,6 @@
 -- Removes the crash marks of runs whose worker was declared lost and has returned. The worker stopped its handlers in time while it
--- could not reach the database, so its runs were interrupted, not crashed. Idempotent.
+-- could not reach the database, so its runs were interrupted, not crashed. Idempotent. A job that another worker has claimed again loses
+-- its mark, too: its next end may be another crash.
 -- $1 bigint[]  job ids
 -- $2 bigint[]  the leases they had
 -- Result: id of each job whose mark was removed; revived = the mark had made it a dead letter.
@@ -12,7 +13,7 @@ eased AS (
     UPDATE dalsegno.jobs AS j
        SET crash_count = greatest(j.crash_count - 1, 0),
            run_at = CASE WHEN j.wait_reason = 'crash' THEN least(j.run_at, clock_timestamp()) ELSE j.run_at END
-     WHERE j.id = ANY (ARRAY(SELECT e.job_id FROM excused AS e)) AND j.state <> 'running'
+     WHERE j.id = ANY (ARRAY(SELECT e.job_id FROM excused AS e))
 ),
 dead AS MATERIALIZED (
     SELECT d.id FROM dalsegno.dead_jobs AS d

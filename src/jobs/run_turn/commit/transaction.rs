@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::PgConnection;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::{
     causes::causes,
@@ -39,16 +39,11 @@ use crate::{
             gate::budget,
             load::assignment::Assignment,
         },
+        write_attempts::WriteAttempts,
     },
     queue::{End, HoldUntil, Job as _, WaitCause},
 };
 
-/// Attempts to write an answer, which was paid for. A repetition is safe: a commit that did succeed has ended the
-/// lease. While the database is unreachable, attempts continue until the lease expires, so that a failover loses no
-/// answer. Other errors do not pass by waiting.
-const N_TRIES: u32 = 3;
-const FIRST_WAIT: Duration = Duration::from_millis(100);
-const MAX_WAIT: Duration = Duration::from_secs(2);
 /// Longest wait for the texts of contexts.
 const TEXTS_WAIT: Duration = Duration::from_secs(2);
 
@@ -61,16 +56,17 @@ impl Turn<'_> {
         let files = output_files::of_call(self.called, &self.services.output_files);
         self.log_problems(&files);
         self.store_texts(&contexts).await;
-        let (mut n_tries, mut wait) = (1, FIRST_WAIT);
+        // The answer was paid for. A repetition is safe: a commit that did succeed has ended the lease. While the database is unreachable,
+        // attempts continue until the lease expires, so that a failover loses no answer. Other errors do not pass by waiting.
+        let mut attempts = WriteAttempts::new();
         loop {
             match self.try_end(fate, (&new, &contexts, &files), &learnt).await {
-                Err(error) if error.can_retry_write(self.run, n_tries < N_TRIES) => {
+                Err(error) if error.can_retry_write(self.run, attempts.has_more()) => {
                     tracing::warn!(
                         error = causes(&error),
                         "cannot write the end of a turn, trying again"
                     );
-                    sleep(wait).await;
-                    (n_tries, wait) = (n_tries + 1, (wait * 2).min(MAX_WAIT));
+                    attempts.wait().await;
                 }
                 ended => return ended,
             }
@@ -197,10 +193,10 @@ impl Turn<'_> {
                 let job_id = self.run.job_id();
                 budget::begin_wait(&mut *conn, &self.assignment.task, job_id, refusal, now).await?
             }
-            _ => HoldUntil::After(Duration::ZERO),
+            _ => None,
         };
         self.services.crash_points.pass(CrashPoint::BeforeJobEnd).map_err(Error::undone)?;
-        Ok(until)
+        Ok(until.unwrap_or(HoldUntil::After(Duration::ZERO)))
     }
 
     /// Records that the task waits for its provider, or that the provider answers again.

@@ -40,22 +40,22 @@ pub async fn wait_for_budget(
 }
 
 /// Begins the wait of a task, whose job is put off in the same transaction until the returned moment. The caller has locked the task, so
-/// that a soft interrupt is either seen here, or waits and finds that the task does not run any more.
+/// that a soft interrupt is either seen here, or waits and finds that the task does not run any more. `None`: it was seen.
 pub async fn begin_wait(
     conn: &mut PgConnection,
     task: &Task,
     job_id: i64,
     refusal: &Refusal,
     now: DateTime<Utc>,
-) -> Result<HoldUntil, Error> {
+) -> Result<Option<HoldUntil>, Error> {
     if tasks::is_asked_to_stop(&mut *conn, task.id).await? {
-        return Ok(HoldUntil::After(Duration::ZERO));
+        return Ok(None);
     }
-    match budgets::wait(conn, (task.id, job_id), refusal, now).await? {
-        true => Ok(HoldUntil::At(never())),
+    Ok(Some(match budgets::wait(conn, (task.id, job_id), refusal, now).await? {
+        true => HoldUntil::At(never()),
         // Another turn has released a reservation meanwhile.
-        false => Ok(HoldUntil::After(Duration::ZERO)),
-    }
+        false => HoldUntil::After(Duration::ZERO),
+    }))
 }
 
 async fn write(
@@ -71,7 +71,9 @@ async fn write(
         tasks::end(&mut *conn, task.id, tasks::End::Queued, Amount::ZERO, now).await?;
     }
     let n_waits = tasks::count_wait(&mut *conn, task.id).await?;
-    let until = begin_wait(&mut *conn, task, job_id, refusal, now).await?;
+    let Some(until) = begin_wait(&mut *conn, task, job_id, refusal, now).await? else {
+        return Ok(HoldUntil::After(Duration::ZERO));
+    };
     if n_waits == 1 {
         let because = text::make_storable(refusal.describe_wait());
         let event = task.event(feed::Kind::TaskWaiting, json!({ "because": because }));

@@ -62,9 +62,7 @@ impl Model {
         let runs = self.runs.get_mut(&id)?;
         let run = runs.iter_mut().find(|run| **run == (lease, "lost"))?;
         run.1 = "interrupted";
-        if let Some(job) = self.jobs.get_mut(&id)
-            && !matches!(job.state, State::Running { .. })
-        {
+        if let Some(job) = self.jobs.get_mut(&id) {
             job.crash_count = (job.crash_count - 1).max(0);
             job.due |= job.state == State::Scheduled("crash");
         }
