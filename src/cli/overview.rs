@@ -115,7 +115,9 @@ fn short_ids(failures: &[&Attention]) -> String {
 fn commands_for_failures(failures: &[&Attention], is_cut: bool) -> Vec<String> {
     let first = failures[0];
     let may_lack = is_cut || lacks_members(failures);
-    let raise = first.refusing_budget().map(|_| first.command.clone());
+    // The limit may allow the smaller calls of a group.
+    let raise = failures.iter().find(|it| it.refusing_budget().is_some());
+    let raise = raise.map(|it| it.command.clone());
     if let Some(flow) = first.flow_id {
         let show = format!("dalsegno flow show {flow}");
         let retries = retry_steps(failures).into_iter().map(str::to_owned);
@@ -196,7 +198,7 @@ mod tests {
         let failed = |id: u128, agent: &str, since: &str| {
             let id = uuid::Uuid::from_u128(id);
             serde_json::from_value(json!({
-                "kind": "failed_task", "subject": id, "name": "Write.", "agent": agent, "because": "no login",
+                "kind": "failed_task", "subject": id, "name": "Write.", "agent": agent, "because": "no login", "group": 1,
                 "command": format!("dalsegno task retry {id}"), "since": since
             }))
             .unwrap()

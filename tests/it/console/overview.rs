@@ -484,6 +484,7 @@ async fn failures_at_one_budget_are_one_group_with_different_amounts() {
     let (failed, totals) = tasks::list_failures(&scenery.app.pool, &query).await.unwrap();
     assert_eq!(totals.groups, 2, "{failed:?}");
     assert_eq!(failed.iter().map(|it| it.unlisted).collect::<Vec<_>>(), [Some(1), None]);
+    assert_eq!(failed.iter().map(|it| it.group_place).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(failed[1].line.error.as_deref(), Some(error));
 }
 
