@@ -85,7 +85,7 @@ fn equal_failures(page: &Page, failures: &[&Attention], is_cut: bool, names: &Na
             }
             div.actions {
                 @if let Some(it) = refused { a."btn slim" href=(raise_form(&it.subject)) { "Raise the limit" } }
-                (retry_all(page, failures))
+                (retry_all(page, failures, is_cut))
                 a."btn slim quiet" href=(group_target(failures[0])) { "Details" }
             }
         }
@@ -93,7 +93,7 @@ fn equal_failures(page: &Page, failures: &[&Attention], is_cut: bool, names: &Na
 }
 
 /// Renders the retry of a group: of a flow from the step, or its page if several steps have failed; else of all listed tasks, with a preview.
-fn retry_all(page: &Page, failures: &[&Attention]) -> Markup {
+fn retry_all(page: &Page, failures: &[&Attention], is_cut: bool) -> Markup {
     let first = failures[0];
     if first.flow_id.is_some() {
         return match retry_steps(failures).len() {
@@ -104,7 +104,7 @@ fn retry_all(page: &Page, failures: &[&Attention]) -> Markup {
     }
     let ids: Vec<String> = failures.iter().map(|it| format!("id={}", it.subject)).collect();
     let retry = format!("/tasks/selected?action=retry&{}", ids.join("&"));
-    let which = if lacks_members(failures) { "the newest" } else { "all" };
+    let which = if is_cut || lacks_members(failures) { "the newest" } else { "all" };
     html! { @if Action::of::<RetryTask>("", "", &[], "/").is_allowed(&page.caller) { a."btn slim" href=(retry) { "Retry " (which) " " (failures.len()) "…" } } }
 }
 
