@@ -64,6 +64,15 @@ pub fn group_failures(items: &[Attention]) -> Vec<Vec<&Attention>> {
     groups
 }
 
+/// Describes what is unknown after the newest `n_read` failed tasks of the period were read, of which there may be more.
+pub fn describe_unread(n_read: i64) -> String {
+    let read = count(n_read, "failed task", "failed tasks");
+    let days = count(FAILED_WITHIN.num_days(), "day", "days");
+    format!(
+        "Only the newest {read} of the last {days} were read: counts may be too low, and older failures may be missing."
+    )
+}
+
 /// Describes failures that are missing in the list: those beyond the groups that are listed, and beyond the tasks that were read.
 pub fn describe_cut(failures: &FailureTotals) -> Option<String> {
     let groups = (failures.groups > MAX_OF_KIND).then(|| {
@@ -72,13 +81,7 @@ pub fn describe_cut(failures: &FailureTotals) -> Option<String> {
             failures.groups
         )
     });
-    let tasks = failures.is_cut.then(|| {
-        let read = count(failures.read, "failed task", "failed tasks");
-        let days = count(FAILED_WITHIN.num_days(), "day", "days");
-        format!(
-            "Only the newest {read} of the last {days} were read: counts may be too low, and older failures may be missing."
-        )
-    });
+    let tasks = failures.is_cut.then(|| describe_unread(failures.read));
     let all: Vec<String> = groups.into_iter().chain(tasks).collect();
     (!all.is_empty()).then(|| all.join(" "))
 }

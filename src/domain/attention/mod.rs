@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 pub use self::{
     groups::{
-        count_group, describe_cut, describe_group, group_failures, lacks_members, name_members,
-        retry_steps,
+        count_group, describe_cut, describe_group, describe_unread, group_failures, lacks_members,
+        name_members, retry_steps,
     },
     providers::{WaitingModel, waiting_models},
 };
@@ -38,9 +38,9 @@ use crate::queue::{
 pub const FAILED_WITHIN: TimeDelta = TimeDelta::days(7);
 /// Most entries of one kind. Of failed tasks: most groups.
 const MAX_OF_KIND: i64 = 20;
-/// Failed tasks that are read and grouped at most. Each is on a page of its own of the table, in most cases with its error outside of the row,
+/// Failed tasks that are read at most, here and for the page of budgets. Each is on a page of its own of the table, in most cases with its error outside of the row,
 /// so their number decides how long the overview takes.
-const MAX_FAILED_READ: i64 = 1_000;
+pub const MAX_FAILED_READ: i64 = 1_000;
 /// Failed tasks of a group that are listed at most.
 const MAX_OF_GROUP: i32 = 20;
 /// Failed tasks that are listed at most: each of 20 groups has at least five of them, or all.
