@@ -38,8 +38,8 @@ use crate::queue::{
 pub const FAILED_WITHIN: TimeDelta = TimeDelta::days(7);
 /// Most entries of one kind. Of failed tasks: most groups.
 const MAX_OF_KIND: i64 = 20;
-/// Failed tasks that are read at most, here and for the page of budgets. Each is on a page of its own of the table, in most cases with its error outside of the row,
-/// so their number decides how long the overview takes.
+/// Failed tasks that are read at most, here and for the page of budgets. Each is on a page of its own of the table, in most cases with its error
+/// outside of the row, so their number decides how long the overview takes.
 pub const MAX_FAILED_READ: i64 = 1_000;
 /// Failed tasks of a group that are listed at most.
 const MAX_OF_GROUP: i32 = 20;
