@@ -23,7 +23,8 @@ const MAX_CALLS: i64 = 50;
 
 /// Lists the sessions that were shown a fact, the newest use first, with the turns whose calls contained it.
 ///
-/// Records of showings are kept as long as ended facts (`memory.keep_days`).
+/// Records of showings are kept as long as ended facts (`memory.keep_days`). Of a fact with more than 10,000 records, only 10,000 are read:
+/// the list may then lack the newest sessions.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListFactUses {
@@ -35,7 +36,7 @@ pub struct ListFactUses {
 /// The sessions that were shown a fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FactUses {
-    /// The 20 sessions that were shown it last, to a day; the newest use first.
+    /// The 20 sessions that were shown it last, to a day, among the 10,000 records that are read at most; the newest use first.
     pub items: Vec<FactUse>,
     /// True if more sessions were shown it.
     pub has_more: bool,

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::domain::StatementError;
 
-/// Showings of a fact that are read at most to find the newest ones.
+/// Showings of a fact that are read at most to find the newest ones. Their index has no times: of a fact with more, the newest may be missing.
 const MAX_READ: i64 = 10_000;
 
 /// The record that a session was shown a fact.
@@ -19,7 +19,7 @@ pub struct Showing {
     pub shown_at: DateTime<Utc>,
 }
 
-/// Lists the sessions that were shown a fact, the last shown first.
+/// Lists the sessions that were shown a fact, the last shown first, among `MAX_READ` of its showings.
 pub async fn list_showings(
     executor: impl PgExecutor<'_>,
     fact: Uuid,
