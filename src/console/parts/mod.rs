@@ -28,7 +28,7 @@ pub(super) use self::{
     markdown::rendered,
     prices::{count_unpriced, no_price, price_hint},
     tables::wide,
-    view::{View, duration, tokens},
+    view::{View, duration, time_field, tokens},
     words::{coded, linked_words, sentence},
 };
 pub(super) use crate::domain::text::bytes;
