@@ -10,7 +10,7 @@ use super::{Call, Operation, Refusal, Spec};
 use crate::{
     context::manifest::Kind,
     domain::{
-        facts::{self, Error, Showing},
+        facts::{self, Error, FactShowing},
         manifests::{self, TurnsWithPart},
         sessions::{self, SessionAgent},
     },
@@ -59,9 +59,13 @@ pub struct FactUse {
 }
 
 impl FactUse {
-    fn new(showing: Showing, agent: Option<SessionAgent>, calls: Option<TurnsWithPart>) -> Self {
+    fn new(
+        showing: FactShowing,
+        agent: Option<SessionAgent>,
+        calls: Option<TurnsWithPart>,
+    ) -> Self {
         let (agent, instance) = agent.map(|it| (it.agent, it.instance)).unzip();
-        let Showing { session_id, campaign_id, shown_at } = showing;
+        let FactShowing { session_id, campaign_id, shown_at } = showing;
         let last_at = calls.as_ref().map_or(shown_at, |calls| calls.last_at);
         let turns = calls.map(|calls| calls.turns).unwrap_or_default();
         Self { session_id, campaign_id, agent, instance, turns, last_at }
@@ -90,7 +94,7 @@ impl Operation for ListFactUses {
         let part = (Kind::Fact, part.as_str());
         let calls = manifests::turns_with_part(&mut *transaction, &ids, part, MAX_CALLS).await?;
         let mut calls: HashMap<Uuid, _> = calls.into_iter().map(|it| (it.session_id, it)).collect();
-        let use_of = |showing: Showing| {
+        let use_of = |showing: FactShowing| {
             let id = showing.session_id;
             FactUse::new(showing, agents.remove(&id), calls.remove(&id))
         };

@@ -11,7 +11,7 @@ const MAX_READ: i64 = 10_000;
 
 /// The record that a session was shown a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Showing {
+pub struct FactShowing {
     /// The session. It may be removed.
     pub session_id: Uuid,
     pub campaign_id: Uuid,
@@ -24,9 +24,9 @@ pub async fn list_showings(
     executor: impl PgExecutor<'_>,
     fact: Uuid,
     limit: i64,
-) -> Result<Vec<Showing>, StatementError> {
+) -> Result<Vec<FactShowing>, StatementError> {
     sqlx::query_as!(
-        Showing,
+        FactShowing,
         r#"select s.session_id as "session_id!", s.campaign_id as "campaign_id!", s.shown_at as "shown_at!"
              from (select session_id, campaign_id, shown_at from dalsegno.fact_showings where fact_id = $1 limit $2) as s
             order by s.shown_at desc, s.session_id desc limit $3"#,
