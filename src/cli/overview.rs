@@ -232,10 +232,10 @@ mod tests {
         assert!(text.contains("30 tasks failed with the same error"), "{text}");
         assert!(text.contains(", and older ones\n"), "{text}");
         assert!(text.ends_with(" --agent writer --ended-since 7d --dry-run\n"), "{text}");
-        let totals = FailureTotals { read: 5_000, is_cut: true, groups: 1 };
+        let totals = FailureTotals { read: 1_000, is_cut: true, groups: 1 };
         let text = format_attention(&items[..2], &totals);
         assert!(text.contains("2 or more tasks failed with the same error"), "{text}");
-        let retry = "--ended-since 7d --dry-run\nOnly the newest 5000 failed tasks of the last 7 days were read";
+        let retry = "--ended-since 7d --dry-run\nOnly the newest 1000 failed tasks of the last 7 days were read";
         assert!(text.contains(retry), "{text}");
     }
 }
