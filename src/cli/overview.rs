@@ -115,7 +115,9 @@ fn short_ids(failures: &[&Attention]) -> String {
 fn commands_for_failures(failures: &[&Attention], is_cut: bool) -> Vec<String> {
     let first = failures[0];
     let may_lack = is_cut || lacks_members(failures);
-    let raise = first.refusing_budget().map(|_| first.command.clone());
+    // The limit may allow the smaller calls of a group.
+    let raise = failures.iter().find(|it| it.refusing_budget().is_some());
+    let raise = raise.map(|it| it.command.clone());
     if let Some(flow) = first.flow_id {
         let show = format!("dalsegno flow show {flow}");
         let retries = retry_steps(failures).into_iter().map(str::to_owned);
@@ -196,7 +198,7 @@ mod tests {
         let failed = |id: u128, agent: &str, since: &str| {
             let id = uuid::Uuid::from_u128(id);
             serde_json::from_value(json!({
-                "kind": "failed_task", "subject": id, "name": "Write.", "agent": agent, "because": "no login",
+                "kind": "failed_task", "subject": id, "name": "Write.", "agent": agent, "because": "no login", "group": 1,
                 "command": format!("dalsegno task retry {id}"), "since": since
             }))
             .unwrap()
@@ -230,10 +232,10 @@ mod tests {
         assert!(text.contains("30 tasks failed with the same error"), "{text}");
         assert!(text.contains(", and older ones\n"), "{text}");
         assert!(text.ends_with(" --agent writer --ended-since 7d --dry-run\n"), "{text}");
-        let totals = FailureTotals { read: 5_000, is_cut: true, groups: 1 };
+        let totals = FailureTotals { read: 1_000, is_cut: true, groups: 1 };
         let text = format_attention(&items[..2], &totals);
         assert!(text.contains("2 or more tasks failed with the same error"), "{text}");
-        let retry = "--ended-since 7d --dry-run\nOnly the newest 5000 failed tasks of the last 7 days were read";
+        let retry = "--ended-since 7d --dry-run\nOnly the newest 1000 failed tasks of the last 7 days were read";
         assert!(text.contains(retry), "{text}");
     }
 }

@@ -1,7 +1,6 @@
 //! The audit log, with its filters in the URL.
 
 use axum::{extract::Query, response::Response};
-use chrono::NaiveDateTime;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,7 +12,8 @@ use super::{
     names::Names,
     page::{Page, PageResult},
     parts::{
-        View, capital, counted, empty, facts, id, next_page, optional, section, url_text, wide,
+        View, capital, counted, empty, facts, id, next_page, optional, section, time_field,
+        url_text, wide,
     },
     problem, users,
 };
@@ -165,12 +165,6 @@ fn form(page: &Page, query: &PageQuery, names: &Names, agents: &[String]) -> Mar
             @if query.is_filtered() { a."btn quiet" href=(HERE) { "Show all" } }
         }
     }
-}
-
-/// Returns the type of the field of a time. In one for local times, a browser shows nothing else, also no exact time.
-fn time_field(text: &str) -> &'static str {
-    let is_local = NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M").is_ok();
-    if text.is_empty() || is_local { "datetime-local" } else { "text" }
 }
 
 fn table(page: &Page, entries: &[Entry], names: &Names) -> Markup {

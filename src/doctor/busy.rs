@@ -89,7 +89,7 @@ impl Waits {
         let busy = count(self.busy.len(), "model is busy", "models are busy");
         let tasks = count(self.tasks, "task waits", "tasks wait");
         format!(
-            "{busy} and {tasks}, since {} at the longest: calls are retried, and refusals for more than {} s are a warning",
+            "{busy} and {tasks}; the longest wait began at {}; calls are retried. A warning follows after {} s",
             format_moment(begin),
             usual.num_seconds()
         )

@@ -10,7 +10,7 @@ use super::{Call, Operation, Refusal, Spec};
 use crate::{
     context::manifest::Kind,
     domain::{
-        facts::{self, Error, Showing},
+        facts::{self, Error, FactShowing},
         manifests::{self, TurnsWithPart},
         sessions::{self, SessionAgent},
     },
@@ -23,7 +23,8 @@ const MAX_CALLS: i64 = 50;
 
 /// Lists the sessions that were shown a fact, the newest use first, with the turns whose calls contained it.
 ///
-/// Records of showings are kept as long as ended facts (`memory.keep_days`).
+/// Records of showings are kept as long as ended facts (`memory.keep_days`). Of a fact with more than 10,000 records, only 10,000 are read:
+/// the list may then lack the newest sessions.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListFactUses {
@@ -35,7 +36,7 @@ pub struct ListFactUses {
 /// The sessions that were shown a fact.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FactUses {
-    /// The 20 sessions that were shown it last, to a day; the newest use first.
+    /// The 20 sessions that were shown it last, to a day, among the 10,000 records that are read at most; the newest use first.
     pub items: Vec<FactUse>,
     /// True if more sessions were shown it.
     pub has_more: bool,
@@ -58,9 +59,13 @@ pub struct FactUse {
 }
 
 impl FactUse {
-    fn new(showing: Showing, agent: Option<SessionAgent>, calls: Option<TurnsWithPart>) -> Self {
+    fn new(
+        showing: FactShowing,
+        agent: Option<SessionAgent>,
+        calls: Option<TurnsWithPart>,
+    ) -> Self {
         let (agent, instance) = agent.map(|it| (it.agent, it.instance)).unzip();
-        let Showing { session_id, campaign_id, shown_at } = showing;
+        let FactShowing { session_id, campaign_id, shown_at } = showing;
         let last_at = calls.as_ref().map_or(shown_at, |calls| calls.last_at);
         let turns = calls.map(|calls| calls.turns).unwrap_or_default();
         Self { session_id, campaign_id, agent, instance, turns, last_at }
@@ -89,7 +94,7 @@ impl Operation for ListFactUses {
         let part = (Kind::Fact, part.as_str());
         let calls = manifests::turns_with_part(&mut *transaction, &ids, part, MAX_CALLS).await?;
         let mut calls: HashMap<Uuid, _> = calls.into_iter().map(|it| (it.session_id, it)).collect();
-        let use_of = |showing: Showing| {
+        let use_of = |showing: FactShowing| {
             let id = showing.session_id;
             FactUse::new(showing, agents.remove(&id), calls.remove(&id))
         };

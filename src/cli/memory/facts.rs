@@ -15,6 +15,7 @@ use crate::{
         words::{time, time_or_dash},
     },
     domain::{
+        agents::agent_name,
         audit::describe_label,
         facts::{CampaignUser, EndReason, Extraction, Fact, Source},
         ids::PartialId,
@@ -298,7 +299,7 @@ fn format_uses(uses: &FactUses, campaigns: &CampaignNames) -> String {
         let agent = it.agent.as_deref().zip(it.instance.as_deref());
         [
             short_id(it.session_id),
-            agent.map_or("-".to_owned(), |(agent, instance)| agent_cell(agent, instance)),
+            agent.map_or("-".to_owned(), |(agent, instance)| agent_name(agent, instance)),
             campaigns.cell(it.campaign_id),
             time_cell(it.last_at),
             format_turns(&it.turns),
@@ -310,11 +311,6 @@ fn format_uses(uses: &FactUses, campaigns: &CampaignNames) -> String {
         text.push_str("more sessions were shown this fact: the list has the last ones\n");
     }
     text
-}
-
-/// Formats an agent with its instance: `writer`, `writer/second`.
-fn agent_cell(agent: &str, instance: &str) -> String {
-    if instance == "main" { agent.to_owned() } else { format!("{agent}/{instance}") }
 }
 
 /// Formats the newest turns: `12, 11, 10, 9, 8 and 4 more`.

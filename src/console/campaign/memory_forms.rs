@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::{
     console::{
         page::Page,
-        parts::{Action, Confirmation, empty, section, title, wide},
+        parts::{Action, Confirmation, empty, section, time_field, title, wide},
     },
     domain::{
         class::Kind as ErrorKind,
@@ -148,10 +148,7 @@ fn texts(title: &str, body: &str) -> Markup {
 /// The field for the end of an item, with the end that it has: an empty one removes it.
 fn expiry(page: &Page, at: Option<DateTime<Utc>>) -> Markup {
     let value = at.map(|at| page.view.form_moment(at)).unwrap_or_default();
-    // A browser shows no offset in a field of this type.
-    let is_exact = DateTime::parse_from_rfc3339(&value).is_ok();
-    let kind = if is_exact { "text" } else { "datetime-local" };
-    html! { div.field { label for="item-expiry" { "Expires, in " (page.view.zone()) "; empty for never" } input #item-expiry type=(kind) name="time:expires_at" value=(value); } }
+    html! { div.field { label for="item-expiry" { "Expires, in " (page.view.zone()) "; empty for never" } input #item-expiry type=(time_field(&value)) name="time:expires_at" value=(value); } }
 }
 
 fn meaning(kind: Kind) -> &'static str {

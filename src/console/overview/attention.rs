@@ -70,6 +70,8 @@ fn equal_failures(page: &Page, failures: &[&Attention], is_cut: bool, names: &Na
     let n_failures = count_group(failures);
     let n_more = usize::try_from(n_failures).unwrap_or(0).saturating_sub(MAX_NAMED);
     let newest = failures.iter().filter_map(|it| it.since).max();
+    // The limit may allow the smaller calls of a group.
+    let refused = failures.iter().find(|it| may_raise_limit(page, it));
     html! {
         li data-at=[newest.map(|at| at.to_rfc3339())] {
             (tone.state(word, None))
@@ -82,8 +84,8 @@ fn equal_failures(page: &Page, failures: &[&Attention], is_cut: bool, names: &Na
                 }
             }
             div.actions {
-                @if may_raise_limit(page, failures[0]) { a."btn slim" href=(raise_form(&failures[0].subject)) { "Raise the limit" } }
-                (retry_all(page, failures))
+                @if let Some(it) = refused { a."btn slim" href=(raise_form(&it.subject)) { "Raise the limit" } }
+                (retry_all(page, failures, is_cut))
                 a."btn slim quiet" href=(group_target(failures[0])) { "Details" }
             }
         }
@@ -91,7 +93,7 @@ fn equal_failures(page: &Page, failures: &[&Attention], is_cut: bool, names: &Na
 }
 
 /// Renders the retry of a group: of a flow from the step, or its page if several steps have failed; else of all listed tasks, with a preview.
-fn retry_all(page: &Page, failures: &[&Attention]) -> Markup {
+fn retry_all(page: &Page, failures: &[&Attention], is_cut: bool) -> Markup {
     let first = failures[0];
     if first.flow_id.is_some() {
         return match retry_steps(failures).len() {
@@ -102,7 +104,7 @@ fn retry_all(page: &Page, failures: &[&Attention]) -> Markup {
     }
     let ids: Vec<String> = failures.iter().map(|it| format!("id={}", it.subject)).collect();
     let retry = format!("/tasks/selected?action=retry&{}", ids.join("&"));
-    let which = if lacks_members(failures) { "the newest" } else { "all" };
+    let which = if is_cut || lacks_members(failures) { "the newest" } else { "all" };
     html! { @if Action::of::<RetryTask>("", "", &[], "/").is_allowed(&page.caller) { a."btn slim" href=(retry) { "Retry " (which) " " (failures.len()) "…" } } }
 }
 
@@ -277,10 +279,12 @@ mod tests {
             present: None,
             command: String::new(),
             then: None,
+            group: None,
             unlisted: None,
             flow_id: None,
             step: None,
             budget: None,
+            refused_by: None,
             replay_since: None,
             since: None,
             until: None,

@@ -33,14 +33,16 @@ struct Notice {
 /// Lists what needs a person. A caller who may not see the overview gets an empty list.
 pub(in crate::console) async fn list(page: Page) -> PageResult {
     let overview = page.caller.run_if_allowed(ShowOverview { hours: None }).await?;
-    let attention = overview.map(|overview| overview.attention).unwrap_or_default();
-    let items = group_failures(&attention).iter().filter_map(|group| Notice::of(group)).collect();
+    let found = overview.map(|overview| (overview.attention, overview.failures.is_cut));
+    let (attention, is_cut) = found.unwrap_or_default();
+    let groups = group_failures(&attention);
+    let items = groups.iter().filter_map(|group| Notice::of(group, is_cut)).collect();
     Ok(Json(Notices { items }).into_response())
 }
 
 impl Notice {
-    /// Describes a group by its newest item.
-    fn of(group: &[&Attention]) -> Option<Self> {
+    /// Describes a group by its newest item. There may be more than were read, if their reading was cut.
+    fn of(group: &[&Attention], is_cut: bool) -> Option<Self> {
         let newest = group.iter().max_by_key(|item| item.since)?;
         let since = newest.since.map(|at| at.timestamp_micros()).unwrap_or_default();
         let key = match newest.kind {
@@ -54,10 +56,12 @@ impl Notice {
         let (_, word) = look(newest.kind);
         let (what, target) = match group {
             [item] if item.unlisted.is_none() => (title(&item.name), target(item)),
-            all => (
-                format!("{} {} {}", count_group(all), name_members(all), describe_group(all)),
-                Some(group_target(newest)),
-            ),
+            all => {
+                let more = if is_cut { " or more" } else { "" };
+                let (members, same) = (name_members(all), describe_group(all));
+                let what = format!("{}{more} {members} {same}", count_group(all));
+                (what, Some(group_target(newest)))
+            }
         };
         Some(Self {
             key,

@@ -28,10 +28,10 @@ pub(super) use self::{
     markdown::rendered,
     prices::{count_unpriced, no_price, price_hint},
     tables::wide,
-    view::{View, duration, tokens},
+    view::{View, duration, time_field, tokens},
     words::{coded, linked_words, sentence},
 };
-pub(super) use crate::domain::text::bytes;
+pub(super) use crate::domain::{agents::agent_name, text::bytes};
 
 /// Longest title of a page or a row that is made from a text.
 pub(super) const TITLE_MAX_CHARS: usize = 90;
@@ -116,11 +116,6 @@ pub(super) fn id(noun: &str, id: Uuid) -> Markup {
     let text = id.to_string();
     let end = &text[text.len() - 8..];
     html! { code.id title=(text) data-id=(text) { @if !noun.is_empty() { (noun) " " } "…" (end) } }
-}
-
-/// Returns the name of an agent's instance: `copywriter`, `curator/2`.
-pub(super) fn agent_name(agent: &str, instance: &str) -> String {
-    if instance == "main" { agent.to_owned() } else { format!("{agent}/{instance}") }
 }
 
 pub(super) fn agent(agent: &str, instance: &str) -> Markup {

@@ -240,6 +240,12 @@ impl View {
     }
 }
 
+/// Returns the type of the field of a time. In one for local times, a browser shows nothing else, also no exact time.
+pub(in crate::console) fn time_field(text: &str) -> &'static str {
+    let is_local = NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M").is_ok();
+    if text.is_empty() || is_local { "datetime-local" } else { "text" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,6 +292,16 @@ mod tests {
             let at: DateTime<Utc> = at.parse().unwrap();
             assert_eq!(view.form_moment(at + TimeDelta::seconds(40)), text);
             assert_eq!(view.moment(text), Some(at));
+        }
+    }
+
+    #[test]
+    fn a_field_for_local_times_has_no_other_text() {
+        for text in ["", "2026-11-27T09:00"] {
+            assert_eq!(time_field(text), "datetime-local", "{text}");
+        }
+        for text in ["2026-10-25T02:30:00+01:00", "2026-11-27T09:00:30", "yesterday"] {
+            assert_eq!(time_field(text), "text", "{text}");
         }
     }
 

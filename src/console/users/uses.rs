@@ -40,7 +40,10 @@ pub(super) async fn show(page: &Page, fact: &Fact) -> Result<Markup, Refusal> {
 fn row(page: &Page, it: &FactUse, names: &Names) -> Markup {
     html! {
         tr {
-            td { a href={ "/sessions/" (it.session_id) } { (id("", it.session_id)) } }
+            td {
+                @if it.agent.is_some() { a href={ "/sessions/" (it.session_id) } { (id("", it.session_id)) } }
+                @else { (id("", it.session_id)) }
+            }
             td {
                 @match it.agent.as_deref().zip(it.instance.as_deref()) {
                     Some((name, instance)) => (agent(name, instance)),
@@ -49,7 +52,7 @@ fn row(page: &Page, it: &FactUse, names: &Names) -> Markup {
             }
             td { (names.campaign(it.campaign_id)) }
             td { (page.view.time(it.last_at)) }
-            td { (turns(it)) }
+            td { @if it.agent.is_some() { (turns(it)) } }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
         page::{Page, PageResult},
         parts::{
             Tone, View, campaign_id, coded, counted, duration, empty, next_page, optional, section,
-            shell_word, url_text, wide,
+            shell_word, time_field, url_text, wide,
         },
         range::TimeRange,
     },
@@ -182,9 +182,6 @@ pub(in crate::console) async fn run(
 
 fn form(page: &Page, query: &PageQuery, names: &Names) -> Markup {
     let zone = page.view.zone();
-    // A browser shows no offset in a field of this type.
-    let is_exact = chrono::DateTime::parse_from_rfc3339(&query.ended_after).is_ok();
-    let kind = if is_exact { "text" } else { "datetime-local" };
     html! {
         form.filters action=(HERE) {
             label { "Action" select name="action" {
@@ -203,9 +200,9 @@ fn form(page: &Page, query: &PageQuery, names: &Names) -> Markup {
                 option value="" { "at any time" }
                 @for range in TimeRange::ALL { option value=(range.as_str()) { "in the " (range.words()) } }
             } }
-            label { "Failed or ended after, in " (zone) input type=(kind) name="ended_after" value=(query.ended_after); }
-            label { "Added after, in " (zone) input type="datetime-local" name="after" value=(query.after); }
-            label { "Added before, in " (zone) input type="datetime-local" name="before" value=(query.before); }
+            label { "Failed or ended after, in " (zone) input type=(time_field(&query.ended_after)) name="ended_after" value=(query.ended_after); }
+            label { "Added after, in " (zone) input type=(time_field(&query.after)) name="after" value=(query.after); }
+            label { "Added before, in " (zone) input type=(time_field(&query.before)) name="before" value=(query.before); }
             button.btn { "Preview" }
         }
     }

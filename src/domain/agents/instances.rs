@@ -7,8 +7,8 @@
 //! curator/eu     instance `eu`
 //! ```
 //!
-//! [`Catalogue::resolve_addressee`] reads such names and [`Catalogue::format_name`] writes them. They are the only places that do, so that each written
-//! name reads back as the same instance.
+//! [`Catalogue::resolve_addressee`] reads such names. [`Catalogue::format_name`] writes them, or [`agent_name`] where no catalogue is at hand.
+//! They are the only places that do, so that each written name reads back as the same instance.
 
 use std::sync::Arc;
 
@@ -16,6 +16,11 @@ use super::{Agent, Catalogue, FileKind, LookupError, is_name};
 
 /// The default instance of an agent.
 pub const MAIN: &str = "main";
+
+/// Formats an agent with its instance: `curator`, `curator/2`.
+pub fn agent_name(agent: &str, instance: &str) -> String {
+    if instance == MAIN { agent.to_owned() } else { format!("{agent}/{instance}") }
+}
 
 /// The agent and the instance that a name refers to.
 #[derive(Debug, Clone, Copy)]

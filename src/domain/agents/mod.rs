@@ -35,7 +35,7 @@ pub use self::{
     draft::DraftAgent,
     formats::{agent_format, node_format, skill_format},
     grants::{Grants, PermissionMode, corrected_rule},
-    instances::{AgentInstance, MAIN},
+    instances::{AgentInstance, MAIN, agent_name},
     library::Library,
     limits::LIMITS,
     lookup_error::{FileKind, LookupError},

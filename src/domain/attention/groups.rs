@@ -8,21 +8,6 @@ impl Attention {
     pub fn refusing_budget(&self) -> Option<&str> {
         self.budget.as_deref().filter(|_| self.kind == Kind::FailedTask)
     }
-
-    /// Returns the present amounts of the budget at which a task failed, or else the reason. Errors at one budget differ in what was spent then.
-    fn present_reason(&self) -> &str {
-        self.present.as_deref().unwrap_or(&self.because)
-    }
-
-    fn is_same_failure(&self, other: &Self) -> bool {
-        let is_task = |it: &Self| it.kind == Kind::FailedTask;
-        // A step is retried with its flow. Budgets may refuse calls with the same amounts, and each has a limit of its own.
-        is_task(self)
-            && is_task(other)
-            && self.flow_id == other.flow_id
-            && self.present_reason() == other.present_reason()
-            && self.refusing_budget() == other.refusing_budget()
-    }
 }
 
 /// Names the members of a group: all of them are steps of one flow, or none is a step.
@@ -46,10 +31,10 @@ pub fn retry_steps<'a>(group: &[&'a Attention]) -> Vec<&'a str> {
     commands
 }
 
-/// Names what the failures of a group have in common. Those at a budget that are not listed may have another error.
+/// Names what the failures of a group have in common. Errors at one budget differ in what was spent then, also those that are not listed.
 pub fn describe_group(group: &[&Attention]) -> &'static str {
-    let is_known = group[0].budget.is_none() || !lacks_members(group);
-    match is_known && group.iter().all(|it| it.because == group[0].because) {
+    let is_known = !lacks_members(group) && group.iter().all(|it| it.because == group[0].because);
+    match is_known || group.iter().all(|it| it.refused_by.is_none()) {
         true => "with the same error",
         false => "at the same budget",
     }
@@ -71,12 +56,21 @@ pub fn lacks_members(group: &[&Attention]) -> bool {
 pub fn group_failures(items: &[Attention]) -> Vec<Vec<&Attention>> {
     let mut groups: Vec<Vec<&Attention>> = Vec::new();
     for item in items {
-        match groups.iter_mut().find(|group| group[0].is_same_failure(item)) {
+        match groups.iter_mut().find(|group| item.group.is_some() && group[0].group == item.group) {
             Some(group) => group.push(item),
             None => groups.push(vec![item]),
         }
     }
     groups
+}
+
+/// Describes what is unknown after the newest `n_read` failed tasks of the period were read, of which there may be more.
+pub fn describe_unread(n_read: i64) -> String {
+    let read = count(n_read, "failed task", "failed tasks");
+    let days = count(FAILED_WITHIN.num_days(), "day", "days");
+    format!(
+        "Only the newest {read} of the last {days} were read: counts may be too low, and older failures may be missing."
+    )
 }
 
 /// Describes failures that are missing in the list: those beyond the groups that are listed, and beyond the tasks that were read.
@@ -87,13 +81,7 @@ pub fn describe_cut(failures: &FailureTotals) -> Option<String> {
             failures.groups
         )
     });
-    let tasks = failures.is_cut.then(|| {
-        let read = count(failures.read, "failed task", "failed tasks");
-        let days = count(FAILED_WITHIN.num_days(), "day", "days");
-        format!(
-            "Only the newest {read} of the last {days} were read: counts may be too low, and older failures may be missing."
-        )
-    });
+    let tasks = failures.is_cut.then(|| describe_unread(failures.read));
     let all: Vec<String> = groups.into_iter().chain(tasks).collect();
     (!all.is_empty()).then(|| all.join(" "))
 }
@@ -109,6 +97,10 @@ mod tests {
         Attention::of(kind, subject, because.to_owned(), retry)
     }
 
+    fn failed(group: i64, subject: &str, because: &str) -> Attention {
+        Attention { group: Some(group), ..item(Kind::FailedTask, subject, because) }
+    }
+
     fn subjects(items: &[Attention]) -> Vec<String> {
         let of = |group: &Vec<&Attention>| {
             group.iter().map(|it| it.subject.clone()).collect::<Vec<_>>().join(" ")
@@ -117,32 +109,22 @@ mod tests {
     }
 
     #[test]
-    fn tasks_with_the_same_error_are_one_group() {
+    fn failed_tasks_are_put_together_by_the_number_of_their_group() {
         let items = [
-            item(Kind::FailedTask, "1", "no login"),
-            item(Kind::FailedTask, "2", "refused"),
+            failed(1, "1", "no login"),
+            failed(2, "2", "refused"),
             item(Kind::HeldJobs, "turns", "no login"),
-            item(Kind::FailedTask, "3", "no login"),
+            item(Kind::PausedQueue, "turns", "no login"),
+            failed(1, "3", "no login"),
         ];
-        assert_eq!(subjects(&items), ["1 3", "2", "turns"]);
+        assert_eq!(subjects(&items), ["1 3", "2", "turns", "turns"]);
     }
 
     #[test]
-    fn equal_refusals_of_two_budgets_are_two_groups() {
-        let refused = |id: &str, agent: &str| Attention {
-            budget: Some(format!("agent/{agent}")),
-            ..item(Kind::FailedTask, id, "this call may cost up to 0.80")
-        };
-        let items = [refused("1", "planner"), refused("2", "writer"), refused("3", "planner")];
-        assert_eq!(subjects(&items), ["1 3", "2"]);
-    }
-
-    #[test]
-    fn different_errors_at_one_budget_are_one_group_while_its_amounts_refuse_each() {
+    fn different_errors_at_one_budget_are_not_called_the_same_error() {
         let refused = |id: &str, because: &str| Attention {
-            budget: Some("agent/writer".to_owned()),
-            present: Some("9 of 10 are spent".to_owned()),
-            ..item(Kind::FailedTask, id, because)
+            refused_by: Some("agent/writer".to_owned()),
+            ..failed(1, id, because)
         };
         let items = [refused("1", "0 of 5 are spent"), refused("2", "4 of 5 are spent")];
         let groups = group_failures(&items);
@@ -153,54 +135,53 @@ mod tests {
 
     #[test]
     fn steps_of_one_flow_with_the_same_error_are_one_group_with_a_retry_of_each_step() {
-        let step = |id: &str, flow_id: u128, step: &str, because: &str| Attention {
+        let step = |group, id: &str, flow_id: u128, step: &str| Attention {
             flow_id: Some(Uuid::from_u128(flow_id)),
             step: Some(step.to_owned()),
             command: format!("dalsegno flow retry {flow_id} --from {step}"),
-            ..item(Kind::FailedTask, id, because)
+            ..failed(group, id, "no login")
         };
         let raise = "dalsegno budget set day --money 1".to_owned();
-        let third = step("5", 1, "draft", "no login");
+        let third = step(1, "4", 1, "draft");
         let items = [
-            step("1", 1, "check", "no login"),
-            step("2", 1, "draft", "no login"),
-            step("3", 2, "draft", "no login"),
-            step("4", 1, "draft", "refused"),
+            step(1, "1", 1, "check"),
+            step(1, "2", 1, "draft"),
+            step(2, "3", 2, "draft"),
             Attention { then: Some(third.command.clone()), command: raise, ..third },
-            item(Kind::FailedTask, "6", "no login"),
+            failed(3, "5", "no login"),
         ];
-        assert_eq!(subjects(&items), ["1 2 5", "3", "4", "6"]);
+        assert_eq!(subjects(&items), ["1 2 4", "3", "5"]);
         let groups = group_failures(&items);
         let retries = ["dalsegno flow retry 1 --from draft", "dalsegno flow retry 1 --from check"];
         assert_eq!(retry_steps(&groups[0]), retries);
         assert_eq!(name_members(&groups[0]), "steps of a flow");
-        assert_eq!(name_members(&groups[3]), "tasks");
+        assert_eq!(name_members(&groups[2]), "tasks");
     }
 
     #[test]
     fn a_group_counts_the_members_that_are_not_listed() {
         let unlisted = |n, it| Attention { unlisted: Some(n), ..it };
         let items = [
-            item(Kind::FailedTask, "1", "no login"),
-            unlisted(3, item(Kind::FailedTask, "2", "refused")),
-            unlisted(28, item(Kind::FailedTask, "3", "no login")),
+            failed(1, "1", "no login"),
+            unlisted(3, failed(2, "2", "refused")),
+            unlisted(28, failed(1, "3", "no login")),
         ];
         let groups = group_failures(&items);
         assert_eq!(groups.iter().map(|it| count_group(it)).collect::<Vec<_>>(), [30, 4]);
         assert_eq!(describe_group(&groups[0]), "with the same error");
-        let refused = Attention { budget: Some("day".to_owned()), ..items[2].clone() };
+        let refused = Attention { refused_by: Some("day".to_owned()), ..items[2].clone() };
         assert_eq!(describe_group(&[&refused, &refused]), "at the same budget");
     }
 
     #[test]
     fn a_list_says_which_failures_it_lacks() {
         let totals = |read, is_cut, groups| FailureTotals { read, is_cut, groups };
-        assert_eq!(describe_cut(&totals(4_999, false, 20)), None);
-        let groups = describe_cut(&totals(4_999, false, 21)).unwrap();
+        assert_eq!(describe_cut(&totals(999, false, 20)), None);
+        let groups = describe_cut(&totals(999, false, 21)).unwrap();
         assert_eq!(groups, "20 of 21 different failures are listed, the newest first.");
-        let both = describe_cut(&totals(5_000, true, 21)).unwrap();
+        let both = describe_cut(&totals(1_000, true, 21)).unwrap();
         let tasks = both.strip_prefix(&groups).unwrap();
-        assert!(tasks.contains("the newest 5000 failed tasks of the last 7 days"), "{both}");
-        assert_eq!(describe_cut(&totals(5_000, true, 1)).as_deref(), Some(tasks.trim_start()));
+        assert!(tasks.contains("the newest 1000 failed tasks of the last 7 days"), "{both}");
+        assert_eq!(describe_cut(&totals(1_000, true, 1)).as_deref(), Some(tasks.trim_start()));
     }
 }

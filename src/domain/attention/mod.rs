@@ -13,15 +13,15 @@ use uuid::Uuid;
 
 pub use self::{
     groups::{
-        count_group, describe_cut, describe_group, group_failures, lacks_members, name_members,
-        retry_steps,
+        count_group, describe_cut, describe_group, describe_unread, group_failures, lacks_members,
+        name_members, retry_steps,
     },
     providers::{WaitingModel, waiting_models},
 };
 use super::{
     StatementError,
     agent_pauses::{self, Pause},
-    amount::Refusal,
+    amount::{Owner, Refusal},
     audit::describe_label,
     campaigns,
     class::{Class, Classify},
@@ -38,9 +38,9 @@ use crate::queue::{
 pub const FAILED_WITHIN: TimeDelta = TimeDelta::days(7);
 /// Most entries of one kind. Of failed tasks: most groups.
 const MAX_OF_KIND: i64 = 20;
-/// Failed tasks that are read and grouped at most. Each is on a page of its own of the table, in most cases with its error outside of the row,
-/// so their number decides how long the overview takes.
-const MAX_FAILED_READ: i64 = 1_000;
+/// Failed tasks that are read at most, here and for the page of budgets. Each is on a page of its own of the table, in most cases with its error
+/// outside of the row, so their number decides how long the overview takes.
+pub const MAX_FAILED_READ: i64 = 1_000;
 /// Failed tasks of a group that are listed at most.
 const MAX_OF_GROUP: i32 = 20;
 /// Failed tasks that are listed at most: each of 20 groups has at least five of them, or all.
@@ -66,6 +66,9 @@ pub struct Attention {
     /// The command that comes after it, if it takes two.
     #[serde(default)]
     pub then: Option<String>,
+    /// Of a failed task: the group of those that failed with the same error, or at the same budget.
+    #[serde(default)]
+    pub group: Option<i64>,
     /// Of the oldest listed task of those that failed with the same error, or at the same budget: number of older ones, which are not listed.
     #[serde(default)]
     pub unlisted: Option<i64>,
@@ -78,6 +81,9 @@ pub struct Attention {
     /// The budget that refuses a call, by its owner and key: `agent/writer`, `campaign/` and an id, `day`.
     #[serde(default)]
     pub budget: Option<String>,
+    /// Of a task that failed at a budget of several tasks: that budget, like `budget`, even if it allows a retry now.
+    #[serde(default)]
+    pub refused_by: Option<String>,
     /// Of deliveries that failed for good: the time of the oldest one, from which a replay sends them again.
     #[serde(default)]
     pub replay_since: Option<DateTime<Utc>>,
@@ -222,10 +228,12 @@ impl Attention {
             present: None,
             command,
             then: None,
+            group: None,
             unlisted: None,
             flow_id: None,
             step: None,
             budget: None,
+            refused_by: None,
             replay_since: None,
             since: None,
             until: None,
@@ -255,7 +263,7 @@ async fn of_failures(
 }
 
 fn of_failed(task: FailedTask, outlook: Option<RetryOutlook>) -> Attention {
-    let FailedTask { line: task, unlisted } = task;
+    let FailedTask { line: task, group_place, unlisted } = task;
     let retry = tasks::retry_command(task.id, task.flow_step());
     let refusal = task.budget_refusal.as_ref().map(|Json(refusal)| refusal);
     let refused = outlook.zip(refusal).and_then(|(outlook, refusal)| {
@@ -274,6 +282,7 @@ fn of_failed(task: FailedTask, outlook: Option<RetryOutlook>) -> Attention {
         None => (error, None, retry.clone(), None),
     };
     let then = budget.is_some().then_some(retry);
+    let refused_by = refusal.filter(|it| !matches!(it.owner, Owner::Task(_)));
     Attention {
         name: task.prompt,
         agent: Some(task.agent),
@@ -281,10 +290,12 @@ fn of_failed(task: FailedTask, outlook: Option<RetryOutlook>) -> Attention {
         since: task.ended_at,
         present,
         then,
+        group: Some(group_place),
         unlisted,
         flow_id: task.flow_id,
         step: task.step,
         budget,
+        refused_by: refused_by.map(|it| it.owner.subject()),
         ..Attention::of(Kind::FailedTask, &task.id.to_string(), because, command)
     }
 }
@@ -343,11 +354,7 @@ fn of_pause(pause: &Pause, held: &[HeldCount]) -> Attention {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::{
-        Amount,
-        amount::{Limit, Owner},
-        tasks::TaskLine,
-    };
+    use crate::domain::{Amount, amount::Limit, tasks::TaskLine};
 
     fn tokens(tokens: i64) -> Amount {
         Amount { micros: 0, tokens }
@@ -370,7 +377,7 @@ mod tests {
             started_at: None,
             ended_at: None,
         };
-        FailedTask { line, unlisted: None }
+        FailedTask { line, group_place: 1, unlisted: None }
     }
 
     #[test]
@@ -392,6 +399,31 @@ mod tests {
     }
 
     #[test]
+    fn tasks_at_a_budget_that_was_raised_stay_one_group() {
+        let failed = |spent: i64, unlisted| {
+            let limit = Limit { micros: None, tokens: Some(3_500) };
+            let owner = Owner::Agent("writer".into());
+            let check = limit.check(owner, tokens(spent), Amount::ZERO, tokens(3_975));
+            of_failed(
+                FailedTask { unlisted, ..failed_at(check.unwrap_err()) },
+                Some(RetryOutlook::Space),
+            )
+        };
+        let items = [failed(20, None), failed(10, Some(10))];
+        assert_ne!(items[0].because, items[1].because);
+        assert_eq!(
+            (&items[0].budget, items[0].refused_by.as_deref()),
+            (&None, Some("agent/writer"))
+        );
+        let groups = group_failures(&items);
+        assert_eq!(groups.len(), 1);
+        assert_eq!(count_group(&groups[0]), 12);
+        assert_eq!(describe_group(&groups[0]), "at the same budget");
+        let equal = failed(20, Some(10));
+        assert_eq!(describe_group(&[&equal, &equal]), "at the same budget");
+    }
+
+    #[test]
     fn a_failed_step_names_its_flow_and_at_its_own_budget_the_agents_file() {
         let (owner, used) = (Owner::Task(Uuid::from_u128(1)), tokens(9));
         let limit = Limit { micros: None, tokens: Some(9) };
@@ -405,16 +437,16 @@ mod tests {
             error: Some("the model answered nothing".to_owned()),
             ..task.line.clone()
         };
-        let plain = FailedTask { line, unlisted: Some(4) };
+        let plain = FailedTask { line, group_place: 2, unlisted: Some(4) };
         let listed = of_failed(task, Some(outlook));
         assert_eq!(listed.because, format!("{words}; raise the budget in the agent's file first"));
         assert_eq!(listed.command, format!("dalsegno flow retry {flow_id} --from draft"));
-        let others = (listed.then, listed.flow_id, listed.budget);
-        assert_eq!(others, (None, Some(flow_id), None));
+        let others = (listed.then, listed.flow_id, listed.budget, listed.refused_by);
+        assert_eq!(others, (None, Some(flow_id), None, None));
         let other = of_failed(plain, None);
         assert_eq!(other.because, "the model answered nothing");
         assert_eq!((other.command, other.then), (listed.command, None));
         assert_eq!((other.flow_id, other.step.as_deref()), (Some(flow_id), Some("draft")));
-        assert_eq!(other.unlisted, Some(4));
+        assert_eq!((other.group, other.unlisted), (Some(2), Some(4)));
     }
 }

@@ -58,7 +58,7 @@ pub use self::{
     remove::{count_ended, remove_ended, remove_some, remove_some_records},
     request::{ExtractFacts, enqueue_reading, request, request_of_ended},
     search::{Hit, search},
-    shown::{Showing, inherit_showings, list_showings, record_showings},
+    shown::{FactShowing, inherit_showings, list_showings, record_showings},
     texts::find_texts,
     users::{
         CampaignUser, check_name, lock_user_of, set_user, unset_user, user_of, with_campaigns,

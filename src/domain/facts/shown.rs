@@ -6,12 +6,12 @@ use uuid::Uuid;
 
 use crate::domain::StatementError;
 
-/// Showings of a fact that are read at most to find the newest ones.
+/// Showings of a fact that are read at most to find the newest ones. Their index has no times: of a fact with more, the newest may be missing.
 const MAX_READ: i64 = 10_000;
 
 /// The record that a session was shown a fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Showing {
+pub struct FactShowing {
     /// The session. It may be removed.
     pub session_id: Uuid,
     pub campaign_id: Uuid,
@@ -19,14 +19,14 @@ pub struct Showing {
     pub shown_at: DateTime<Utc>,
 }
 
-/// Lists the sessions that were shown a fact, the last shown first.
+/// Lists the sessions that were shown a fact, the last shown first, among `MAX_READ` of its showings.
 pub async fn list_showings(
     executor: impl PgExecutor<'_>,
     fact: Uuid,
     limit: i64,
-) -> Result<Vec<Showing>, StatementError> {
+) -> Result<Vec<FactShowing>, StatementError> {
     sqlx::query_as!(
-        Showing,
+        FactShowing,
         r#"select s.session_id as "session_id!", s.campaign_id as "campaign_id!", s.shown_at as "shown_at!"
              from (select session_id, campaign_id, shown_at from dalsegno.fact_showings where fact_id = $1 limit $2) as s
             order by s.shown_at desc, s.session_id desc limit $3"#,

@@ -51,7 +51,7 @@ pub struct StoredKey {
     pub digest: secret::Digest,
 }
 
-/// The keys with these handles, usable or not.
+/// Finds keys by handle, usable or not.
 pub async fn of_handles(
     executor: impl PgExecutor<'_>,
     handles: &[String],
@@ -84,7 +84,7 @@ pub async fn of_handles(
     Ok(stored.collect())
 }
 
-/// The keys with these ids, usable or not.
+/// Finds keys by id, usable or not.
 pub async fn of_ids(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
@@ -159,7 +159,7 @@ pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Key, Error> 
     .ok_or_else(|| Error::Unknown(id.to_string()))
 }
 
-/// The newest first.
+/// Lists keys, the newest first.
 pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Key>, StatementError> {
     let rows = sqlx::query_as!(
         Row,
@@ -176,7 +176,7 @@ pub async fn list(executor: impl PgExecutor<'_>, page: Page) -> Result<Vec<Key>,
     Ok(rows.into_iter().map(Key::from).collect())
 }
 
-/// The keys that a person can mean: all of that name which are not revoked, and those with this handle or id. The newest first.
+/// Finds the keys that a person can mean: all of that name which are not revoked, and those with this handle or id. The newest first.
 pub async fn find(executor: impl PgExecutor<'_>, text: &str) -> Result<Vec<Key>, StatementError> {
     let given = text.parse::<PartialId>().ok();
     let rows = sqlx::query_as!(

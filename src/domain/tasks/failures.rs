@@ -24,6 +24,8 @@ pub struct FailureQuery {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedTask {
     pub line: TaskLine,
+    /// Place of its group in the list, from 1.
+    pub group_place: i64,
     /// Of the oldest one that is listed of its group: number of older ones in the group.
     pub unlisted: Option<i64>,
 }
@@ -42,6 +44,7 @@ pub struct FailureTotals {
 struct FailureRow {
     n_read: i64,
     n_groups: i64,
+    group_place: Option<i64>,
     n_unlisted: Option<i64>,
     id: Option<Uuid>,
     job_id: Option<i64>,
@@ -78,7 +81,11 @@ impl FailureRow {
             started_at: self.started_at,
             ended_at: self.ended_at,
         };
-        Some(FailedTask { line: line.cut(), unlisted: self.n_unlisted.filter(|n| *n > 0) })
+        Some(FailedTask {
+            line: line.cut(),
+            group_place: self.group_place?,
+            unlisted: self.n_unlisted.filter(|n| *n > 0),
+        })
     }
 }
 

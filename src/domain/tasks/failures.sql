@@ -25,21 +25,23 @@ with near as materialized (
             or not exists (select from dalsegno.tasks as later
                             where later.flow_id = t.flow_id and later.step_place = t.step_place and later.id > t.id))
 ), grouped as materialized (
-    select matter, count(*) as n_tasks, max(ended_at) as newest_at, (array_agg(id order by ended_at desc, id desc))[1:$6::integer] as ids
+    -- Numbered by their newest task.
+    select row_number() over (order by max(ended_at) desc, matter) as place, count(*) as n_tasks,
+           (array_agg(id order by ended_at desc, id desc))[1:$6::integer] as ids
       from open group by matter
 ), listed as materialized (
-    select g.matter, g.n_tasks, i.id
-      from (select * from grouped order by newest_at desc, matter limit $5) as g, unnest(g.ids) with ordinality as i (id, place)
-     order by i.place, g.newest_at desc limit $7
+    select g.place, g.n_tasks, i.id
+      from (select * from grouped order by place limit $5) as g, unnest(g.ids) with ordinality as i (id, place)
+     order by i.place, g.place limit $7
 ), totals as materialized (
     select (select count(*) from near) as n_read, (select count(*) from grouped) as n_groups
 ), numbered as materialized (
     -- The oldest one that is listed of a group stands for those that are not.
-    select l.id, row_number() over (partition by l.matter order by t.ended_at, l.id) = 1 as is_oldest,
-           l.n_tasks - count(*) over (partition by l.matter) as n_unlisted
+    select l.id, l.place, row_number() over (partition by l.place order by t.ended_at, l.id) = 1 as is_oldest,
+           l.n_tasks - count(*) over (partition by l.place) as n_unlisted
       from listed as l join dalsegno.tasks as t on t.id = l.id
 )
-select totals.n_read as "n_read!", totals.n_groups as "n_groups!", case when n.is_oldest then n.n_unlisted end as "n_unlisted?",
+select totals.n_read as "n_read!", totals.n_groups as "n_groups!", n.place as "group_place?", case when n.is_oldest then n.n_unlisted end as "n_unlisted?",
        t.id as "id?", t.job_id as "job_id?", t.campaign_id as "campaign_id?", t.agent as "agent?", t.instance as "instance?",
        left(t.prompt, $2) as "prompt?", left(t.error, $3) as "error?", t.budget_refusal as "budget_refusal?: Json<Refusal>",
        t.flow_id as "flow_id?", t.step as "step?", t.session_id as "session_id?", t.turn as "turn?", t.started_at as "started_at?",

@@ -179,7 +179,7 @@ async fn instead_of_a_reference_the_summary_before_it_is_kept_with_excerpts() {
         let summary = one.0.summary.unwrap();
         assert!(!summary.contains(REFERENCE), "{name}: {summary}");
         assert_eq!(summary.starts_with(SUMMARY), has_summary, "{name}: {summary}");
-        // What the summary stands for is not repeated.
+        // Messages that the summary replaces are not repeated.
         assert_eq!(summary.contains("Part one."), !has_summary, "{name}: {summary}");
         assert!(summary.contains("Answer to: Part three."), "{name}: {summary}");
     }

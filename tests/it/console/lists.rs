@@ -94,6 +94,12 @@ async fn a_fact_links_the_turns_that_were_shown_it() {
     assert!(page.contains(&turn(71)) && !page.contains(&turn(72)), "{page}");
     let section = page.split("Sessions that were shown it").nth(1).unwrap();
     assert!(section.contains(&campaign.name) && section.contains("copywriter"), "{section}");
+    let removed = Uuid::from_u128(9);
+    facts::record_showings(pool, (removed, campaign.id), &[fact], noon()).await.unwrap();
+    let page = scenery.page(&address).await;
+    assert!(page.contains("session removed") && page.contains(&removed.to_string()), "{page}");
+    assert!(!page.contains(&format!("/sessions/{removed}")), "{page}");
+    assert!(!page.contains("transcript only"), "{page}");
 }
 
 #[tokio::test]

@@ -456,13 +456,21 @@ async fn failed_tasks_are_read_up_to_a_number_and_each_group_is_listed() {
 #[tokio::test]
 async fn the_overview_reads_the_newest_thousand_failed_tasks_and_says_so() {
     let scenery = Scenery::new().await;
-    scenery.fail_many(1_001, noon(), "the model answered nothing").await;
+    scenery.fail_many(998, noon(), "the model answered nothing").await;
+    scenery.fail_many(3, noon() - TimeDelta::days(2), "there is no login").await;
     let overview = scenery.get_json("/v1/overview").await;
-    assert_eq!(overview["failures"], json!({ "read": 1_000, "is_cut": true, "groups": 1 }));
+    assert_eq!(overview["failures"], json!({ "read": 1_000, "is_cut": true, "groups": 2 }));
     let page = scenery.page("/").await;
-    for part in ["1000 or more tasks", "Only the newest 1000 failed tasks of the last 7 days"] {
+    for part in [
+        "998 or more tasks",
+        "2 or more tasks",
+        "Only the newest 1000 failed tasks of the last 7 days",
+        "Retry the newest 2…",
+    ] {
         assert!(page.contains(part), "{part} in {page}");
     }
+    let notices = scenery.get_json("/attention").await.to_string();
+    assert!(notices.contains("failed: 2 or more tasks with the same error"), "{notices}");
 }
 
 #[tokio::test]
@@ -484,6 +492,7 @@ async fn failures_at_one_budget_are_one_group_with_different_amounts() {
     let (failed, totals) = tasks::list_failures(&scenery.app.pool, &query).await.unwrap();
     assert_eq!(totals.groups, 2, "{failed:?}");
     assert_eq!(failed.iter().map(|it| it.unlisted).collect::<Vec<_>>(), [Some(1), None]);
+    assert_eq!(failed.iter().map(|it| it.group_place).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(failed[1].line.error.as_deref(), Some(error));
 }
 

@@ -104,16 +104,9 @@ pub async fn find_lane(conn: &mut sqlx::PgConnection, lane: &str) -> Result<Lane
     .await
     .map_err(Error::of("find a lane"))?
     .ok_or_else(|| unknown(lane))?;
-    let mut members = sqlx::query_as!(
+    let mut members = sqlx::query_file_as!(
         LaneMember,
-        r#"SELECT j.id, j.kind, j.state, j.lane_seq, j.run_at,
-                  j.state = 'ready' AND EXISTS (SELECT FROM dalsegno.pauses AS p
-                     WHERE (p.scope, p.name) IN (('queue', j.queue), ('group', j.group_key))) AS "is_paused!"
-             FROM dalsegno.jobs AS j
-            -- Each job of the lane is in one of three indexes.
-            WHERE (j.lane_id = $1 AND j.state = 'blocked') OR (j.lane_id = $1 AND j.lane_seq IS NOT NULL AND j.state <> 'blocked')
-               OR (j.lane_id = $1 AND j.lane_seq IS NULL)
-            ORDER BY j.lane_seq NULLS LAST, j.id LIMIT $2"#,
+        "src/sql/lane_members.sql",
         row.id,
         // One more than are listed, which shows if there are more.
         MAX_MEMBERS as i64 + 1,

@@ -16,7 +16,7 @@ use crate::{
     },
     domain::{
         amount::{self, budget_subject},
-        attention::FAILED_WITHIN,
+        attention::{FAILED_WITHIN, MAX_FAILED_READ, describe_unread},
         audit::{Action as AuditAction, Entry},
         budgets::{OwnedBudget, OwnerKind, Ranking, RankingQuery},
         text::count,
@@ -28,8 +28,6 @@ const HERE: &str = "/cost/budgets";
 /// Budgets of a page. Each has two forms, so more would make the first load larger than 150 KB.
 const PER_PAGE: usize = 15;
 const FAILED: &str = "/tasks?state=failed";
-/// Failed tasks that are read at most.
-const MAX_FAILED: i64 = 200;
 
 #[derive(Debug, Deserialize)]
 pub(in crate::console) struct BudgetQuery {
@@ -85,7 +83,7 @@ pub(in crate::console) async fn show(Query(query): Query<BudgetQuery>, page: Pag
 /// A page of the budgets, with the numbers of all of them.
 struct BudgetList {
     ranking: Ranking,
-    /// All budgets at which tasks failed that would fail again.
+    /// All budgets at which tasks failed that would fail again, among the failures that were read.
     refusing: Vec<OwnedBudget>,
 }
 
@@ -148,6 +146,7 @@ impl BudgetList {
                     n => { b { (count(n, "budget has", "budgets have")) } " reached the limit." }
                 }
             }
+            @if refusals.is_cut { p."small soft" { (describe_unread(MAX_FAILED_READ)) } }
         }
     }
 }
@@ -155,15 +154,15 @@ impl BudgetList {
 /// The refusals at which tasks have failed within a week.
 struct Refusals {
     all: Vec<amount::Refusal>,
-    /// True if there are more failed tasks than those that were read.
+    /// True if there may be more failed tasks than those that were read.
     is_cut: bool,
 }
 
 impl Refusals {
     async fn load(page: &Page) -> Result<Self, Refusal> {
         let since = page.view.now - FAILED_WITHIN;
-        let failed = page.caller.failed_since(since, MAX_FAILED).await?;
-        let is_cut = i64::try_from(failed.len()).is_ok_and(|n| n == MAX_FAILED);
+        let failed = page.caller.failed_since(since, MAX_FAILED_READ).await?;
+        let is_cut = i64::try_from(failed.len()).is_ok_and(|n| n >= MAX_FAILED_READ);
         let all = failed.into_iter().filter_map(|task| Some(task.budget_refusal?.0)).collect();
         Ok(Self { all, is_cut })
     }
@@ -290,7 +289,7 @@ mod tests {
         assert_eq!(of("planner", 100_000, OnLimit::Wait), 1, "the call is larger than the limit");
         assert_eq!(of("planner", 900_000, OnLimit::Fail), 0);
         assert_eq!(of("writer", 500_000, OnLimit::Fail), 0);
-        assert_eq!(refusals.words(200), "200 or more tasks failed");
+        assert_eq!(refusals.words(1_000), "1000 or more tasks failed");
         assert_eq!(refusals.row_keys(), ["agent/planner"]);
     }
 
@@ -313,7 +312,12 @@ mod tests {
         assert!(shown.contains("<b>2 budgets have</b> reached the limit."), "{shown}");
         let refusing = vec![budget(OwnerKind::Agent, "planner", Some(10), 1)];
         let ranking = Ranking::default();
-        let shown = BudgetList { ranking, refusing }.sentences(&refusals).0;
+        let list = BudgetList { ranking, refusing };
+        let shown = list.sentences(&refusals).0;
         assert!(shown.contains("1 budget has") && !shown.contains("No budget"), "{shown}");
+        let unread = "Only the newest 1000 failed tasks of the last 7 days were read";
+        assert!(!shown.contains(unread), "{shown}");
+        let shown = list.sentences(&Refusals { is_cut: true, ..refusals }).0;
+        assert!(shown.contains(unread), "{shown}");
     }
 }
