@@ -358,6 +358,12 @@ impl BrowserCookie {
     }
 }
 
+/// Returns both cookies of a request, as far as it has them.
+pub(in crate::http) fn cookies_of(headers: &HeaderMap) -> Vec<SecretString> {
+    let read = |name| cookie_named(headers, name).map(|text| text.to_owned().into());
+    [SIGN_IN_COOKIE, FORMS_COOKIE].into_iter().filter_map(read).collect()
+}
+
 /// Returns the cookie from which the tokens of forms are derived.
 pub(in crate::http) fn cookie_of(headers: &HeaderMap) -> Option<SecretString> {
     BrowserCookie::of(headers).map(|cookie| cookie.text)

@@ -308,6 +308,18 @@ async fn a_request_from_another_site_replaces_no_cookie() {
     assert_ne!(forms.split('=').next(), signed_in.split('=').next());
     assert_eq!(open(app, "/", &format!("{forms}; {signed_in}")).await.status, 200);
     assert_eq!(open(app, "/", &forms).await.status, 303);
+    // The link leads to a sign-in with the token of the cookie for forms. The browser sends the form with both cookies.
+    let token = form_token(&open(app, "/sign-in", &forms).await.body);
+    let both = format!("{forms}; {signed_in}");
+    let fields = [("form_token", token.as_str()), ("key", &secret), ("next", "/tasks")];
+    let again = post(app, "/sign-in", &both, &fields, &[]).await;
+    assert!(again.status == 303 && again.head.contains("location: /tasks"), "{again:?}");
+    assert_eq!(open(app, "/", &cookie(&again)).await.status, 200);
+    // Other forms need the token of the sign-in, and that of a browser without cookies is empty.
+    let out = post(app, "/sign-out", &both, &[("form_token", &token)], &[]).await;
+    assert!(out.status == 403 && out.body.contains("stale_form"), "{out:?}");
+    let bare = post(app, "/sign-in", "", &[("form_token", ""), ("key", &secret)], &[]).await;
+    assert!(bare.status == 403 && bare.body.contains("stale_form"), "{bare:?}");
 }
 
 fn unknown_cookie(n: usize) -> String {
