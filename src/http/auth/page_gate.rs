@@ -360,7 +360,7 @@ impl BrowserCookie {
 
 /// Returns both cookies of a request, as far as it has them.
 pub(in crate::http) fn cookies_of(headers: &HeaderMap) -> Vec<SecretString> {
-    let read = |name| cookie_named(headers, name).map(|text| text.to_owned().into());
+    let read = |name| cookie_named(headers, name).map(|text| SecretString::from(text.to_owned()));
     [SIGN_IN_COOKIE, FORMS_COOKIE].into_iter().filter_map(read).collect()
 }
 
