@@ -18,9 +18,9 @@ use crate::{
     domain::feed::{Follower, Hub, SharedEvent},
     http::{
         Problem, RouterState,
-        auth::{Gate, PageAccess},
+        auth::{Gate, PageAccess, accepts_html},
         metrics::EventStream,
-        pages::{accepts_html, see_other},
+        pages::see_other,
         waiters::PageStreams,
     },
 };

@@ -347,6 +347,18 @@ async fn unknown_cookies_are_answered_429_and_those_of_sign_ins_never() {
     };
     refused.problem(429, "too_many_bad_keys");
     assert!(tries >= 30, "{tries}");
+    // The page leads to the sign-in all the same, and removes the cookie; what scripts ask for leaves it to another installation.
+    assert!(!refused.head.contains("set-cookie"), "{refused:?}");
+    let unknown = unknown_cookie(0);
+    let page = open(app, "/tasks", &unknown).await;
+    assert!(page.status == 303 && page.head.contains("location: /sign-in?next="), "{page:?}");
+    assert!(page.head.contains("dalsegno_console=; Path=/;"), "{page:?}");
+    assert!(page.head.contains("; Max-Age=0") && !page.head.contains("retry-after"), "{page:?}");
+    let part = [HTML, ("HX-Request", "true"), ("Cookie", unknown.as_str())];
+    let part = send(app.address, "GET", "/tasks", &part, "").await;
+    assert!([401, 429].contains(&part.status) && !part.head.contains("set-cookie"), "{part:?}");
+    let form = open(app, "/sign-in", &unknown).await;
+    assert!(form.status == 200 && form.body.contains("API key"), "{form:?}");
     assert_eq!(open(app, "/", &good).await.status, 200);
     // A browser whose sign-in has ended is led to the form, as one without a cookie.
     for cookie in [ended.as_str(), ""] {
