@@ -143,7 +143,7 @@ async fn streams_of_pages_are_limited_per_client() {
     let (held, kept) = (open(&one).await.ok().unwrap(), open(&two).await.ok().unwrap());
     let refused = open(&one).await.err().unwrap();
     let detail = refused.problem(429, "too_many_waiting_per_client");
-    assert!(detail.contains("this API key follows the feed in 2 open pages"), "{detail}");
+    assert!(detail.contains("this API key has 2 page streams open"), "{detail}");
     assert!(detail.contains("http.max_page_streams_per_client"), "{detail}");
     open(&other).await.ok().unwrap();
     drop(held);
