@@ -93,7 +93,7 @@ impl PageStreams {
     pub(super) fn take_place(&self, holder: Holder) -> Result<Share, Refusal> {
         let used_up = || {
             let detail = format!(
-                "{} follows the feed in {} open pages, the limit: close some of them, or raise http.max_page_streams_per_client",
+                "{} has {} page streams open, the limit: close some pages, or raise http.max_page_streams_per_client",
                 client_name(holder),
                 self.max_per_client
             );

@@ -303,7 +303,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("too_many_waiting", "`http.max_waiting` requests are waiting for tasks: try again later."),
     (
         "too_many_waiting_per_client",
-        "`http.max_waiting_per_client` requests of this key are waiting for tasks, or `http.max_page_streams_per_client` of its pages are open: end some of them.",
+        "`http.max_waiting_per_client` requests of this key are waiting for tasks, or `http.max_page_streams_per_client` page streams of it are open: end some of them.",
     ),
     ("turn_not_done", "The turn has not ended with an answer: fork at one that has."),
     ("turn_refused", "The turn could not begin now. `detail` has the reason."),

@@ -75,7 +75,7 @@ class Connection {
     this.show(`Back since ${clock(to)}${n > 0 ? `, ${meanwhile} meanwhile` : ""}.`);
   }
 
-  /// Says that events are missing, until the page is read again.
+  /// Says that events are missing, until the page is reloaded.
   missed() {
     this.gap = undefined;
     this.isBehind = true;

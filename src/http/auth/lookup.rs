@@ -3,7 +3,7 @@
 //! A flood of bad ones does not displace good ones: it shares its statements, which follow each other at
 //! [`BATCH_EVERY`]. At any rate of requests, lookups take one connection and some 50 statements per second.
 //!
-//! Race: the request that reads a batch may be dropped half way. The next one in the queue finds its own name unanswered,
+//! Race: the request that reads a batch may be dropped half way. The next one in the queue finds its own key unanswered,
 //! and reads for all that still wait.
 
 use std::{
@@ -32,13 +32,13 @@ pub(super) type KeyLookups = Lookups<String, StoredKey>;
 /// Lookups of sign-ins by the hashes of their cookies.
 pub(super) type SignInLookups = Lookups<Digest, SignInWithKey>;
 
-/// Lookups of one kind of thing by its name.
+/// Lookups by a key of one type: the handle of an API key, or the digest of a cookie.
 #[derive(Debug)]
-pub(super) struct Lookups<N, T> {
-    /// Names that requests wait for, with the number of these requests. Each batch reads all of them.
-    wanted: Mutex<HashMap<N, usize>>,
+pub(super) struct Lookups<K, T> {
+    /// Keys that requests wait for, with the number of these requests. Each batch reads all of them.
+    wanted: Mutex<HashMap<K, usize>>,
     /// Held by the request that reads a batch; the others queue in order of arrival.
-    last: tokio::sync::Mutex<Option<Batch<N, T>>>,
+    last: tokio::sync::Mutex<Option<Batch<K, T>>>,
 }
 
 /// Result of a lookup.
@@ -57,16 +57,16 @@ pub(super) struct SignInWithKey {
 }
 
 #[derive(Debug)]
-struct Batch<N, T> {
+struct Batch<K, T> {
     began: Instant,
-    names: HashSet<N>,
-    stored: Result<HashMap<N, Arc<T>>, Problem>,
+    keys: HashSet<K>,
+    stored: Result<HashMap<K, Arc<T>>, Problem>,
 }
 
 /// A waiting request. Dropping it removes it from `wanted`.
-struct Waiter<'a, N: Eq + Hash, T> {
-    lookups: &'a Lookups<N, T>,
-    name: N,
+struct Waiter<'a, K: Eq + Hash, T> {
+    lookups: &'a Lookups<K, T>,
+    key: K,
 }
 
 impl KeyLookups {
@@ -114,79 +114,79 @@ async fn read_sign_ins(
     Ok(stored.into_iter().map(with_key).collect())
 }
 
-impl<N: Clone + Eq + Hash, T> Lookups<N, T> {
-    async fn find_by<F: Future<Output = Result<Vec<(N, T)>, Problem>>>(
+impl<K: Clone + Eq + Hash, T> Lookups<K, T> {
+    async fn find_by<F: Future<Output = Result<Vec<(K, T)>, Problem>>>(
         &self,
-        name: N,
-        read: impl FnOnce(Vec<N>) -> F,
+        key: K,
+        read: impl FnOnce(Vec<K>) -> F,
     ) -> Result<LookupResult<T>, Problem> {
         let asked_at = Instant::now();
-        let _waiter = self.wait_for(name.clone());
+        let _waiter = self.wait_for(key.clone());
         let mut last = self.last.lock().await;
-        if let Some(found) = last.as_ref().and_then(|batch| batch.answer(&name, asked_at)) {
+        if let Some(found) = last.as_ref().and_then(|batch| batch.answer(&key, asked_at)) {
             return found;
         }
         if let Some(batch) = &*last {
             sleep_until(batch.began + BATCH_EVERY).await;
         }
-        let names = self.wanted().keys().cloned().collect();
-        let batch = last.insert(Batch::read(names, read).await);
-        batch.found(&name)
+        let keys = self.wanted().keys().cloned().collect();
+        let batch = last.insert(Batch::read(keys, read).await);
+        batch.found(&key)
     }
 
-    fn wait_for(&self, name: N) -> Waiter<'_, N, T> {
-        *self.wanted().entry(name.clone()).or_default() += 1;
-        Waiter { lookups: self, name }
+    fn wait_for(&self, key: K) -> Waiter<'_, K, T> {
+        *self.wanted().entry(key.clone()).or_default() += 1;
+        Waiter { lookups: self, key }
     }
 }
 
-impl<N, T> Lookups<N, T> {
-    fn wanted(&self) -> MutexGuard<'_, HashMap<N, usize>> {
+impl<K, T> Lookups<K, T> {
+    fn wanted(&self) -> MutexGuard<'_, HashMap<K, usize>> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<N, T> Default for Lookups<N, T> {
+impl<K, T> Default for Lookups<K, T> {
     fn default() -> Self {
         Self { wanted: Mutex::default(), last: tokio::sync::Mutex::default() }
     }
 }
 
-impl<N: Eq + Hash, T> Drop for Waiter<'_, N, T> {
+impl<K: Eq + Hash, T> Drop for Waiter<'_, K, T> {
     fn drop(&mut self) {
         let mut wanted = self.lookups.wanted();
-        let others = wanted.get_mut(&self.name).map(|n_waiters| {
+        let others = wanted.get_mut(&self.key).map(|n_waiters| {
             *n_waiters = n_waiters.saturating_sub(1);
             *n_waiters
         });
         if others == Some(0) {
-            wanted.remove(&self.name);
+            wanted.remove(&self.key);
         }
     }
 }
 
-impl<N: Clone + Eq + Hash, T> Batch<N, T> {
-    async fn read<F: Future<Output = Result<Vec<(N, T)>, Problem>>>(
-        names: HashSet<N>,
-        read: impl FnOnce(Vec<N>) -> F,
+impl<K: Clone + Eq + Hash, T> Batch<K, T> {
+    async fn read<F: Future<Output = Result<Vec<(K, T)>, Problem>>>(
+        keys: HashSet<K>,
+        read: impl FnOnce(Vec<K>) -> F,
     ) -> Self {
         let began = Instant::now();
-        let stored = read(names.iter().cloned().collect()).await;
+        let stored = read(keys.iter().cloned().collect()).await;
         let stored = stored.map(|stored| {
-            stored.into_iter().map(|(name, stored)| (name, Arc::new(stored))).collect()
+            stored.into_iter().map(|(key, stored)| (key, Arc::new(stored))).collect()
         });
-        Self { began, names, stored }
+        Self { began, keys, stored }
     }
 
-    /// Returns the batch's result for a name. `None`: the batch was sent before the request came, or without its name.
-    fn answer(&self, name: &N, asked_at: Instant) -> Option<Result<LookupResult<T>, Problem>> {
-        let has_asked = self.began >= asked_at && self.names.contains(name);
-        has_asked.then(|| self.found(name))
+    /// Returns the batch's result for a key. `None`: the batch was sent before the request came, or without its key.
+    fn answer(&self, key: &K, asked_at: Instant) -> Option<Result<LookupResult<T>, Problem>> {
+        let has_asked = self.began >= asked_at && self.keys.contains(key);
+        has_asked.then(|| self.found(key))
     }
 
-    fn found(&self, name: &N) -> Result<LookupResult<T>, Problem> {
+    fn found(&self, key: &K) -> Result<LookupResult<T>, Problem> {
         let stored = self.stored.as_ref().map_err(Problem::clone)?;
-        Ok(LookupResult { stored: stored.get(name).cloned(), at: self.began })
+        Ok(LookupResult { stored: stored.get(key).cloned(), at: self.began })
     }
 }
 

@@ -31,8 +31,8 @@ pub(super) use self::{
     forwarded::Network,
     key_watch::KeyWatch,
     page_gate::{
-        BrowserCookie, PageAccess, ShowReload, assign_cookie, cookie_of, gate_pages,
-        set_sign_in_cookie,
+        BrowserCookie, PageAccess, ShowReload, accepts_html, assign_cookie, cookie_of, cookies_of,
+        gate_pages, set_sign_in_cookie,
     },
 };
 use self::{

@@ -15,7 +15,7 @@ use axum::{
     extract::{Request, State},
     http::{
         HeaderMap, HeaderValue, Method, StatusCode,
-        header::{COOKIE, SET_COOKIE, USER_AGENT},
+        header::{ACCEPT, COOKIE, SET_COOKIE, USER_AGENT},
     },
     middleware::Next,
     response::{IntoResponse as _, Response},
@@ -82,6 +82,12 @@ enum CookieLookup {
     Unknown,
 }
 
+/// A refusal of a request for a page.
+struct PageRefusal {
+    problem: Problem,
+    is_cookie_unknown: bool,
+}
+
 /// Renders the page that opens the target of a request again.
 pub(in crate::http) type ShowReload = fn(&str) -> Response;
 
@@ -121,13 +127,30 @@ fn is_navigation(request: &Request) -> bool {
     is_read && mode.is_some_and(|mode| mode == "navigate")
 }
 
+/// Returns true for a request that a browser makes to show a page.
+pub(in crate::http) fn accepts_html(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    accepts.is_some_and(|accepts| accepts.contains("text/html"))
+}
+
+/// Returns true if the answer is a whole page: no part of one, and nothing that its scripts read.
+fn shows_page(request: &Request) -> bool {
+    let headers = request.headers();
+    request.method() == Method::GET && accepts_html(headers) && !headers.contains_key("hx-request")
+}
+
 /// Admits or refuses a request for a page.
+///
+/// A page that is opened with an unknown cookie leads to the sign-in, also after the limit for bad keys: the requests of open tabs may have
+/// used it up. Its answer removes the cookie. Answers to scripts do not: with two installations on one host name, the open tabs of one would
+/// end the sign-in of the other.
 pub(in crate::http) async fn gate_pages(
     State(gate): State<Gate>,
     mut request: Request,
     next: Next,
 ) -> Response {
     let asked = gate.0.read(&request);
+    let shows_page = shows_page(&request);
     let cookie = request.extensions().get::<BrowserCookie>().cloned();
     match gate.0.admit_page(asked.map(|asked| asked.peer), cookie).await {
         Ok((access, quota)) => {
@@ -140,7 +163,13 @@ pub(in crate::http) async fn gate_pages(
             }
             response
         }
-        Err(problem) => problem.into_response(),
+        Err(PageRefusal { is_cookie_unknown: true, .. }) if shows_page => {
+            let mut response = not_signed_in().into_response();
+            let (none, is_secure) = (SecretString::from(String::new()), gate.0.is_secure(&request));
+            set_sign_in_cookie(response.headers_mut(), &none, 0, is_secure);
+            response
+        }
+        Err(PageRefusal { problem, .. }) => problem.into_response(),
     }
 }
 
@@ -251,7 +280,7 @@ impl AuthState {
         &self,
         peer: Result<Peer, Problem>,
         cookie: Option<BrowserCookie>,
-    ) -> Result<(PageAccess, Option<Quota>), Problem> {
+    ) -> Result<(PageAccess, Option<Quota>), PageRefusal> {
         let peer = peer?;
         let cookie = cookie.ok_or_else(super::unauthenticated_fault)?;
         let found = match self.asks {
@@ -265,7 +294,7 @@ impl AuthState {
         };
         let quota = self.requests.take(holder);
         if let Some(quota) = quota.filter(Quota::is_used_up) {
-            return Err(super::too_many_requests(quota).problem);
+            return Err(super::too_many_requests(quota).problem.into());
         }
         let (caller, sign_in) = found?;
         let address = peer.address();
@@ -284,16 +313,17 @@ impl AuthState {
         &self,
         peer: Peer,
         cookie: &BrowserCookie,
-    ) -> Result<Result<CookieCaller, Problem>, Problem> {
+    ) -> Result<Result<CookieCaller, PageRefusal>, Problem> {
         Ok(match self.find_sign_in(cookie).await? {
             CookieLookup::Open(caller, sign_in) => Ok((caller, Some(sign_in))),
-            CookieLookup::Closed => Err(not_signed_in()),
+            CookieLookup::Closed => Err(not_signed_in().into()),
             CookieLookup::Unknown => {
                 let quota = self.bad_keys.take(peer.without_address());
-                Err(match quota.filter(Quota::is_used_up) {
+                let problem = match quota.filter(Quota::is_used_up) {
                     Some(quota) => too_many_bad_keys(quota).problem,
                     None => not_signed_in(),
-                })
+                };
+                Err(PageRefusal { problem, is_cookie_unknown: true })
             }
         })
     }
@@ -346,6 +376,12 @@ impl AuthState {
     }
 }
 
+impl From<Problem> for PageRefusal {
+    fn from(problem: Problem) -> Self {
+        Self { problem, is_cookie_unknown: false }
+    }
+}
+
 impl BrowserCookie {
     /// Reads the cookie of a request. That of a sign-in takes precedence.
     fn of(headers: &HeaderMap) -> Option<Self> {
@@ -356,6 +392,12 @@ impl BrowserCookie {
             .into_iter()
             .find_map(read)
     }
+}
+
+/// Returns both cookies of a request, as far as it has them.
+pub(in crate::http) fn cookies_of(headers: &HeaderMap) -> Vec<SecretString> {
+    let read = |name| cookie_named(headers, name).map(|text| SecretString::from(text.to_owned()));
+    [SIGN_IN_COOKIE, FORMS_COOKIE].into_iter().filter_map(read).collect()
 }
 
 /// Returns the cookie from which the tokens of forms are derived.

@@ -17,7 +17,7 @@ use subtle::ConstantTimeEq as _;
 use crate::{
     http::{
         Problem, RouterState,
-        auth::{BrowserCookie, cookie_of, unauthenticated_fault},
+        auth::{BrowserCookie, cookie_of, cookies_of, unauthenticated_fault},
         input::{bytes, is_form},
         limits::{BodyLimit, check_declared_length, too_long},
         multipart::{self, FieldsAndFiles},
@@ -45,6 +45,25 @@ impl PageForm {
     pub(super) async fn read(request: Request, front: &RouterState) -> Result<Self, Problem> {
         let cookie = request.extensions().get::<BrowserCookie>().cloned();
         let cookie = cookie.ok_or_else(unauthenticated_fault)?;
+        Self::read_with_cookies(request, front, &[cookie.text]).await
+    }
+
+    /// Reads the form of the sign-in. Its page may have been requested without the cookie of a sign-in, by a link from another site, and
+    /// have the token of the other cookie: browsers send both with the form.
+    pub(super) async fn read_sign_in(
+        request: Request,
+        front: &RouterState,
+    ) -> Result<Self, Problem> {
+        let cookies = cookies_of(request.headers());
+        Self::read_with_cookies(request, front, &cookies).await
+    }
+
+    /// Reads a form with the token of one of these cookies.
+    async fn read_with_cookies(
+        request: Request,
+        front: &RouterState,
+        cookies: &[SecretString],
+    ) -> Result<Self, Problem> {
         check_origin(request.headers())?;
         let FieldsAndFiles { fields, files } = match is_form(&request) {
             true => read_with_files(request, front).await?,
@@ -52,7 +71,10 @@ impl PageForm {
         };
         let form = Self { fields, files };
         let sent = form.field(TOKEN_FIELD).unwrap_or_default();
-        match bool::from(sent.as_bytes().ct_eq(form_token(&cookie.text).as_bytes())) {
+        let is_token_of = |cookie: &SecretString| {
+            bool::from(sent.as_bytes().ct_eq(form_token(cookie).as_bytes()))
+        };
+        match cookies.iter().any(is_token_of) {
             true => Ok(form),
             false => Err(stale()),
         }

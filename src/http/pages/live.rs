@@ -18,9 +18,9 @@ use crate::{
     domain::feed::{Follower, Hub, SharedEvent},
     http::{
         Problem, RouterState,
-        auth::{Gate, PageAccess},
+        auth::{Gate, PageAccess, accepts_html},
         metrics::EventStream,
-        pages::{accepts_html, see_other},
+        pages::see_other,
         waiters::PageStreams,
     },
 };
@@ -38,7 +38,7 @@ pub(super) struct StreamQuery {
 }
 
 /// Streams all events that the caller may see, until its sign-in ends. The first event has the id at which the stream begins, and says if
-/// events before it are missing: the page has to be read again. A browser that opens the address is redirected to the overview.
+/// events before it are missing: the page has to be reloaded. A browser that opens the address is redirected to the overview.
 pub(super) async fn events(
     State(front): State<RouterState>,
     Extension(gate): Extension<Gate>,

@@ -12,10 +12,7 @@ mod sign_in;
 use axum::{
     Extension, Router,
     extract::{DefaultBodyLimit, MatchedPath, Request, State},
-    http::{
-        HeaderMap, Method, StatusCode,
-        header::{ACCEPT, CONTENT_TYPE},
-    },
+    http::{HeaderMap, Method, StatusCode, header::CONTENT_TYPE},
     middleware::{self, Next},
     response::Response,
     routing::{get, post},
@@ -30,7 +27,7 @@ pub use self::{
 };
 use super::{
     Config, Problem, RouterState,
-    auth::{Gate, ShowReload, assign_cookie, gate_pages},
+    auth::{Gate, ShowReload, accepts_html, assign_cookie, gate_pages},
     limits::BodyLimit,
     operations::CallState,
     problem::unknown_route,
@@ -123,12 +120,6 @@ pub(super) async fn show_problems(
         }
         None => response,
     }
-}
-
-/// Returns true for a request that a browser makes to show a page.
-fn accepts_html(headers: &HeaderMap) -> bool {
-    let accepts = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    accepts.is_some_and(|accepts| accepts.contains("text/html"))
 }
 
 /// Returns the problem of a response. Extractors answer with a text, for example to an invalid id in a path.

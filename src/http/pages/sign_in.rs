@@ -21,7 +21,7 @@ pub(super) async fn sign_in(
 ) -> Result<Response, Problem> {
     let (peer, is_secure) = (gate.peer(&request)?, gate.is_secure(&request));
     let headers = request.headers().clone();
-    let form = PageForm::read(request, &front).await?;
+    let form = PageForm::read_sign_in(request, &front).await?;
     let key = form.field("key").unwrap_or_default().trim();
     let (cookie, lifetime_secs) = gate.sign_in(peer, &headers, key).await?;
     let mut response = see_other(local_target(form.field("next")));

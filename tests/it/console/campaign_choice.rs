@@ -19,7 +19,7 @@ async fn a_form_chooses_no_other_campaign_in_place_of_an_older_or_closed_one() {
     let scenery = Scenery::new().await;
     let campaign = &scenery.world.campaign;
     let agent = &scenery.world.agent().name;
-    let task = json!({ "campaign_id": campaign.id, "agent": agent, "prompt": "Plan the week.", "session": "fresh" });
+    let task = json!({ "campaign_id": campaign.id, "agent": agent, "prompt": "Plan the week." });
     let schedule = json!({ "cron": "0 0 9 * * Fri", "task": task });
     scenery.send("PUT", "/v1/schedules/weekly", &schedule).await;
     let closed = scenery.send("POST", "/v1/campaigns", &json!({ "name": "Last winter" })).await;
@@ -30,8 +30,6 @@ async fn a_form_chooses_no_other_campaign_in_place_of_an_older_or_closed_one() {
     let page = scenery.page("/schedules/weekly").await;
     let shown = options(&page, " id=\"schedule-campaign\"");
     assert!(shown.contains(&chosen) && shown.contains("Letter 200"), "{shown}");
-    // A change of the schedule keeps what the form has no field for.
-    assert!(page.contains("name=\"task.session\" value=\"fresh\""), "{page}");
     let start = async |campaign: &str| {
         let path = format!("/flows/start?template=article-series&campaign_id={campaign}");
         options(&scenery.page(&path).await, " id=\"flow-campaign\"").to_owned()
@@ -45,6 +43,45 @@ async fn a_form_chooses_no_other_campaign_in_place_of_an_older_or_closed_one() {
         "{shown}"
     );
     assert!(!shown.contains("selected"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_change_of_a_schedule_keeps_its_whole_task() {
+    let scenery = Scenery::with(&KEYS).await;
+    let app = &scenery.app;
+    let (campaign, agent) = (scenery.world.campaign.id.to_string(), &scenery.world.agent().name);
+    let task = json!({ "campaign_id": campaign, "agent": agent, "instance": "two", "prompt": "Plan.", "session": "fresh" });
+    let schedule = json!({ "cron": "0 0 9 * * Fri", "task": task });
+    scenery.send("PUT", "/v1/schedules/weekly", &schedule).await;
+    let admin = sign_in(app, ADMIN_KEY).await;
+    let page = open(app, "/schedules/weekly", &admin).await.body;
+    let stored = scenery.get_json("/v1/schedules/weekly").await["payload"].clone();
+    for key in stored.as_object().unwrap().keys() {
+        assert!(page.contains(&format!("name=\"task.{key}\"")), "no field `task.{key}`: {page}");
+    }
+    let hidden = |name: &str| {
+        let field = format!("type=\"hidden\" name=\"{name}\" value=\"");
+        let value = page.split(&field).nth(1).unwrap_or_else(|| panic!("{name}: {page}"));
+        value.split('"').next().unwrap().to_owned()
+    };
+    let (instance, session) = (hidden("task.instance"), hidden("task.session"));
+    let token = form_token(&page);
+    let fields = [
+        ("form_token", token.as_str()),
+        ("task.instance", &instance),
+        ("task.session", &session),
+        ("name", "weekly"),
+        ("cron", "0+0+10+*+*+Fri"),
+        ("time_zone", "UTC"),
+        ("number:catch_up_secs", "60"),
+        ("task.campaign_id", &campaign),
+        ("task.agent", agent),
+        ("task.prompt", "Plan."),
+    ];
+    let saved = post(app, "/do/put_schedule", &admin, &fields, &[]).await;
+    assert_eq!(saved.status, 303, "{saved:?}");
+    let changed = scenery.get_json("/v1/schedules/weekly").await;
+    assert_eq!((&changed["cron"], &changed["payload"]), (&json!("0 0 10 * * Fri"), &stored));
 }
 
 #[tokio::test]

@@ -110,16 +110,27 @@ async fn a_stream_that_missed_too_much_is_told_and_begins_now() {
 }
 
 #[tokio::test]
-async fn a_page_that_missed_too_much_asks_to_be_read_again() {
+async fn a_page_that_missed_too_much_asks_for_a_reload() {
     let Some(browser) = Browser::start().await else { return };
     let scenery = Scenery::new().await;
-    scenery.add_many_events().await;
-    // A page with its own stream, which begins after an event of long ago.
+    // While another page follows the feed, this one knows up to which event it was read.
+    let mut other = Stream::open(scenery.app.address, "/events", None).await.unwrap();
+    // A page with its own stream, which ends here and comes back as after an interruption.
     let script = "delete window.SharedWorker;
         const Real = window.EventSource;
-        window.EventSource = class extends Real { constructor() { super('/events?after=1'); } };";
+        window.EventSource = class extends Real {
+          constructor(url) {
+            super(url);
+            this.addEventListener('begin', () => { window.begun = this; });
+          }
+        };";
     browser.command("Page.addScriptToEvaluateOnNewDocument", json!({ "source": script })).await;
     browser.open(&scenery.url("/tasks")).await;
+    browser.wait_until("document.getElementById('main').dataset.feed && window.begun").await;
+    browser.run("window.begun.close()").await;
+    let newest = scenery.add_many_events().await.to_string();
+    while other.next().await.unwrap().id != newest {}
+    browser.run("window.begun.dispatchEvent(new Event('error'))").await;
     browser
         .wait_until("document.querySelector('#banner .banner')?.textContent.includes('missing')")
         .await;
@@ -143,7 +154,7 @@ async fn streams_of_pages_are_limited_per_client() {
     let (held, kept) = (open(&one).await.ok().unwrap(), open(&two).await.ok().unwrap());
     let refused = open(&one).await.err().unwrap();
     let detail = refused.problem(429, "too_many_waiting_per_client");
-    assert!(detail.contains("this API key follows the feed in 2 open pages"), "{detail}");
+    assert!(detail.contains("this API key has 2 page streams open"), "{detail}");
     assert!(detail.contains("http.max_page_streams_per_client"), "{detail}");
     open(&other).await.ok().unwrap();
     drop(held);

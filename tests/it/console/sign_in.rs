@@ -308,6 +308,18 @@ async fn a_request_from_another_site_replaces_no_cookie() {
     assert_ne!(forms.split('=').next(), signed_in.split('=').next());
     assert_eq!(open(app, "/", &format!("{forms}; {signed_in}")).await.status, 200);
     assert_eq!(open(app, "/", &forms).await.status, 303);
+    // The link leads to a sign-in with the token of the cookie for forms. The browser sends the form with both cookies.
+    let token = form_token(&open(app, "/sign-in", &forms).await.body);
+    let both = format!("{forms}; {signed_in}");
+    let fields = [("form_token", token.as_str()), ("key", &secret), ("next", "/tasks")];
+    let again = post(app, "/sign-in", &both, &fields, &[]).await;
+    assert!(again.status == 303 && again.head.contains("location: /tasks"), "{again:?}");
+    assert_eq!(open(app, "/", &cookie(&again)).await.status, 200);
+    // Other forms need the token of the sign-in, and that of a browser without cookies is empty.
+    let out = post(app, "/sign-out", &both, &[("form_token", &token)], &[]).await;
+    assert!(out.status == 403 && out.body.contains("stale_form"), "{out:?}");
+    let bare = post(app, "/sign-in", "", &[("form_token", ""), ("key", &secret)], &[]).await;
+    assert!(bare.status == 403 && bare.body.contains("stale_form"), "{bare:?}");
 }
 
 fn unknown_cookie(n: usize) -> String {
@@ -335,6 +347,18 @@ async fn unknown_cookies_are_answered_429_and_those_of_sign_ins_never() {
     };
     refused.problem(429, "too_many_bad_keys");
     assert!(tries >= 30, "{tries}");
+    // The page leads to the sign-in all the same, and removes the cookie; what scripts ask for leaves it to another installation.
+    assert!(!refused.head.contains("set-cookie"), "{refused:?}");
+    let unknown = unknown_cookie(0);
+    let page = open(app, "/tasks", &unknown).await;
+    assert!(page.status == 303 && page.head.contains("location: /sign-in?next="), "{page:?}");
+    assert!(page.head.contains("dalsegno_console=; Path=/;"), "{page:?}");
+    assert!(page.head.contains("; Max-Age=0") && !page.head.contains("retry-after"), "{page:?}");
+    let part = [HTML, ("HX-Request", "true"), ("Cookie", unknown.as_str())];
+    let part = send(app.address, "GET", "/tasks", &part, "").await;
+    assert!([401, 429].contains(&part.status) && !part.head.contains("set-cookie"), "{part:?}");
+    let form = open(app, "/sign-in", &unknown).await;
+    assert!(form.status == 200 && form.body.contains("API key"), "{form:?}");
     assert_eq!(open(app, "/", &good).await.status, 200);
     // A browser whose sign-in has ended is led to the form, as one without a cookie.
     for cookie in [ended.as_str(), ""] {
