@@ -726,7 +726,8 @@ export abstract class Operations {
   /**
    * Lists the sessions that were shown a fact, the newest use first, with the turns whose calls contained it.
    *
-   * Records of showings are kept as long as ended facts (`memory.keep_days`).
+   * Records of showings are kept as long as ended facts (`memory.keep_days`). Of a fact with more than 10,000
+   * records, only 10,000 are read: the list may then lack the newest sessions.
    */
   listFactUses(userName: string, fact: string, options: CallOptions = {}): Promise<FactUses> {
     return this.call({ method: 'GET', path: `/v1/users/${segment(userName)}/facts/${segment(fact)}/uses`, options });

@@ -540,6 +540,8 @@ export interface Attention {
   count?: number | null;
   /** Of a failed step: the flow with which it is retried. */
   flow_id?: string | null;
+  /** Of a failed task: the group of those that failed with the same error, or at the same budget. */
+  group?: number | null;
   kind: AttentionKind;
   /** The subject in words: the beginning of the prompt, or a name. */
   name: string;
@@ -548,6 +550,11 @@ export interface Attention {
    * those of the error.
    */
   present?: string | null;
+  /**
+   * Of a task that failed at a budget of several tasks: that budget, like `budget`, even if it allows a retry
+   * now.
+   */
+  refused_by?: string | null;
   /** Of deliveries that failed for good: the time of the oldest one, from which a replay sends them again. */
   replay_since?: string | null;
   since?: string | null;
@@ -1782,7 +1789,10 @@ export interface FactUse {
 export interface FactUses {
   /** True if more sessions were shown it. */
   has_more: boolean;
-  /** The 20 sessions that were shown it last, to a day; the newest use first. */
+  /**
+   * The 20 sessions that were shown it last, to a day, among the 10,000 records that are read at most; the
+   * newest use first.
+   */
   items: FactUse[];
 }
 

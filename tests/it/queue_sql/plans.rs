@@ -134,6 +134,9 @@ impl PlanCase {
             findings.push(format!("answered {n_answers} rows"));
         }
         println!("{}: {took:?}, {n_rows} rows read", self.name);
+        if !findings.is_empty() {
+            println!("{plan:#}");
+        }
         findings.iter().map(|finding| format!("{}: {finding}", self.name)).collect()
     }
 }

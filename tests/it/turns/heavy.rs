@@ -190,7 +190,8 @@ async fn history_dropped_for_a_huge_prompt_is_summarised_afterwards() {
 /// The same where a compacted conversation continues in a new session, which would not have the messages.
 #[tokio::test]
 async fn a_huge_prompt_starts_no_new_session_and_its_successor_has_a_summary() {
-    let settings = [("sim.window_tokens", "4096"), ("sessions.rotate_at_tokens", "2500")];
+    // A compaction is due at 85 % of what the reserve leaves of the planned window, which has 4,095 tokens like this.
+    let settings = [("sim.window_tokens", "8192"), ("sessions.rotate_at_tokens", "3046")];
     let fixture = Fixture::new(&settings).await;
     fixture.write_agent("writer", &writer(""));
     let worker = fixture.start_worker().await;

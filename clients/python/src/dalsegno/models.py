@@ -415,12 +415,18 @@ class Attention:
     """Number of jobs or tasks that are affected, where that is known."""
     flow_id: str | None = None
     """Of a failed step: the flow with which it is retried."""
+    group: int | None = None
+    """Of a failed task: the group of those that failed with the same error, or at the same budget."""
     kind: enums.AttentionKind
     name: str
     """The subject in words: the beginning of the prompt, or a name."""
     present: str | None = None
     """Of a task that failed at a budget which would refuse a retry, too: the present amounts, if they are not
     those of the error.
+    """
+    refused_by: str | None = None
+    """Of a task that failed at a budget of several tasks: that budget, like `budget`, even if it allows a retry
+    now.
     """
     replay_since: datetime | None = None
     """Of deliveries that failed for good: the time of the oldest one, from which a replay sends them again."""
@@ -1492,7 +1498,9 @@ class FactUses:
     has_more: bool
     """True if more sessions were shown it."""
     items: list[FactUse]
-    """The 20 sessions that were shown it last, to a day; the newest use first."""
+    """The 20 sessions that were shown it last, to a day, among the 10,000 records that are read at most; the
+    newest use first.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)

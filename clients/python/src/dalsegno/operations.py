@@ -816,7 +816,8 @@ class Operations:
         """Lists the sessions that were shown a fact, the newest use first, with the turns whose calls contained
         it.
 
-        Records of showings are kept as long as ended facts (`memory.keep_days`).
+        Records of showings are kept as long as ended facts (`memory.keep_days`). Of a fact with more than
+        10,000 records, only 10,000 are read: the list may then lack the newest sessions.
         """
         answer: models.FactUses = self._call(Request("GET", f"/v1/users/{segment(user_name)}/facts/{segment(fact)}/uses"), models.FactUses)
         return answer
