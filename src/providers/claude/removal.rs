@@ -49,7 +49,8 @@ fn restore_rights(path: &Path) {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 pub(super) mod tests {
     use std::os::unix::fs::symlink;
 

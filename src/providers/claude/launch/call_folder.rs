@@ -296,7 +296,8 @@ impl Drop for CallFolder {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use crate::providers::claude::removal::tests::{open_folder, set_mode, without_root};
