@@ -120,8 +120,8 @@ fn is_skipped(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
 }
 
-#[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::providers::claude::removal::tests::{open_folder, set_mode, without_root};

@@ -49,8 +49,8 @@ fn restore_rights(path: &Path) {
     }
 }
 
-#[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 pub(super) mod tests {
     use std::os::unix::fs::symlink;
 

@@ -296,8 +296,8 @@ impl Drop for CallFolder {
     }
 }
 
-#[cfg(test)]
 #[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::providers::claude::removal::tests::{open_folder, set_mode, without_root};
