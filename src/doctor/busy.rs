@@ -10,7 +10,7 @@ use crate::{
         StatementError,
         attention::{self, WaitingModel},
         busy_models::{self, BusyModel, format_moment},
-        tasks,
+        tasks::{self, BusyTasks},
         text::count,
     },
 };
@@ -30,12 +30,10 @@ const LIST: &str = "`dalsegno job ls --waits-for provider` lists the tasks that 
 /// The present waits for providers.
 struct Waits {
     busy: Vec<BusyModel>,
-    /// Number of tasks that wait.
-    tasks: usize,
+    /// The tasks that wait, with the begin of the longest wait.
+    tasks: BusyTasks,
     /// Models whose tasks wait one by one, and longer than a server takes to start again.
     waiting: Vec<WaitingModel>,
-    /// Begin of the longest wait of a task.
-    since: Option<DateTime<Utc>>,
 }
 
 pub(super) async fn examine(config: &Config, pool: &PgPool, now: DateTime<Utc>) -> Finding {
@@ -51,8 +49,7 @@ async fn load(pool: &PgPool, now: DateTime<Utc>) -> Result<Waits, attention::Err
     let mut conn = connected.map_err(failed)?;
     Ok(Waits {
         busy: busy_models::list(&mut *conn, now).await?,
-        tasks: tasks::provider_waits(&mut *conn, now).await.map(|waits| waits.len())?,
-        since: tasks::longest_busy_since(&mut *conn, now).await?,
+        tasks: tasks::count_busy(&mut *conn, now).await?,
         waiting: attention::waiting_models(&mut conn, now).await?,
     })
 }
@@ -60,7 +57,7 @@ async fn load(pool: &PgPool, now: DateTime<Utc>) -> Result<Waits, attention::Err
 impl Waits {
     fn report(&self, config: &busy_models::Config, now: DateTime<Utc>) -> Finding {
         let usual = usual_retries(config);
-        let has_long_task = self.since.is_some_and(|since| now - since >= usual);
+        let has_long_task = self.tasks.since.is_some_and(|since| now - since >= usual);
         // Nothing calls a model whose wait has ended, so it is not refused any longer.
         let is_long = |model: &&BusyModel| model.until.min(now) - model.since >= usual;
         let busy: Vec<&BusyModel> =
@@ -70,7 +67,7 @@ impl Waits {
         }
         let mut found: Vec<String> = busy.iter().map(|model| model.describe()).collect();
         found.extend(self.waiting.iter().map(describe));
-        if let Some(since) = self.since {
+        if let Some(since) = self.tasks.since {
             let end = config.deadline(since).map(format_moment);
             let end = end.map_or_else(String::new, |end| format!(" and fails at {end}"));
             found
@@ -84,10 +81,10 @@ impl Waits {
 
     /// Describes waits that end by themselves in most cases.
     fn describe_usual(&self, usual: TimeDelta) -> String {
-        let begins = self.busy.iter().map(|model| model.since).chain(self.since);
+        let begins = self.busy.iter().map(|model| model.since).chain(self.tasks.since);
         let Some(begin) = begins.min() else { return "no provider refuses calls".to_owned() };
         let busy = count(self.busy.len(), "model is busy", "models are busy");
-        let tasks = count(self.tasks, "task waits", "tasks wait");
+        let tasks = count(self.tasks.n_tasks, "task waits", "tasks wait");
         format!(
             "{busy} and {tasks}; the longest wait began at {}; calls are retried. A warning follows after {} s",
             format_moment(begin),
@@ -133,7 +130,11 @@ mod tests {
             longest: ProviderWait { task_id, job_id: 1, session_id, since: at, until: at },
             error: "cannot connect to endpoint deadbox".to_owned(),
         };
-        let waits = Waits { busy: Vec::new(), tasks: 2, waiting: vec![waiting], since: Some(at) };
+        let waits = Waits {
+            busy: Vec::new(),
+            tasks: BusyTasks { n_tasks: 2, since: Some(at) },
+            waiting: vec![waiting],
+        };
         let config =
             busy_models::Config { busy_first_secs: 5, busy_max_wait_secs: 300, busy_max_secs: 0 };
         let found = waits.report(&config, at);

@@ -51,9 +51,9 @@ pub(super) fn count(provider: &str) {
 /// Publishes the longest time that a task has waited for its provider.
 pub async fn publish(pool: &PgPool, clock: &dyn Clock) {
     let now = clock.now();
-    match tasks::longest_busy_since(pool, now).await {
-        Ok(since) => {
-            let secs = since.map_or(0, |since| (now - since).num_seconds().max(0));
+    match tasks::count_busy(pool, now).await {
+        Ok(busy) => {
+            let secs = busy.since.map_or(0, |since| (now - since).num_seconds().max(0));
             gauge!(LONGEST_WAIT.name).set(secs as f64);
         }
         Err(error) => {

@@ -316,12 +316,9 @@ impl SideCall<'_> {
     async fn record(&self, call: &usage::Call<'_>, context: &SideContext) -> Result<(), Error> {
         let mut retries = self.write_retries();
         loop {
-            let error = match self.write(call, context).await {
-                Err(error) if class::is_database_away(&error) => error,
+            match self.write(call, context).await {
+                Err(error) if retries.wait_after(&error).await => {}
                 written => return written,
-            };
-            if !retries.wait(&causes(&error)).await {
-                return Err(error);
             }
         }
     }
@@ -348,13 +345,20 @@ impl SideCall<'_> {
 }
 
 impl WriteRetries<'_> {
-    /// Waits before the next attempt, after an error that says that the database is away. Returns false if there is none: the first
-    /// attempts have failed, and the run has to stop, because its lease or its time is over, its job was cancelled, or its worker drains.
-    pub(super) async fn wait(&mut self, error: &str) -> bool {
-        if self.cancel.is_cancelled() && !self.attempts.has_more() {
+    /// Waits before the next attempt. Returns false if there is none: the database is not away, or the first attempts have failed and the
+    /// run has to stop, because its lease or its time is over, its job was cancelled, or its worker drains.
+    pub(super) async fn wait_after(
+        &mut self,
+        error: &(dyn std::error::Error + Send + Sync + 'static),
+    ) -> bool {
+        let is_stopped = self.cancel.is_cancelled() && !self.attempts.has_more();
+        if is_stopped || !class::is_database_away(error) {
             return false;
         }
-        tracing::warn!(error, "cannot write the cost of a call beside turns, trying again");
+        tracing::warn!(
+            error = causes(error),
+            "cannot write the cost of a call beside turns, trying again"
+        );
         self.attempts.wait().await;
         true
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     console::parts::shell_word as shell,
     domain::{
-        agents::{MAIN, SessionMode},
+        agents::{MAIN, SessionMode, agent_name},
         amount::format_money,
         task_files::FileDirection,
         tasks::{Detail, Task},
@@ -66,14 +66,6 @@ fn is_short(task: &Task) -> bool {
     task.prompt.len() <= PROMPT_MAX_BYTES
 }
 
-fn agent(task: &Task) -> String {
-    if task.instance == MAIN {
-        task.agent.clone()
-    } else {
-        format!("{}/{}", task.agent, task.instance)
-    }
-}
-
 fn command(detail: &Detail, names: &[&str]) -> String {
     let task = &detail.task;
     let prompt =
@@ -99,7 +91,7 @@ fn command(detail: &Detail, names: &[&str]) -> String {
     format!(
         "dalsegno task add --campaign {} --agent {}{flags} {prompt}",
         task.campaign_id,
-        shell(&agent(task))
+        shell(&agent_name(&task.agent, &task.instance))
     )
 }
 

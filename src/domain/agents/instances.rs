@@ -7,8 +7,8 @@
 //! curator/eu     instance `eu`
 //! ```
 //!
-//! [`Catalogue::resolve_addressee`] reads such names. [`Catalogue::format_name`] writes them, or [`agent_name`] where no catalogue is at hand.
-//! They are the only places that do, so that each written name reads back as the same instance.
+//! [`Catalogue::resolve_addressee`] reads such names. [`Catalogue::format_name`] writes them, or [`agent_name`] where no catalogue is at hand,
+//! so that each written name reads back as the same instance.
 
 use std::sync::Arc;
 

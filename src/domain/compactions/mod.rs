@@ -249,10 +249,11 @@ pub(super) async fn generation_before(
     .map_err(StatementError::to("find the compaction of a turn"))
 }
 
-/// Finds the compaction that a session takes over from one that shows `generation`; 0: none.
+/// Finds the compaction that a summariser or the next session takes over from a session that shows `generation`; 0: none.
 ///
-/// A reference makes room for one task. The compaction before it is taken over in its place, and with it the messages after that one.
-pub(super) async fn find_inheritable(
+/// A reference makes room for one task. The compaction before it is taken over in its place, and with it the messages after that one. Those of an
+/// inherited reference are in a predecessor, so it stays.
+pub async fn find_inheritable(
     conn: &mut PgConnection,
     session_id: Uuid,
     mut generation: i32,

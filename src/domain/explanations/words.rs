@@ -3,7 +3,7 @@
 use super::{Explanation, HeadTask, State, TaskFacts, TaskWaits, TurnAhead};
 use crate::domain::{
     agent_pauses::Pause,
-    agents::MAIN,
+    agents::agent_name,
     amount::{Owner, Refusal},
     audit::describe_label,
     busy_models::format_moment,
@@ -261,10 +261,7 @@ impl TaskFacts {
         let Some(HeadTask { task_id, agent, instance, because, .. }) = &self.head else {
             return self.on_the_queue();
         };
-        let name = match instance.as_str() {
-            MAIN => format!("`{agent}`"),
-            instance => format!("`{agent}/{instance}`"),
-        };
+        let name = format!("`{}`", agent_name(agent, instance));
         let (first, _) = first_sentence(because);
         let reason = match first.strip_prefix("It ") {
             Some(rest) => format!("That task {rest}"),

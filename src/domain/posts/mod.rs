@@ -53,7 +53,7 @@ pub use self::{
 };
 pub use super::agents::{OPERATOR, SYSTEM};
 use super::{
-    agents::{Catalogue, MAIN},
+    agents::{Catalogue, MAIN, agent_name},
     limits::{
         LimitEffect::{Refused, Sentence},
         LimitEntry,
@@ -221,7 +221,7 @@ impl Viewer<'_> {
 pub fn reader<'a>(agent: &'a str, instance: &str) -> Cow<'a, str> {
     match instance {
         MAIN => Cow::Borrowed(agent),
-        other => Cow::Owned(format!("{agent}/{other}")),
+        other => Cow::Owned(agent_name(agent, other)),
     }
 }
 

@@ -118,3 +118,19 @@ pub async fn list_failures(
     let tasks = rows.into_iter().filter_map(FailureRow::into_task).collect();
     Ok((tasks, totals.unwrap_or_default()))
 }
+
+/// Lists the refusals of budgets among the newest failed tasks, of which it leaves out the same as [`list_failures`]. Returns true if older ones of
+/// the period may not have been read.
+pub async fn refusals_since(
+    executor: impl PgExecutor<'_>,
+    since: DateTime<Utc>,
+    max_read: i64,
+) -> Result<(Vec<Refusal>, bool), StatementError> {
+    let rows = sqlx::query_file!("src/domain/tasks/refusals.sql", since, max_read)
+        .fetch_all(executor)
+        .await
+        .map_err(StatementError::to("list the refusals of budgets"))?;
+    let is_cut = rows.first().is_some_and(|row| row.n_read >= max_read);
+    let refusals = rows.into_iter().filter_map(|row| Some(row.refusal?.0));
+    Ok((refusals.collect(), is_cut))
+}

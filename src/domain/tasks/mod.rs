@@ -72,7 +72,7 @@ pub use self::{
     end_message::end_message,
     erase::{ErasedTasks, count_open, erase_some, open_of},
     error::Error,
-    failures::{FailedTask, FailureQuery, FailureTotals, list_failures},
+    failures::{FailedTask, FailureQuery, FailureTotals, list_failures, refusals_since},
     fan_out::{
         FanOut, FannedOut, check_and_lock_parent, child_key, count_of_family, depth, fan_out,
         filter_children_of,
@@ -98,12 +98,11 @@ pub use self::{
     posted::{Tree, count_of_tree, set_post},
     priority::{TaskPriority, change_priority},
     provider_waits::{
-        ProviderWait, busy_since, end_provider_wait, longest_busy_since, provider_waits,
+        BusyTasks, ProviderWait, busy_since, count_busy, end_provider_wait, provider_waits,
         wait_for_provider,
     },
     recent::{
-        MAX_WAITS_READ, TaskLine, WaitMinute, failed_since, of_jobs, of_runs, retried_between,
-        waits_by_minute,
+        MAX_WAITS_READ, TaskLine, WaitMinute, of_jobs, of_runs, retried_between, waits_by_minute,
     },
     recurring::AddTask,
     requests::{Request, added_by_agents, asked_by_people},

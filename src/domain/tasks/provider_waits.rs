@@ -90,17 +90,26 @@ pub async fn busy_since(
         .map_err(StatementError::to("find the wait of a task for its provider"))
 }
 
-/// Returns the start of the longest current wait for a provider.
-pub async fn longest_busy_since(
+/// The tasks that wait for providers now, also those that are tried again at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BusyTasks {
+    pub n_tasks: i64,
+    /// The start of the longest wait.
+    pub since: Option<DateTime<Utc>>,
+}
+
+/// Counts the tasks that wait for providers.
+pub async fn count_busy(
     executor: impl PgExecutor<'_>,
     now: DateTime<Utc>,
-) -> Result<Option<DateTime<Utc>>, StatementError> {
-    sqlx::query_scalar!(
-        "select min(b.since) from dalsegno.busy_tasks as b join dalsegno.tasks as t on t.id = b.task_id
-          where t.ended_at is null and b.until > $1::timestamptz - interval '1 hour'",
+) -> Result<BusyTasks, StatementError> {
+    sqlx::query_as!(
+        BusyTasks,
+        r#"select count(*) as "n_tasks!", min(b.since) as since from dalsegno.busy_tasks as b join dalsegno.tasks as t on t.id = b.task_id
+            where t.ended_at is null and b.until > $1::timestamptz - interval '1 hour'"#,
         now,
     )
     .fetch_one(executor)
     .await
-    .map_err(StatementError::to("find the longest wait for a provider"))
+    .map_err(StatementError::to("count the tasks that wait for providers"))
 }

@@ -72,32 +72,6 @@ pub struct WaitMinute {
     pub longest_secs: f64,
 }
 
-/// Lists failed tasks, the newest first, without those of erased campaigns, which cannot be retried, and without steps that a retry of their
-/// flow has replaced.
-pub async fn failed_since(
-    executor: impl PgExecutor<'_>,
-    since: DateTime<Utc>,
-    limit: i64,
-) -> Result<Vec<TaskLine>, StatementError> {
-    sqlx::query_as!(
-        TaskLine,
-        r#"select id, job_id, campaign_id, agent, instance, left(prompt, $3) as "prompt!", left(error, $3) as error,
-                  budget_refusal as "budget_refusal: Json<Refusal>", flow_id, step, session_id, turn, started_at, ended_at
-             from dalsegno.tasks as t where state = 'failed' and ended_at >= $1 and not dalsegno.is_erased(campaign_id)
-              and (flow_id is null
-                   or not exists (select from dalsegno.tasks as later
-                                   where later.flow_id = t.flow_id and later.step_place = t.step_place and later.id > t.id))
-            order by ended_at desc limit $2"#,
-        since,
-        limit,
-        READ_CHARS,
-    )
-    .fetch_all(executor)
-    .await
-    .map(|lines| lines.into_iter().map(TaskLine::cut).collect())
-    .map_err(StatementError::to("list failed tasks"))
-}
-
 /// Lists the tasks of these jobs, those that started last first.
 pub async fn of_jobs(
     executor: impl PgExecutor<'_>,

@@ -185,7 +185,7 @@ async fn read(
                   next_at, ended_at,
                   case when kind = 'budget.warning' then (body::jsonb #>> '{data,campaign_id}')::uuid end as "campaign_id?"
              from dalsegno.webhook_deliveries
-            -- A range, for which a plan made without the values reads the index.
+            -- A range, because `get_delivery` runs with a plan made without the values, which reads the index for a range only.
             where id between coalesce($1, '00000000-0000-0000-0000-000000000000'::uuid) and coalesce($1, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
               and ($2::uuid is null or webhook_id = $2) and ($3::uuid is null or task_id = $3)
               and ($4::text is null or state = $4) and ($5::uuid is null or id < $5)

@@ -11,6 +11,7 @@ use super::form::form_token;
 use crate::{
     app::App,
     domain::{
+        amount,
         audit::{self, Entry, PauseSubject},
         budgets::{OwnedBudget, Ranking, RankingQuery},
         campaigns::{self, NameQuery},
@@ -19,7 +20,7 @@ use crate::{
         keys::Scope,
         sign_ins::SignIn,
         task_files::attachments::Limits,
-        tasks::{self, RefusedRetry, Task, TaskLine},
+        tasks::{self, RefusedRetry, Task},
         webhooks,
     },
     http::{
@@ -190,16 +191,17 @@ impl PageCaller {
         Ok(campaigns::names(&self.app.pool, &ids).await?)
     }
 
-    /// Lists tasks that failed since then, the newest first, if the caller may see the overview, which has them.
-    pub async fn failed_since(
+    /// Lists the refusals of budgets at which tasks failed since then, if the caller may see the overview, which has these tasks. Returns true if not
+    /// all were read.
+    pub async fn refusals_since(
         &self,
         since: DateTime<Utc>,
-        limit: i64,
-    ) -> Result<Vec<TaskLine>, Refusal> {
+        max_read: i64,
+    ) -> Result<(Vec<amount::Refusal>, bool), Refusal> {
         if !self.may_reach(&ShowOverview::SPEC) {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), false));
         }
-        Ok(tasks::failed_since(&self.app.pool, since, limit).await?)
+        Ok(tasks::refusals_since(&self.app.pool, since, max_read).await?)
     }
 
     /// Finds those of these tasks of the caller whose retry would fail again or wait, if the caller may see explanations, which have the amounts, too.

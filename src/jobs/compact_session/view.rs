@@ -46,19 +46,10 @@ impl LoadedView {
         conn: &mut PgConnection,
         session: &SessionRow,
     ) -> Result<Self, Error> {
-        let shown = Self::read(&mut *conn, session).await?;
-        let mut loaded = shown.clone();
-        while let Some(reference) = loaded.compactions.first().filter(|it| it.is_reference()) {
-            let (to_seq, parent) = (reference.to_seq, reference.parent);
-            let parent = i32::try_from(parent).unwrap_or(0);
-            loaded = Self::at_generation(&mut *conn, session, parent).await?;
-            loaded.catch_up(&mut *conn, session.last_seq).await?;
-            let is_here = loaded.entries.first().is_some_and(|entry| entry.seq <= to_seq);
-            if !is_here && loaded.compactions.is_empty() {
-                // A predecessor has the messages.
-                return Ok(shown);
-            }
-        }
+        let generation =
+            compactions::find_inheritable(&mut *conn, session.id, session.generation).await?;
+        let mut loaded = Self::at_generation(&mut *conn, session, generation).await?;
+        loaded.catch_up(conn, session.last_seq).await?;
         Ok(loaded)
     }
 

@@ -27,11 +27,10 @@ use super::{
     side_call::{self, MadeCall, Payer, SideCall},
 };
 use crate::{
-    causes::causes,
     context::Digest,
     domain::{
         StatementError, campaigns,
-        class::{self, Classify as _, Kind},
+        class::{Classify as _, Kind},
         credentials, messages,
         prices::Price,
         reruns::{self, Answer, Rerun, RerunEnd, RerunTurn, ReserveError, State},
@@ -246,12 +245,9 @@ impl Store<'_> {
     async fn charge(&self, made: &MadeCall, is_same_request: Option<bool>) -> Result<(), NoAnswer> {
         let mut retries = self.side_call.write_retries();
         loop {
-            let error = match self.try_charge(made, is_same_request).await {
-                Err(NoAnswer::Later(error)) if class::is_database_away(&*error.source) => error,
+            match self.try_charge(made, is_same_request).await {
+                Err(NoAnswer::Later(error)) if retries.wait_after(&*error.source).await => {}
                 charged => return charged,
-            };
-            if !retries.wait(&causes(&*error.source)).await {
-                return Err(NoAnswer::Later(error));
             }
         }
     }

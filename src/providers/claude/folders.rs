@@ -109,15 +109,11 @@ fn each_below(path: &Path, look: &mut impl FnMut(&fs::Metadata)) -> io::Result<(
             Ok(())
         });
         match looked {
-            Err(error) if is_skipped(error.kind()) => {}
+            Err(error) if removal::is_gone_or_closed(error.kind()) => {}
             looked => looked?,
         }
     }
     Ok(())
-}
-
-fn is_skipped(kind: io::ErrorKind) -> bool {
-    matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
 }
 
 #[cfg(target_os = "linux")]

@@ -7,10 +7,7 @@ use std::{
     ffi::CStr,
     fs::{self, File},
     io::{self, Read as _},
-    os::{
-        fd::{AsFd as _, BorrowedFd, OwnedFd},
-        unix::fs::PermissionsExt as _,
-    },
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     path::Path,
 };
 
@@ -56,12 +53,11 @@ pub(super) fn begin(session: &Path, folder: &Path, turn: &str) -> io::Result<()>
     write_private(&owner, turn.as_bytes())
 }
 
-/// Removes the folder. One that the agent has made unremovable is moved aside, to go with the session's folder.
+/// Removes the folder. One with files that this account may not remove is moved aside, to go with the session's folder.
 fn remove(session: &Path, folder: &Path) -> io::Result<()> {
     if removal::remove(folder).is_ok() {
         return Ok(());
     }
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
     fs::rename(folder, session.join(format!("{OWNER}-{}", Uuid::new_v4())))
 }
 

@@ -18,6 +18,11 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Returns true if a folder or file is gone, or an agent has taken the rights on it away.
+pub(super) fn is_gone_or_closed(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
+}
+
 fn remove_once(path: &Path) -> io::Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),

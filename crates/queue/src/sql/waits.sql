@@ -14,7 +14,8 @@ SELECT j.queue AS "queue!",
        count(*) AS "jobs!", min(j.enqueued_at) AS "oldest_at!",
        min(j.run_at) FILTER (WHERE j.state = 'scheduled' AND j.run_at < dalsegno.never()) AS "next_at?",
        min(j.run_at) FILTER (WHERE j.state = 'ready') AS "ready_at?"
-  -- The constant limit tells the planner to expect few rows. With the parameter alone it expects a tenth of the table, and sorts all of it.
+  -- The constant limit is MAX_COUNTED, as the parameter. It tells the planner to expect few rows; with the parameter alone, it expects a tenth
+  -- of the table and sorts all of it.
   FROM (SELECT * FROM (SELECT * FROM dalsegno.jobs ORDER BY id LIMIT 10000) AS o LIMIT $1) AS j
  WHERE j.state <> 'running'
  GROUP BY 1, 2

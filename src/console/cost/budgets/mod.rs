@@ -161,9 +161,7 @@ struct Refusals {
 impl Refusals {
     async fn load(page: &Page) -> Result<Self, Refusal> {
         let since = page.view.now - FAILED_WITHIN;
-        let failed = page.caller.failed_since(since, MAX_FAILED_READ).await?;
-        let is_cut = i64::try_from(failed.len()).is_ok_and(|n| n >= MAX_FAILED_READ);
-        let all = failed.into_iter().filter_map(|task| Some(task.budget_refusal?.0)).collect();
+        let (all, is_cut) = page.caller.refusals_since(since, MAX_FAILED_READ).await?;
         Ok(Self { all, is_cut })
     }
 

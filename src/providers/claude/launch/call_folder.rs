@@ -121,14 +121,7 @@ impl CallFolder {
             return Ok(());
         }
         match lock::end_running_call(&file) {
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
-                ) =>
-            {
-                Ok(())
-            }
+            Err(error) if removal::is_gone_or_closed(error.kind()) => Ok(()),
             ended => ended,
         }
     }
