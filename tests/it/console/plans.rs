@@ -9,7 +9,13 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgPool};
 use uuid::Uuid;
 
 use super::upkeep_scenery::UpkeepScenery;
-use crate::app::{TestDatabase, defaults, eventually};
+use crate::{
+    app::{TestDatabase, defaults, eventually},
+    required_packages::RequiredPackage,
+};
+
+const POSTGRES: RequiredPackage =
+    RequiredPackage { package: "PostgreSQL 15 or later", command: "apt-get install postgresql" };
 
 /// The database of the bench of the console, at a fiftieth of its size.
 const FILL: &str = include_str!("../../../benches/console/fill.sql");
@@ -86,7 +92,7 @@ async fn no_page_reads_a_large_table_as_a_whole() {
     database.options = database.options.clone().options(settings);
     let mut conn = sqlx::PgConnection::connect_with(&database.options).await.unwrap();
     if conn.server_version_num().unwrap_or(0) < 150_000 {
-        println!("skipped: PostgreSQL 14 cannot be asked to report its counts");
+        POSTGRES.skip::<()>("PostgreSQL 14 cannot be asked to report its counts");
         return;
     }
     for statement in fill() {
