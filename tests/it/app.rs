@@ -220,6 +220,16 @@ pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>
     }
 }
 
+/// Waits until a statement in this database waits for a lock.
+pub async fn until_blocked(pool: &PgPool) {
+    let is_blocked = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')";
+    eventually("a statement waits for a lock", async || {
+        let is_blocked = sqlx::query_scalar::<_, bool>(is_blocked);
+        is_blocked.fetch_one(pool).await.unwrap().then_some(())
+    })
+    .await;
+}
+
 /// Returns the queue of databases to drop. Dropping one ends with a checkpoint of the whole server, so tests do not
 /// wait for it.
 fn removals() -> &'static Sender<(PgConnectOptions, String)> {

@@ -1,21 +1,17 @@
 //! The erasure of a campaign: no text of it is found anywhere afterwards.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use chrono::TimeDelta;
 use dalsegno::{
-    clock::ManualClock,
-    config::Config,
     domain::{
         amount::Limit,
         campaigns, compactions, erasures,
         memory::{self, Kind},
         transaction,
     },
-    jobs::{Services, sweep_erased},
-    settings::{Environment, Flags},
-    traces::Traces,
+    jobs::sweep_erased,
 };
 use serde_json::{Value, json};
 use sqlx::{PgPool, PgTransaction};
@@ -23,6 +19,7 @@ use sqlx::{PgPool, PgTransaction};
 use crate::{
     app::{TestDatabase, eventually, noon},
     cancel_many_tasks,
+    cleanup::folders::build_services,
     conversations::world::World,
     http::client,
     memory::{OPERATOR, config, new},
@@ -447,14 +444,6 @@ async fn an_erasure_ended_by_an_older_worker_is_repeated() {
     assert!(receipt().await.ended_at.is_some());
 }
 
-fn build_services(data_dir: &Path) -> Arc<Services> {
-    let set = [("service.data_dir".to_owned(), data_dir.display().to_string())].into();
-    let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
-    let clock = Arc::new(ManualClock::at(noon()));
-    let program = env!("CARGO_BIN_EXE_dalsegno").into();
-    Services::build(&config, clock, program, Traces::default()).unwrap()
-}
-
 #[tokio::test]
 async fn a_host_removes_its_copies_and_confirms_it() {
     let world = World::new().await;
@@ -482,7 +471,7 @@ async fn a_host_removes_its_copies_and_confirms_it() {
     erasures::finish(&mut tx, world.campaign.id, 0, noon()).await.unwrap();
     transaction::commit(tx).await.unwrap();
 
-    let services = build_services(folder.path());
+    let services = build_services(folder.path(), noon());
     assert_eq!(sweep_erased(&services, &world.pool, "host-1").await.unwrap(), 1);
     assert_eq!(sweep_erased(&services, &world.pool, "host-1").await.unwrap(), 0, "once");
     let left = files_with(folder.path(), ERASED_WORD);
@@ -529,7 +518,7 @@ async fn a_folder_that_is_left_keeps_only_its_own_erasure_unconfirmed() {
         std::fs::write(workspace.join("file"), ERASED_WORD).unwrap();
         erased.push(id);
     }
-    let services = build_services(folder.path());
+    let services = build_services(folder.path(), noon());
     assert_eq!(sweep_erased(&services, &world.pool, "host-1").await.unwrap(), 1);
     let confirmed = "select e.campaign_id from dalsegno.erasure_hosts as h join dalsegno.erasures as e on e.id = h.erasure_id";
     let confirmed: Vec<uuid::Uuid> =

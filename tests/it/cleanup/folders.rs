@@ -29,7 +29,8 @@ fn create_session_folder(root: &Path, name: &str) -> PathBuf {
     folder
 }
 
-fn build_services(root: &Path, now: DateTime<Utc>) -> Arc<Services> {
+/// Builds the services of a worker with this data folder, whose clock stands at `now`.
+pub fn build_services(root: &Path, now: DateTime<Utc>) -> Arc<Services> {
     let set = vec![("service.data_dir".to_owned(), root.display().to_string())];
     let config = Config::load(&Environment::default(), &Flags { file: None, set }).unwrap();
     let program = env!("CARGO_BIN_EXE_dalsegno").into();

@@ -3,7 +3,7 @@
 mod boards;
 mod expiry;
 mod files;
-mod folders;
+pub mod folders;
 mod interfaces;
 pub mod job;
 mod plans;

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use super::{TurnSettings, World, world::SPENDER};
-use crate::app::{eventually, noon};
+use crate::app::{eventually, noon, until_blocked};
 
 const LIMIT: i64 = 1_000;
 const NEEDED: i64 = 100;
@@ -116,16 +116,6 @@ impl SharedBudget {
             Err(ReserveError::Refused(refusal)) => refusal,
             other => panic!("{other:?}"),
         }
-    }
-
-    /// Waits until a statement waits for a lock.
-    async fn blocked(&self) {
-        let blocked = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')";
-        eventually("a statement waits for a lock", async || {
-            let blocked = sqlx::query_scalar::<_, bool>(blocked);
-            blocked.fetch_one(&self.world.pool).await.unwrap().then_some(())
-        })
-        .await;
     }
 
     /// Wakes the waiting tasks once for each job to which a turn has left that.
@@ -239,7 +229,7 @@ async fn space_that_is_released_while_a_task_begins_to_wait_is_not_lost() {
         let (shared, task, refused) = (Arc::clone(&shared), task.clone(), refused.clone());
         async move { shared.wait(&mut second, &task, &refused).await }
     });
-    shared.blocked().await;
+    until_blocked(&shared.world.pool).await;
     end.commit().await.unwrap();
     assert!(!waits.await.unwrap());
     // The wait comes first: the end finds it, and leaves the wake-up to a job.
@@ -251,7 +241,7 @@ async fn space_that_is_released_while_a_task_begins_to_wait_is_not_lost() {
         let shared = Arc::clone(&shared);
         async move { shared.settle(&mut *first, 0).await }
     });
-    shared.blocked().await;
+    until_blocked(&shared.world.pool).await;
     wait.commit().await.unwrap();
     end.await.unwrap();
     let jobs =

@@ -21,7 +21,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::{TurnSettings, World, call, done, inheritance, measured, message, opening, wanted};
-use crate::app::{eventually, noon};
+use crate::app::{noon, until_blocked};
 
 fn tokens(tokens: i64) -> Amount {
     Amount { micros: 0, tokens }
@@ -143,12 +143,7 @@ async fn the_end_of_a_turn_waits_for_a_reservation_that_is_being_committed() {
     let mut tx = world.pool.begin().await.unwrap();
     turn_phases::reserve_more(&mut tx, &begun, tokens(100), tokens(300), noon()).await.unwrap();
     let commit_later = async {
-        let blocked = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')";
-        eventually("the end of the turn waits for a lock", async || {
-            let blocked = sqlx::query_scalar::<_, bool>(blocked);
-            blocked.fetch_one(&world.pool).await.unwrap().then_some(())
-        })
-        .await;
+        until_blocked(&world.pool).await;
         tx.commit().await.unwrap();
     };
     let (ended, ()) = tokio::join!(world.commit(&begun, "Once ...", now), commit_later);

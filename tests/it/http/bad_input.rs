@@ -297,6 +297,8 @@ async fn a_proxy_that_replaces_the_host_is_named_as_a_cause() {
     through("dalsegno.example").await.expect(200);
     let settings = include_str!("../../../config/default.toml");
     assert!(!settings.contains("`Host: localhost`"), "the documented proxy breaks the forms");
+    let needed = "A proxy has to pass on the header Host as the browser sent it";
+    assert!(settings.contains(needed), "the settings do not say what a proxy has to do");
 }
 
 /// DNS rebinding: such a page has the same origin, and only its host name gives it away.

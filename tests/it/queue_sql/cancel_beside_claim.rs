@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection};
 
 use super::statements::{claim, register, worker_session};
-use crate::app::{TestDatabase, eventually};
+use crate::app::{TestDatabase, until_blocked};
 
 #[tokio::test]
 async fn a_cancellation_that_waited_for_a_claim_keeps_no_lock_on_the_job() {
@@ -13,7 +13,7 @@ async fn a_cancellation_that_waited_for_a_claim_keeps_no_lock_on_the_job() {
     let enqueue = sqlx::query_scalar("select job_id from dalsegno.enqueue('k')");
     let job_id: i64 = enqueue.fetch_one(&mut worker).await.unwrap();
     let mut canceller = PgConnection::connect_with(&database.options).await.unwrap();
-    let mut watcher = PgConnection::connect_with(&database.options).await.unwrap();
+    let watcher = database.pool().await;
 
     let mut claiming = worker.begin().await.unwrap();
     assert_eq!(claim(&mut claiming, me, &["k"]).await.len(), 1);
@@ -21,12 +21,7 @@ async fn a_cancellation_that_waited_for_a_claim_keeps_no_lock_on_the_job() {
     let cancel = sqlx::query_scalar::<_, String>("select dalsegno.cancel($1, 'not wanted')");
     let cancel = cancel.bind(job_id).fetch_one(&mut *cancelling);
     let commit = async {
-        eventually("the cancellation waits for the claim", async || {
-            let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-            let n_waits: i64 = sqlx::query_scalar(waits).fetch_one(&mut watcher).await.unwrap();
-            (n_waits == 1).then_some(())
-        })
-        .await;
+        until_blocked(&watcher).await;
         claiming.commit().await.unwrap();
     };
     let (said, ()) = tokio::join!(cancel, commit);

@@ -39,11 +39,11 @@ async fn no_statement_scans_the_whole_queue() {
     plan_data::fill(&database).await;
     println!("filled in {:?}", begun.elapsed());
     let mut conn = worker_session(&database).await;
-    let mut findings = Vec::new();
+    let mut findings: Vec<String> = Vec::new();
     for look in plan_cases(&mut conn).await {
         findings.extend(look.at(&mut conn).await);
     }
-    assert!(findings.is_empty(), "{findings:#?}");
+    assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
 async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
@@ -135,7 +135,7 @@ impl PlanCase {
         }
         println!("{}: {took:?}, {n_rows} rows read", self.name);
         if !findings.is_empty() {
-            println!("{plan:#}");
+            findings.push(format!("its plan is {plan:#}"));
         }
         findings.iter().map(|finding| format!("{}: {finding}", self.name)).collect()
     }
