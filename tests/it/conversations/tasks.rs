@@ -314,7 +314,7 @@ async fn waits_for_providers_are_found_among_many_that_are_over() {
     }
     // The counts of a transaction are its own.
     let mut tx = world.pool.begin().await.unwrap();
-    let longest = tasks::longest_busy_since(&mut *tx, noon()).await.unwrap();
+    let longest = tasks::count_busy(&mut *tx, noon()).await.unwrap().since;
     assert_eq!(longest, Some(noon()));
     // Without a session, nothing is known about the server.
     assert_eq!(tasks::provider_waits(&mut *tx, noon()).await.unwrap(), []);
