@@ -235,13 +235,14 @@ impl AuthState {
         };
         match key {
             Some(key) if key.is_usable(now) => Ok(Caller::Key(key)),
-            _ => Err(
-                match self.bad_keys.take(asked.peer.without_address()).filter(Quota::is_used_up) {
-                    Some(quota) => too_many_bad_keys(quota),
-                    None => bad_key(),
-                },
-            ),
+            _ => Err(self.count_bad_key(asked.peer).unwrap_or_else(bad_key)),
         }
+    }
+
+    /// Counts a bad key or an unknown cookie of a client. Returns the refusal of one that sends too many.
+    fn count_bad_key(&self, peer: Peer) -> Option<Refusal> {
+        let quota = self.bad_keys.take(peer.without_address());
+        quota.filter(Quota::is_used_up).map(too_many_bad_keys)
     }
 }
 

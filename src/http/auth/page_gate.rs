@@ -23,10 +23,7 @@ use axum::{
 use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret as _, SecretString};
 
-use super::{
-    AuthState, Caller, Gate, Holder, KeyWatch, Quota, lookup::SignInWithKey, peer::Peer,
-    too_many_bad_keys,
-};
+use super::{AuthState, Caller, Gate, Holder, KeyWatch, Quota, lookup::SignInWithKey, peer::Peer};
 use crate::{
     app::App,
     domain::{
@@ -318,11 +315,8 @@ impl AuthState {
             CookieLookup::Open(caller, sign_in) => Ok((caller, Some(sign_in))),
             CookieLookup::Closed => Err(not_signed_in().into()),
             CookieLookup::Unknown => {
-                let quota = self.bad_keys.take(peer.without_address());
-                let problem = match quota.filter(Quota::is_used_up) {
-                    Some(quota) => too_many_bad_keys(quota).problem,
-                    None => not_signed_in(),
-                };
+                let refusal = self.count_bad_key(peer);
+                let problem = refusal.map_or_else(not_signed_in, |refusal| refusal.problem);
                 Err(PageRefusal { problem, is_cookie_unknown: true })
             }
         })
@@ -362,10 +356,7 @@ impl AuthState {
         }
         match self.keyring.look_up(app, key).await? {
             Some(key) if key.is_usable(now) => Ok(Caller::Key(key)),
-            _ => Err(match self.bad_keys.take(peer.without_address()).filter(Quota::is_used_up) {
-                Some(quota) => too_many_bad_keys(quota).problem,
-                None => super::bad_key().problem,
-            }),
+            _ => Err(self.count_bad_key(peer).unwrap_or_else(super::bad_key).problem),
         }
     }
 
