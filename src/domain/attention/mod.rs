@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 pub use self::{
     groups::{
-        count_group, describe_cut, describe_group, describe_unread, group_failures, lacks_members,
-        name_members, retry_steps,
+        count_group, count_members, describe_cut, describe_group, describe_unread, group_failures,
+        lacks_members, retry_steps,
     },
     providers::{WaitingModel, waiting_models},
 };

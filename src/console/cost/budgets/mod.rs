@@ -19,7 +19,7 @@ use crate::{
         attention::{FAILED_WITHIN, MAX_FAILED_READ, describe_unread},
         audit::{Action as AuditAction, Entry},
         budgets::{OwnedBudget, OwnerKind, Ranking, RankingQuery},
-        text::count,
+        text::{count, count_read},
     },
     operations::Refusal,
 };
@@ -190,10 +190,7 @@ impl Refusals {
     }
 
     fn words(&self, n_failed: usize) -> String {
-        match self.is_cut {
-            true => format!("{n_failed} or more tasks failed"),
-            false => counted(n_failed, "task failed", "tasks failed"),
-        }
+        count_read(n_failed, self.is_cut, "task failed", "tasks failed")
     }
 }
 
