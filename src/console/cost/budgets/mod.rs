@@ -12,7 +12,7 @@ use crate::{
     console::{
         layout::Content,
         page::{Page, PageResult},
-        parts::{View, capital, coded, counted, empty, icon, next_page, section},
+        parts::{View, capital, coded, empty, icon, next_page, section},
     },
     domain::{
         amount::{self, budget_subject},
@@ -137,7 +137,7 @@ impl BudgetList {
                     b { (count(totals.awaited, "budget has", "budgets have")) } " no space for a next call: " a href="/work/jobs?waits_for=condition" { (count(totals.waiting_tasks, "task waits", "tasks wait")) } ". "
                 }
                 @if n_refusing > 0 {
-                    b { (counted(n_refusing, "budget has", "budgets have")) } " refused a call: " a href=(failed) { (refusals.words(n_failed)) } ". Raise the limit, then retry. "
+                    b { (count(n_refusing, "budget has", "budgets have")) } " refused a call: " a href=(failed) { (refusals.words(n_failed)) } ". Raise the limit, then retry. "
                 }
                 @match totals.reached {
                     0 if n_refusing > 0 && totals.awaited == 0 => {}
