@@ -16,7 +16,7 @@ use crate::{
         agents::Catalogue,
         amount::format_money,
         manifests::{CallContext, Part},
-        prompt_versions::short_hash,
+        prompt_versions::describe_version,
         turns::{Detail, HistoryCheck, ListedTurn, PUT_OFF, State},
         usage::{LedgerCall, Purpose},
     },
@@ -79,10 +79,7 @@ fn fields(detail: &Detail, catalogue: &Catalogue) -> Vec<(&'static str, String)>
     };
     let version = match prompt_hash.is_empty() {
         true => "unknown".to_owned(),
-        false => {
-            let hash = short_hash(prompt_hash);
-            format!("{hash} of the agent's prompt; `dalsegno agent versions {agent} --show {hash}`")
-        }
+        false => describe_version(agent, prompt_hash).join("; "),
     };
     let mut fields = vec![
         ("turn", format!("{} of session {}", turn.number, turn.session_id)),
