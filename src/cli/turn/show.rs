@@ -3,14 +3,14 @@
 use chrono::TimeDelta;
 use uuid::Uuid;
 
-use super::list::{NO_PRICE, duration, format_duration};
+use super::list::{NO_PRICE, duration};
 use crate::{
     cli::{
         output::{
             format_wrapped, format_wrapped_fields, format_wrapped_table, short_id, short_text,
         },
         session::serialised_name,
-        words::{time, time_or_dash},
+        words::{format_duration, time, time_or_dash},
     },
     domain::{
         agents::Catalogue,
