@@ -66,7 +66,8 @@ pub struct Attention {
     /// The command that comes after it, if it takes two.
     #[serde(default)]
     pub then: Option<String>,
-    /// Of a failed task: the group of those that failed with the same error, or at the same budget.
+    /// Of a failed task: number of its group in this list, from 1. Tasks with the same number failed with the same error, or at the same
+    /// budget.
     #[serde(default)]
     pub group: Option<i64>,
     /// Of the oldest listed task of those that failed with the same error, or at the same budget: number of older ones, which are not listed.
