@@ -24,8 +24,7 @@ use super::{
     },
     progress::{Progress, wait_for_end},
     server::{Server, with_server},
-    turn::list::format_duration,
-    words::{first_line, format_below, parse_period, time, time_or_dash},
+    words::{first_line, format_below, format_duration, parse_period, time, time_or_dash},
 };
 use crate::{
     clock::{Clock as _, SystemClock},

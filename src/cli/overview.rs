@@ -11,11 +11,11 @@ use super::{
 use crate::{
     domain::{
         attention::{
-            Attention, FAILED_WITHIN, count_group, describe_cut, describe_group, group_failures,
-            lacks_members, name_members, retry_steps,
+            Attention, FAILED_WITHIN, count_group, count_members, describe_cut, describe_group,
+            group_failures, lacks_members, retry_steps,
         },
         tasks::{FailureTotals, TaskLine},
-        text::{count, quote_for_shell},
+        text::{count_read, quote_for_shell},
     },
     operations::{Overview, ShowOverview},
 };
@@ -37,10 +37,7 @@ pub(super) async fn run(context: &Context) -> Result<Exit, Failure> {
 fn format_overview(overview: &Overview, campaigns: &CampaignNames) -> String {
     let done: i64 = overview.runs.iter().map(|minute| minute.done).sum();
     let failed: i64 = overview.runs.iter().map(|minute| minute.failed).sum();
-    let ended = match overview.runs_are_cut {
-        true => format!("{} or more turns ended", done + failed),
-        false => count(done + failed, "turn ended", "turns ended"),
-    };
+    let ended = count_read(done + failed, overview.runs_are_cut, "turn ended", "turns ended");
     format!(
         "{ended}, of which {failed} failed, within the last hour\n\n{}\n{}",
         format_attention(&overview.attention, &overview.failures),
@@ -62,9 +59,8 @@ fn format_attention(items: &[Attention], failures: &FailureTotals) -> String {
                 (short_text(&item.name, NAME_COLUMNS), commands.cloned().collect())
             }
             equal => {
-                let more = if failures.is_cut { " or more" } else { "" };
-                let (members, same) = (name_members(equal), describe_group(equal));
-                let name = format!("{}{more} {members} failed {same}", count_group(equal));
+                let members = count_members(equal, failures.is_cut);
+                let name = format!("{members} failed {}", describe_group(equal));
                 (name, commands_for_failures(equal, failures.is_cut))
             }
         };

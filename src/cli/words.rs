@@ -127,6 +127,22 @@ pub(super) fn time_or_dash(at: Option<DateTime<Utc>>) -> String {
     at.map_or_else(|| "-".to_owned(), time)
 }
 
+/// Formats a duration in at most five characters, up to 999 days.
+pub(super) fn format_duration(duration: TimeDelta) -> String {
+    let (millis, secs) = (duration.num_milliseconds().max(0), duration.num_seconds().max(0));
+    let (mins, hours, days) = (secs / 60, secs / 3_600, secs / 86_400);
+    match () {
+        () if millis < 1_000 => format!("{millis}ms"),
+        () if secs < 60 => format!("{secs}.{}s", millis % 1_000 / 100),
+        () if mins < 10 => format!("{mins}m{:02}s", secs % 60),
+        () if hours < 1 => format!("{mins}m"),
+        () if hours < 10 => format!("{hours}h{:02}m", mins % 60),
+        () if days < 1 => format!("{hours}h"),
+        () if days < 10 => format!("{days}d{:02}h", hours % 24),
+        () => format!("{days}d"),
+    }
+}
+
 /// Parses a number of tokens.
 pub(super) fn parse_tokens(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| {
@@ -291,6 +307,13 @@ mod tests {
         let a_day_later = parse_moment("1d").unwrap().at + TimeDelta::days(1);
         assert!((before..=SystemClock.now()).contains(&a_day_later));
         assert!(parse_moment("yesterday").unwrap_err().contains("invalid time"));
+    }
+
+    #[test]
+    fn a_duration_has_five_characters_at_most() {
+        let took = |millis| format_duration(TimeDelta::milliseconds(millis));
+        assert_eq!([7, 12_340, 65_000].map(took), ["7ms", "12.3s", "1m05s"]);
+        assert_eq!([754_000, 7_500_000, 273_600_000].map(took), ["12m", "2h05m", "3d04h"]);
     }
 
     #[test]

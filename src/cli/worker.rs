@@ -62,7 +62,7 @@ pub(super) struct Activity {
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     until: Option<Moment>,
     /// Lists the runs of this worker with their tasks: its id, a unique beginning or end of it, or its pid. `dalsegno worker ls` lists them.
-    /// Of several workers with the pid it is the only one that still runs.
+    /// If several workers have had this pid, the only one that still runs is meant.
     #[arg(long, value_name = "ID|PID")]
     worker: Option<GivenWorker>,
 }

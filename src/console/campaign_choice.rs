@@ -3,13 +3,16 @@
 use maud::{Markup, html};
 use uuid::Uuid;
 
-use super::{names::no_campaign, page::Page};
+use super::{
+    names::{newest_campaigns, no_campaign},
+    page::Page,
+};
 use crate::{
     domain::{
         campaigns::{Campaign, Status},
         class::Kind,
     },
-    operations::{ListCampaigns, MAX_LIMIT, Refusal, ShowCampaign},
+    operations::{Refusal, ShowCampaign},
 };
 
 /// The open ones of the newest campaigns, and the campaign that a page names. That one is never replaced by another one without a word: a
@@ -25,10 +28,7 @@ pub(in crate::console) struct CampaignChoice {
 
 impl CampaignChoice {
     pub(in crate::console) async fn load(page: &Page, named: &str) -> Result<Self, Refusal> {
-        let list =
-            ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
-        let listing = page.caller.run_if_allowed(list).await?;
-        let newest = listing.map(|listing| listing.items).unwrap_or_default();
+        let newest = newest_campaigns(page).await?;
         let (closed, open): (Vec<_>, Vec<_>) =
             newest.into_iter().partition(|campaign| campaign.status == Status::Closed);
         let mut choice = Self { open, named: named.trim().to_owned(), other: None };

@@ -113,7 +113,7 @@ fn left(page: &Page, budget: &OwnedBudget, likely: Option<Charge>) -> Markup {
             @if let Some(n) = limit.tokens { b { (tokens(rest(n, spent.tokens, reserved.tokens))) " tokens" } " " }
             "left."
             @if is_short { b { " The turn probably does not fit: the task would " (consequence) "." } }
-            @if budget.waiting_tasks > 0 { " " (counted(usize::try_from(budget.waiting_tasks).unwrap_or(0), "task waits", "tasks wait")) " for it already, so a new one may wait, too." }
+            @if budget.waiting_tasks > 0 { " " (counted(budget.waiting_tasks, "task waits", "tasks wait")) " for it already, so a new one may wait, too." }
         }
     }
 }

@@ -27,11 +27,7 @@ struct CampaignName {
 
 impl Names {
     pub(in crate::console) async fn load(page: &Page) -> Result<Self, Refusal> {
-        let list =
-            ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
-        let campaigns = page.caller.run_if_allowed(list).await?;
-        let campaigns = campaigns.map(|listing| listing.items).unwrap_or_default();
-        let named = campaigns.into_iter().map(|campaign| {
+        let named = newest_campaigns(page).await?.into_iter().map(|campaign| {
             let is_of_eval = campaign.is_of_eval();
             let Campaign { id, name, is_erased, .. } = campaign;
             (id, CampaignName { name, is_erased, is_of_eval })
@@ -148,6 +144,13 @@ impl Names {
         let has_usual = self.0.values().any(|campaign| !campaign.is_erased && !campaign.is_of_eval);
         html! { @if !has_usual { (no_campaign()) } (self.options("")) }
     }
+}
+
+/// Returns the newest campaigns, the newest first. A caller who may not list them gets none.
+pub(in crate::console) async fn newest_campaigns(page: &Page) -> Result<Vec<Campaign>, Refusal> {
+    let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
+    let listing = page.caller.run_if_allowed(list).await?;
+    Ok(listing.map(|listing| listing.items).unwrap_or_default())
 }
 
 /// An option without a value: a campaign has to be chosen.

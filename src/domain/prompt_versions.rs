@@ -25,6 +25,15 @@ pub fn short_hash(prompt_hash: &str) -> &str {
     prompt_hash.get(..SHORT_HASH_DIGITS).unwrap_or(prompt_hash)
 }
 
+/// Returns the name of a version of an agent's prompt, and the command that prints it.
+pub fn describe_version(agent: &str, prompt_hash: &str) -> [String; 2] {
+    let hash = short_hash(prompt_hash);
+    [
+        format!("{hash} of the agent's prompt"),
+        format!("`dalsegno agent versions {agent} --show {hash}`"),
+    ]
+}
+
 /// A version of an agent's prompt that sessions were made with. Versions end with the last of their sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PromptVersion {

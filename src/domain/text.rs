@@ -40,6 +40,19 @@ pub fn count<N: Copy + Display + PartialEq + From<u8>>(n: N, one: &str, many: &s
     format!("{n} {noun}")
 }
 
+/// Formats the number of things that were read. `is_cut`: there may be more of them, as in `20 or more tasks`.
+pub fn count_read<N: Copy + Display + PartialEq + From<u8>>(
+    n: N,
+    is_cut: bool,
+    one: &str,
+    many: &str,
+) -> String {
+    match is_cut {
+        true => format!("{n} or more {many}"),
+        false => count(n, one, many),
+    }
+}
+
 /// Quotes a word of a command for a shell, unless it is a plain one. A backtick would end the command in a message.
 pub fn quote_for_shell(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./@:".contains(&byte);
@@ -162,6 +175,11 @@ mod tests {
     fn one_thing_has_no_plural() {
         let counts = [0, 1, 2].map(|n| count(n, "task is open", "tasks are open"));
         assert_eq!(counts, ["0 tasks are open", "1 task is open", "2 tasks are open"]);
+        assert_eq!(count_read(1, false, "task is open", "tasks are open"), "1 task is open");
+        assert_eq!(
+            count_read(1, true, "task is open", "tasks are open"),
+            "1 or more tasks are open"
+        );
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub(in crate::cli) enum FactsCommand {
     Ls(Ls),
     /// Shows a fact with its source.
     Show(FactArgs),
-    /// Lists the sessions that were shown a fact, the newest use first, with their turns.
+    /// Lists the last 20 sessions that were shown a fact, with their turns, the newest use first.
     ///
     /// TURNS has the turns whose calls contained the fact, among the last 50 calls of the session. `-`: the fact may be in the transcript of
     /// the session: the agent read it with `recall` or wrote it, or the session continues one that was shown it.

@@ -14,7 +14,7 @@ use crate::{
         amount::format_money,
         audit::describe_label,
         batches,
-        prompt_versions::short_hash,
+        prompt_versions::describe_version,
         tasks::{Detail, State, Task, TaskWaits, WaitedFor, retry_command},
         turns::{self, Turn},
     },
@@ -40,7 +40,10 @@ pub(super) fn format_task(
         ("ended", time_or_dash(task.ended_at)),
     ];
     list.extend(worker.into_iter().flat_map(RunWorker::fields));
-    list.extend(detail.prompt_hash.iter().flat_map(|hash| version(&task.agent, short_hash(hash))));
+    list.extend(detail.prompt_hash.iter().flat_map(|hash| {
+        let [version, command] = describe_version(&task.agent, hash);
+        [("version", version), ("its prompt", command)]
+    }));
     list.extend([("spent", spent(task)), ("prompt", first_line(task.subject(), 100))]);
     if let Some(session) = task.session_id {
         list.insert(4, ("session", session.to_string()));
@@ -106,14 +109,6 @@ pub(super) fn format_task(
         text.push_str(&format!("\n{result}\n"));
     }
     text
-}
-
-/// Names a version of an agent's prompt, and the command that prints it.
-fn version(agent: &str, hash: &str) -> [(&'static str, String); 2] {
-    [
-        ("version", format!("{hash} of the agent's prompt")),
-        ("its prompt", format!("`dalsegno agent versions {agent} --show {hash}`")),
-    ]
 }
 
 /// Most tasks that are named.

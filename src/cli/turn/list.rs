@@ -3,7 +3,10 @@
 use chrono::TimeDelta;
 
 use crate::{
-    cli::output::{format_fields, format_table, short_id},
+    cli::{
+        output::{format_fields, format_table, short_id},
+        words::format_duration,
+    },
     domain::{
         agents::Catalogue,
         turns::{ListedTurn, Turn},
@@ -46,22 +49,6 @@ pub(super) fn duration(turn: &Turn) -> Option<TimeDelta> {
     turn.ended_at.map(|ended_at| ended_at - turn.started_at)
 }
 
-/// Formats a duration in at most five characters, up to 999 days.
-pub(in crate::cli) fn format_duration(duration: TimeDelta) -> String {
-    let (millis, secs) = (duration.num_milliseconds().max(0), duration.num_seconds().max(0));
-    let (mins, hours, days) = (secs / 60, secs / 3_600, secs / 86_400);
-    match () {
-        () if millis < 1_000 => format!("{millis}ms"),
-        () if secs < 60 => format!("{secs}.{}s", millis % 1_000 / 100),
-        () if mins < 10 => format!("{mins}m{:02}s", secs % 60),
-        () if hours < 1 => format!("{mins}m"),
-        () if hours < 10 => format!("{hours}h{:02}m", mins % 60),
-        () if days < 1 => format!("{hours}h"),
-        () if days < 10 => format!("{days}d{:02}h", hours % 24),
-        () => format!("{days}d"),
-    }
-}
-
 /// Formats a number of tokens in at most five characters: exact up to 99999.
 pub(in crate::cli) fn format_count(n: i64) -> String {
     match n {
@@ -102,9 +89,6 @@ mod tests {
 
     #[test]
     fn numbers_of_the_list_are_short() {
-        let took = |millis| format_duration(TimeDelta::milliseconds(millis));
-        assert_eq!([7, 12_340, 65_000].map(took), ["7ms", "12.3s", "1m05s"]);
-        assert_eq!([754_000, 7_500_000, 273_600_000].map(took), ["12m", "2h05m", "3d04h"]);
         let counts = [99_999, 123_456, 1_290_000, 45_000_000].map(format_count);
         assert_eq!(counts, ["99999", "123k", "1.2M", "45M"]);
         let costs = [0, 99, 12_345, 16_989, 12_345_678].map(format_cost);

@@ -2,12 +2,13 @@
 
 use chrono::TimeDelta;
 
-use super::list::{format_count, format_duration, format_known_cost};
+use super::list::{format_count, format_known_cost};
 use crate::{
     cli::{
         output::{format_table, format_wrapped},
         sent_context::diff::{format_changes, indent},
         session::serialised_name,
+        words::format_duration,
     },
     domain::{
         prices::incomparable_costs,

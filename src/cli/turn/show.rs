@@ -3,20 +3,20 @@
 use chrono::TimeDelta;
 use uuid::Uuid;
 
-use super::list::{NO_PRICE, duration, format_duration};
+use super::list::{NO_PRICE, duration};
 use crate::{
     cli::{
         output::{
             format_wrapped, format_wrapped_fields, format_wrapped_table, short_id, short_text,
         },
         session::serialised_name,
-        words::{time, time_or_dash},
+        words::{format_duration, time, time_or_dash},
     },
     domain::{
         agents::Catalogue,
         amount::format_money,
         manifests::{CallContext, Part},
-        prompt_versions::short_hash,
+        prompt_versions::describe_version,
         turns::{Detail, HistoryCheck, ListedTurn, PUT_OFF, State},
         usage::{LedgerCall, Purpose},
     },
@@ -79,10 +79,7 @@ fn fields(detail: &Detail, catalogue: &Catalogue) -> Vec<(&'static str, String)>
     };
     let version = match prompt_hash.is_empty() {
         true => "unknown".to_owned(),
-        false => {
-            let hash = short_hash(prompt_hash);
-            format!("{hash} of the agent's prompt; `dalsegno agent versions {agent} --show {hash}`")
-        }
+        false => describe_version(agent, prompt_hash).join("; "),
     };
     let mut fields = vec![
         ("turn", format!("{} of session {}", turn.number, turn.session_id)),

@@ -5,13 +5,14 @@ use maud::{Markup, html};
 use super::PageQuery;
 use crate::{
     console::{
+        names::newest_campaigns,
         page::Page,
         parts::{campaign_id, empty, gauge, part_name, section, tokens, wide},
     },
     domain::{
         campaigns::Status, context_previews::ContextPreview, files::SourceFile, manifests::Part,
     },
-    operations::{ListCampaigns, MAX_LIMIT, PreviewAgentContext, Refusal},
+    operations::{PreviewAgentContext, Refusal},
 };
 
 pub(super) async fn show(
@@ -19,9 +20,7 @@ pub(super) async fn show(
     file: &SourceFile,
     query: &PageQuery,
 ) -> Result<Markup, Refusal> {
-    let list = ListCampaigns { tags: None, metadata: None, cursor: None, limit: Some(MAX_LIMIT) };
-    let listing = page.caller.run_if_allowed(list).await?;
-    let campaigns = listing.map(|listing| listing.items).unwrap_or_default();
+    let campaigns = newest_campaigns(page).await?;
     let open = || campaigns.iter().filter(|campaign| campaign.status != Status::Closed);
     let named = campaign_id(&query.campaign_id)?;
     let first = open().find(|campaign| !campaign.is_of_eval()).or_else(|| open().next());

@@ -194,7 +194,7 @@ async fn one(page: &Page, agent: &str, pair: &Pair<'_>) -> Result<Markup, Refusa
     };
     let heading = format!("Version {}", short(version));
     Ok(
-        html! { div #version { (section(&heading, &html! { (counted(usize::try_from(version.turns).unwrap_or(0), "turn", "turns")) }, &body)) } },
+        html! { div #version { (section(&heading, &html! { (counted(version.turns, "turn", "turns")) }, &body)) } },
     )
 }
 

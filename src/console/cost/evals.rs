@@ -217,7 +217,7 @@ fn answer_table(page: &Page, run: &EvalRun, answers: &[AnswerResult]) -> Markup 
                 td {
                     @match it.passed {
                         Some(true) => (Tone::Done.state("passed", None)),
-                        Some(false) => (Tone::Failed.state("failed", Some(&counted(it.failed_checks as usize, "check", "checks")))),
+                        Some(false) => (Tone::Failed.state("failed", Some(&counted(it.failed_checks, "check", "checks")))),
                         None => (Tone::Waiting.state("unfinished", None)),
                     }
                 }

@@ -60,13 +60,13 @@ pub(super) fn explain(
             div {
                 p.lede {
                     @match flow.state {
-                        State::Running if running.is_empty() && wait.is_some() => { "No step runs now: " (counted(usize::try_from(flow.open).unwrap_or(0), "task has", "tasks have")) " not ended." }
-                        State::Running if running.is_empty() => { "No step runs now: " (counted(usize::try_from(flow.open).unwrap_or(0), "task waits", "tasks wait")) " for a worker or for steps before." }
+                        State::Running if running.is_empty() && wait.is_some() => { "No step runs now: " (counted(flow.open, "task has", "tasks have")) " not ended." }
+                        State::Running if running.is_empty() => { "No step runs now: " (counted(flow.open, "task waits", "tasks wait")) " for a worker or for steps before." }
                         State::Running => { @for (place, step) in running.iter().enumerate() { @if place > 0 { ", " } (step_link(step)) } @if running.len() == 1 { " runs" } @else { " run" } @if let Some(time) = running.iter().filter_map(|step| step.duration(page.view.now)).max() { ", for " (duration(time)) } ". " (flow.done) " of " (flow.tasks) " tasks are done." }
                         State::Paused => { "The flow is paused" @if let Some(at) = flow.paused_at { " since " (page.view.calendar(at)) } @if let Some(author) = paused_by { " by " bdi title=(author) { (describe_label(author)) } } ": no step starts until it is resumed." }
                         State::Done => { "All " (flow.tasks) " tasks are done" @if let Some(took) = &took { ", after " (took) } "." }
                         State::Failed => { (counted(failed.len(), "task has failed", "tasks have failed")) ": " @for (place, step) in failed.iter().enumerate() { @if place > 0 { ", " } (step_link(step)) } "." }
-                        State::Cancelled => { (counted(usize::try_from(flow.cancelled).unwrap_or(0), "task was cancelled", "tasks were cancelled")) "; " (flow.done) " of " (flow.tasks) " are done." }
+                        State::Cancelled => { (counted(flow.cancelled, "task was cancelled", "tasks were cancelled")) "; " (flow.done) " of " (flow.tasks) " are done." }
                     }
                 }
                 @if let Some((step, explanation)) = wait {

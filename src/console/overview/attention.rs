@@ -13,8 +13,8 @@ use crate::{
     },
     domain::{
         attention::{
-            Attention, Kind, count_group, describe_cut, describe_group, lacks_members,
-            name_members, retry_steps,
+            Attention, Kind, count_group, count_members, describe_cut, describe_group,
+            lacks_members, retry_steps,
         },
         tasks::FailureTotals,
     },
@@ -67,8 +67,7 @@ fn opt_in() -> Markup {
 /// Renders tasks that failed with the same error as one row. There may be more than were read, if their reading was cut.
 fn equal_failures(page: &Page, failures: &[&Attention], is_cut: bool, names: &Names) -> Markup {
     let (tone, word) = look(Kind::FailedTask);
-    let n_failures = count_group(failures);
-    let n_more = usize::try_from(n_failures).unwrap_or(0).saturating_sub(MAX_NAMED);
+    let n_more = usize::try_from(count_group(failures)).unwrap_or(0).saturating_sub(MAX_NAMED);
     let newest = failures.iter().filter_map(|it| it.since).max();
     // The limit may allow the smaller calls of a group.
     let refused = failures.iter().find(|it| may_raise_limit(page, it));
@@ -76,7 +75,7 @@ fn equal_failures(page: &Page, failures: &[&Attention], is_cut: bool, names: &Na
         li data-at=[newest.map(|at| at.to_rfc3339())] {
             (tone.state(word, None))
             div {
-                h3 { (n_failures) @if is_cut { " or more" } " " (name_members(failures)) " " (describe_group(failures)) }
+                h3 { (count_members(failures, is_cut)) " " (describe_group(failures)) }
                 p dir="auto" { bdi { (sentence(&page.view, &failures[0].because)) @if failures[0].present.is_some() && is_open(&failures[0].because) { "." } } " " (present(page, failures[0])) @if let Some(at) = newest { span.faint { (page.view.time(at)) } } }
                 p."small clip" {
                     @for (place, it) in failures.iter().take(MAX_NAMED).enumerate() { @if place > 0 { ", " } a href={ "/tasks/" (it.subject) } { bdi { (title(&it.name)) } } (campaign(it, names)) }

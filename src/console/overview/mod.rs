@@ -23,7 +23,6 @@ use crate::{
         attention::group_failures,
         costs::{CostReport, Costs, Dimension},
         tasks::{MAX_WAITS_READ, TaskLine, WaitMinute},
-        text::count,
     },
     operations::{ListQueues, ListWaits, Overview, ReportCosts, ShowOverview},
     queue::admin::{QueueView, RunMinute},
@@ -131,7 +130,7 @@ fn strip(
             }
             div {
                 p.what { "Oldest ready task" span.faint { (range.words()) } }
-                p.figure { (oldest.map_or_else(|| "none".to_owned(), duration)) " " small { "longest from adding to start " (secs(longest)) @if overview.waits_are_cut { ", of the newest " (count(MAX_WAITS_READ, "task", "tasks")) } } }
+                p.figure { (oldest.map_or_else(|| "none".to_owned(), duration)) " " small { "longest from adding to start " (secs(longest)) @if overview.waits_are_cut { ", of the newest " (counted(MAX_WAITS_READ, "task", "tasks")) } } }
                 (chart("Longest wait for a start", &waits(&overview.waits, range), oldest_wait, range))
             }
             div {
@@ -234,7 +233,7 @@ fn queue(turns: Option<(&QueueView, WaitSums)>) -> Markup {
     let n_waiting = queue.ready + queue.blocked + queue.scheduled + queue.held;
     let body = html! {
         (share_bar("Waiting tasks by reason", &shares, n_waiting as f64, None))
-        p."small soft after" { (counted(usize::try_from(queue.workers).unwrap_or(0), "worker serves", "workers serve")) " this queue. " (queue.dead) " dead letters." }
+        p."small soft after" { (counted(queue.workers, "worker serves", "workers serve")) " this queue. " (queue.dead) " dead letters." }
     };
     section("Work that waits", &html! { (n_waiting) }, &body)
 }

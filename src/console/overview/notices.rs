@@ -9,9 +9,7 @@ use crate::{
         page::{Page, PageResult},
         parts::title,
     },
-    domain::attention::{
-        Attention, Kind, count_group, describe_group, group_failures, name_members,
-    },
+    domain::attention::{Attention, Kind, count_members, describe_group, group_failures},
     operations::ShowOverview,
 };
 
@@ -57,9 +55,7 @@ impl Notice {
         let (what, target) = match group {
             [item] if item.unlisted.is_none() => (title(&item.name), target(item)),
             all => {
-                let more = if is_cut { " or more" } else { "" };
-                let (members, same) = (name_members(all), describe_group(all));
-                let what = format!("{}{more} {members} {same}", count_group(all));
+                let what = format!("{} {}", count_members(all, is_cut), describe_group(all));
                 (what, Some(group_target(newest)))
             }
         };

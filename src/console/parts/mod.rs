@@ -31,7 +31,10 @@ pub(super) use self::{
     view::{View, duration, time_field, tokens},
     words::{coded, linked_words, sentence},
 };
-pub(super) use crate::domain::{agents::agent_name, text::bytes};
+pub(super) use crate::domain::{
+    agents::agent_name,
+    text::{bytes, count as counted},
+};
 
 /// Longest title of a page or a row that is made from a text.
 pub(super) const TITLE_MAX_CHARS: usize = 90;
@@ -191,11 +194,6 @@ pub(super) fn beginning(text: &str, whole: &str, show: fn(&str) -> Markup) -> Ma
             }
         },
     }
-}
-
-/// Counts with the noun in the right number.
-pub(super) fn counted(n: usize, one: &str, many: &str) -> String {
-    if n == 1 { format!("1 {one}") } else { format!("{n} {many}") }
 }
 
 /// A link to the next page of a list.

@@ -143,7 +143,7 @@ fn head(page: &Page, detail: &Detail, name: &str) -> Markup {
                     (agent(&session.agent, &session.instance))
                     span { bdi { (session.model) } " on " (session.provider) }
                     // The numbers of turns go on from the session before.
-                    @if session.predecessor_id.is_some() { span { "up to turn " (session.turns) } } @else { span { (counted(usize::try_from(session.turns).unwrap_or(0), "turn", "turns")) } }
+                    @if session.predecessor_id.is_some() { span { "up to turn " (session.turns) } } @else { span { (counted(session.turns, "turn", "turns")) } }
                     (id("session", session.id))
                 }
             }

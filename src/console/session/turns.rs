@@ -51,7 +51,7 @@ pub(in crate::console) async fn show(
     let earlier = oldest.map_or(session.turns, |number| number - 1);
     let body = html! {
         div.head {
-            div { h1 { bdi { (name) } } div.meta { span { @if is_whole { (counted(listing.items.len(), "turn", "turns")) } @else if session.predecessor_id.is_some() { "up to turn " (session.turns) } @else { (counted(usize::try_from(session.turns).unwrap_or(0), "turn", "turns")) } } (id("session", given)) } }
+            div { h1 { bdi { (name) } } div.meta { span { @if is_whole { (counted(listing.items.len(), "turn", "turns")) } @else if session.predecessor_id.is_some() { "up to turn " (session.turns) } @else { (counted(session.turns, "turn", "turns")) } } (id("session", given)) } }
             div.actions { @if !is_verified && !listing.items.is_empty() { a.btn href={ (here) "?verify=true" (cursor) } { "Verify these contexts" } } }
         }
         @if listing.items.is_empty() {
@@ -61,7 +61,7 @@ pub(in crate::console) async fn show(
             @if is_verified { p."small soft after" { "Each stored call was assembled again and compared with the request, byte for byte. The same in a terminal: " code { "dalsegno context verify " (given) } } }
         }
         @if let (Some(before), true, None) = (session.predecessor_id, earlier > 0, &listing.next) {
-            p."small soft after" { (counted(usize::try_from(earlier).unwrap_or(0), "earlier turn", "earlier turns")) ": " a rel="prev" href={ "/sessions/" (before) "/turns" } { "in the session before" } }
+            p."small soft after" { (counted(earlier, "earlier turn", "earlier turns")) ": " a rel="prev" href={ "/sessions/" (before) "/turns" } { "in the session before" } }
         }
         (next_page(&here, &[("verify", &query.verify)], listing.next.as_deref()))
     };

@@ -15,7 +15,7 @@ use crate::{
             Action, Confirmation, Tone, coded, counted, empty, next_page, section, url_text, wide,
         },
     },
-    domain::class::Kind,
+    domain::{class::Kind, text::count_read},
     operations::{HoldLane, LaneName, ListLanes, Refusal, ReleaseLane, ShowLane},
     queue::admin::{LaneMember, LaneView},
 };
@@ -98,10 +98,7 @@ fn or_more(lane: &LaneView) -> &'static str {
 
 fn dots(lane: &LaneView) -> Markup {
     let members = &lane.members;
-    let label = match lane.is_cut {
-        true => format!("{} or more jobs", members.len()),
-        false => counted(members.len(), "job", "jobs"),
-    };
+    let label = count_read(members.len(), lane.is_cut, "job", "jobs");
     html! {
         svg."chart dots" role="img" aria-label=(label) {
             line.staff x1="0" x2="100%" y1="12" y2="12" {}

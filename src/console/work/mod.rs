@@ -188,7 +188,6 @@ fn strip(queue: &QueueView, sums: WaitSums) -> Markup {
     let of = |state: &str| format!("/work/jobs?queue={}&state={state}", url_text(&queue.queue));
     let reason =
         |reason: &str| format!("/work/jobs?queue={}&waits_for={reason}", url_text(&queue.queue));
-    let workers = usize::try_from(queue.workers).unwrap_or(0);
     let figure = |name: &str, n: i64, state: &str, more: Markup| {
         html! {
             div {
@@ -199,10 +198,10 @@ fn strip(queue: &QueueView, sums: WaitSums) -> Markup {
     };
     html! {
         div.strip {
-            (figure("Running", queue.running, "running", html! { "on " (counted(workers, "worker", "workers")) }))
+            (figure("Running", queue.running, "running", html! { "on " (counted(queue.workers, "worker", "workers")) }))
             (figure("Ready", sums.ready, "ready", html! { @if sums.paused > 0 { a href=(reason("pause")) { (sums.paused) " paused" } } @else { "a free slot takes them" } }))
             (figure("Waiting", sums.behind + sums.later, "scheduled", html! { a href=(of("blocked")) { (sums.behind) " behind others" } }))
-            (figure("Held", sums.held, "held", html! { a href=(of("dead")) { (counted(usize::try_from(queue.dead).unwrap_or(0), "dead letter", "dead letters")) } }))
+            (figure("Held", sums.held, "held", html! { a href=(of("dead")) { (counted(queue.dead, "dead letter", "dead letters")) } }))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Tasks that failed with the same error, or at the same budget: one matter for a person.
 
 use super::{Attention, FAILED_WITHIN, FailureTotals, Kind, MAX_OF_KIND};
-use crate::domain::text::count;
+use crate::domain::text::{count, count_read};
 
 impl Attention {
     /// Returns the budget at which a task failed, such as `agent/writer`, if it would refuse a retry, too.
@@ -10,12 +10,13 @@ impl Attention {
     }
 }
 
-/// Names the members of a group: all of them are steps of one flow, or none is a step.
-pub fn name_members(group: &[&Attention]) -> &'static str {
-    match group[0].flow_id {
-        Some(_) => "steps of a flow",
-        None => "tasks",
-    }
+/// Counts and names the members of a group: all of them are steps of one flow, or none is a step. `is_cut`: not all failures were read.
+pub fn count_members(group: &[&Attention], is_cut: bool) -> String {
+    let (one, many) = match group[0].flow_id {
+        Some(_) => ("step of a flow", "steps of a flow"),
+        None => ("task", "tasks"),
+    };
+    count_read(count_group(group), is_cut, one, many)
 }
 
 /// Returns the commands that run the steps of a group again: one for each step, the one that failed first at the top. A flow is retried from
@@ -154,8 +155,7 @@ mod tests {
         let groups = group_failures(&items);
         let retries = ["dalsegno flow retry 1 --from draft", "dalsegno flow retry 1 --from check"];
         assert_eq!(retry_steps(&groups[0]), retries);
-        assert_eq!(name_members(&groups[0]), "steps of a flow");
-        assert_eq!(name_members(&groups[2]), "tasks");
+        assert_eq!(count_members(&groups[0], false), "3 steps of a flow");
     }
 
     #[test]
@@ -168,6 +168,8 @@ mod tests {
         ];
         let groups = group_failures(&items);
         assert_eq!(groups.iter().map(|it| count_group(it)).collect::<Vec<_>>(), [30, 4]);
+        assert_eq!(count_members(&groups[0], false), "30 tasks");
+        assert_eq!(count_members(&groups[1], true), "4 or more tasks");
         assert_eq!(describe_group(&groups[0]), "with the same error");
         let refused = Attention { refused_by: Some("day".to_owned()), ..items[2].clone() };
         assert_eq!(describe_group(&[&refused, &refused]), "at the same budget");

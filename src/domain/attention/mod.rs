@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 pub use self::{
     groups::{
-        count_group, describe_cut, describe_group, describe_unread, group_failures, lacks_members,
-        name_members, retry_steps,
+        count_group, count_members, describe_cut, describe_group, describe_unread, group_failures,
+        lacks_members, retry_steps,
     },
     providers::{WaitingModel, waiting_models},
 };
@@ -66,7 +66,8 @@ pub struct Attention {
     /// The command that comes after it, if it takes two.
     #[serde(default)]
     pub then: Option<String>,
-    /// Of a failed task: the group of those that failed with the same error, or at the same budget.
+    /// Of a failed task: number of its group in this list, from 1. Tasks with the same number failed with the same error, or at the same
+    /// budget.
     #[serde(default)]
     pub group: Option<i64>,
     /// Of the oldest listed task of those that failed with the same error, or at the same budget: number of older ones, which are not listed.

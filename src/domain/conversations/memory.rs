@@ -26,7 +26,7 @@ pub(super) struct InheritedMemory {
 }
 
 impl InheritedMemory {
-    /// Returns the memory of a session as it is now.
+    /// Returns the whole memory of a session, with this compaction in front of it.
     pub fn of_successor(generation: i32, max_weight: MaxWeight) -> Self {
         let (up_to_turn, up_to_seq) = (i32::MAX, i64::MAX);
         Self { generation, up_to_turn, up_to_seq, max_weight, text_only: false }

@@ -4,6 +4,7 @@
 //! key is required on any address. A key that is sent anyway counts: its scopes apply, and the audit log has its name.
 //! Any other `Authorization` is refused, except with `http.allow_unauthenticated`, where it may be meant for a proxy in front.
 
+mod cookies;
 mod forwarded;
 mod key_watch;
 mod keyring;
@@ -28,12 +29,12 @@ use secrecy::SecretString;
 use uuid::Uuid;
 
 pub(super) use self::{
+    cookies::{
+        BrowserCookie, ShowReload, assign_cookie, cookie_of, cookies_of, set_sign_in_cookie,
+    },
     forwarded::Network,
     key_watch::KeyWatch,
-    page_gate::{
-        BrowserCookie, PageAccess, ShowReload, accepts_html, assign_cookie, cookie_of, cookies_of,
-        gate_pages, set_sign_in_cookie,
-    },
+    page_gate::{PageAccess, accepts_html, gate_pages},
 };
 use self::{
     forwarded::TrustedProxies,
@@ -235,13 +236,14 @@ impl AuthState {
         };
         match key {
             Some(key) if key.is_usable(now) => Ok(Caller::Key(key)),
-            _ => Err(
-                match self.bad_keys.take(asked.peer.without_address()).filter(Quota::is_used_up) {
-                    Some(quota) => too_many_bad_keys(quota),
-                    None => bad_key(),
-                },
-            ),
+            _ => Err(self.count_bad_key(asked.peer).unwrap_or_else(bad_key)),
         }
+    }
+
+    /// Counts a bad key or an unknown cookie of a client. Returns the refusal of one that sends too many.
+    fn count_bad_key(&self, peer: Peer) -> Option<Refusal> {
+        let quota = self.bad_keys.take(peer.without_address());
+        quota.filter(Quota::is_used_up).map(too_many_bad_keys)
     }
 }
 

@@ -1,21 +1,15 @@
 //! Authentication of pages: a cookie in place of a key.
 //!
 //! Where no key is required, pages need no sign-in. Elsewhere, a sign-in exchanges a key for a cookie, and each request looks up both: a
-//! key that is revoked, expires or loses a scope does so for its sign-ins, too. A browser without a cookie gets a random one, from which
-//! the tokens of its forms are derived.
-//!
-//! Browsers leave the cookies out (`SameSite=Strict`) when they follow a link from another site. Such a request sets no cookie: it would
-//! replace that of the browser. Its answer is a page that opens the same address again, which the browser requests with its cookies.
-//! Browsers say where a request comes from on loopback and over HTTPS only; elsewhere, the name of its own keeps a cookie for forms from
-//! replacing a sign-in.
+//! key that is revoked, expires or loses a scope does so for its sign-ins, too.
 
 use std::{sync::Arc, time::Duration};
 
 use axum::{
     extract::{Request, State},
     http::{
-        HeaderMap, HeaderValue, Method, StatusCode,
-        header::{ACCEPT, COOKIE, SET_COOKIE, USER_AGENT},
+        HeaderMap, Method, StatusCode,
+        header::{ACCEPT, USER_AGENT},
     },
     middleware::Next,
     response::{IntoResponse as _, Response},
@@ -24,8 +18,10 @@ use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::{
-    AuthState, Caller, Gate, Holder, KeyWatch, Quota, lookup::SignInWithKey, peer::Peer,
-    too_many_bad_keys,
+    AuthState, Caller, Gate, Holder, KeyWatch, Quota,
+    cookies::{BrowserCookie, set_sign_in_cookie},
+    lookup::SignInWithKey,
+    peer::Peer,
 };
 use crate::{
     app::App,
@@ -38,10 +34,6 @@ use crate::{
     operations::Reach,
 };
 
-const SIGN_IN_COOKIE: &str = "dalsegno_console";
-/// The cookie of a browser without a sign-in.
-const FORMS_COOKIE: &str = "dalsegno_forms";
-const COOKIE_CHARS: usize = 64;
 /// Pause between two looks at the sign-in of a stream: it ends within this time.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
@@ -54,21 +46,6 @@ pub(in crate::http) struct PageAccess {
     pub(in crate::http) sign_in: Option<SignIn>,
     pub(in crate::http) cookie: SecretString,
     pub(in crate::http) holder: Holder,
-}
-
-/// The cookie of a request.
-#[derive(Debug, Clone)]
-pub(in crate::http) struct BrowserCookie {
-    pub(in crate::http) text: SecretString,
-    kind: CookieKind,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CookieKind {
-    /// That of a sign-in, which may have ended.
-    SignIn,
-    /// That of the forms of a browser.
-    Forms,
 }
 
 /// A caller with its sign-in, where one is needed.
@@ -86,45 +63,6 @@ enum CookieLookup {
 struct PageRefusal {
     problem: Problem,
     is_cookie_unknown: bool,
-}
-
-/// Renders the page that opens the target of a request again.
-pub(in crate::http) type ShowReload = fn(&str) -> Response;
-
-/// Gives each browser a cookie for its forms. Both kinds of pages pass here.
-pub(in crate::http) async fn assign_cookie(
-    State((gate, show_reload)): State<(Gate, ShowReload)>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let cookie = BrowserCookie::of(request.headers());
-    let (is_new, is_foreign) = (cookie.is_none(), is_from_other_site(request.headers()));
-    // The second request comes from the page itself, so it does not come back here.
-    if is_new && is_foreign && is_navigation(&request) {
-        return show_reload(request.uri().path_and_query().map_or("/", |target| target.as_str()));
-    }
-    let fresh = || BrowserCookie { text: sign_ins::fresh_cookie(), kind: CookieKind::Forms };
-    let cookie = cookie.unwrap_or_else(fresh);
-    let is_secure = gate.0.is_secure(&request);
-    request.extensions_mut().insert(cookie.clone());
-    let mut response = next.run(request).await;
-    if is_new && !is_foreign && !response.headers().contains_key(SET_COOKIE) {
-        set_cookie(response.headers_mut(), FORMS_COOKIE, &cookie.text, None, is_secure);
-    }
-    response
-}
-
-/// Returns true for a request that a page of another site has caused. Its browser leaves out the cookies.
-fn is_from_other_site(headers: &HeaderMap) -> bool {
-    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-    matches!(site, Some(b"cross-site" | b"same-site"))
-}
-
-/// Returns true for a request that opens a page, in place of a part of one.
-fn is_navigation(request: &Request) -> bool {
-    let mode = request.headers().get("sec-fetch-mode");
-    let is_read = [Method::GET, Method::HEAD].contains(request.method());
-    is_read && mode.is_some_and(|mode| mode == "navigate")
 }
 
 /// Returns true for a request that a browser makes to show a page.
@@ -170,33 +108,6 @@ pub(in crate::http) async fn gate_pages(
             response
         }
         Err(PageRefusal { problem, .. }) => problem.into_response(),
-    }
-}
-
-/// Writes the cookie of a sign-in.
-pub(in crate::http) fn set_sign_in_cookie(
-    headers: &mut HeaderMap,
-    text: &SecretString,
-    lifetime_secs: i64,
-    is_secure: bool,
-) {
-    set_cookie(headers, SIGN_IN_COOKIE, text, Some(lifetime_secs), is_secure);
-}
-
-fn set_cookie(
-    headers: &mut HeaderMap,
-    name: &str,
-    text: &SecretString,
-    lifetime_secs: Option<i64>,
-    is_secure: bool,
-) {
-    let age = lifetime_secs.map(|secs| format!("; Max-Age={secs}")).unwrap_or_default();
-    let secure = if is_secure { "; Secure" } else { "" };
-    let text = text.expose_secret();
-    let cookie = format!("{name}={text}; Path=/; HttpOnly; SameSite=Strict{age}{secure}");
-    if let Ok(mut value) = HeaderValue::try_from(cookie) {
-        value.set_sensitive(true);
-        headers.insert(SET_COOKIE, value);
     }
 }
 
@@ -259,7 +170,7 @@ impl Gate {
         if access.sign_in.is_none() {
             return std::future::pending().await;
         }
-        let cookie = BrowserCookie { text: access.cookie, kind: CookieKind::SignIn };
+        let cookie = BrowserCookie::of_sign_in(access.cookie);
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             match self.0.find_sign_in(&cookie).await {
@@ -318,18 +229,15 @@ impl AuthState {
             CookieLookup::Open(caller, sign_in) => Ok((caller, Some(sign_in))),
             CookieLookup::Closed => Err(not_signed_in().into()),
             CookieLookup::Unknown => {
-                let quota = self.bad_keys.take(peer.without_address());
-                let problem = match quota.filter(Quota::is_used_up) {
-                    Some(quota) => too_many_bad_keys(quota).problem,
-                    None => not_signed_in(),
-                };
+                let refusal = self.count_bad_key(peer);
+                let problem = refusal.map_or_else(not_signed_in, |refusal| refusal.problem);
                 Err(PageRefusal { problem, is_cookie_unknown: true })
             }
         })
     }
 
     async fn find_sign_in(&self, cookie: &BrowserCookie) -> Result<CookieLookup, Problem> {
-        if cookie.kind != CookieKind::SignIn {
+        if !cookie.is_of_sign_in() {
             return Ok(CookieLookup::Closed);
         }
         let app = self.front.app()?;
@@ -362,10 +270,7 @@ impl AuthState {
         }
         match self.keyring.look_up(app, key).await? {
             Some(key) if key.is_usable(now) => Ok(Caller::Key(key)),
-            _ => Err(match self.bad_keys.take(peer.without_address()).filter(Quota::is_used_up) {
-                Some(quota) => too_many_bad_keys(quota).problem,
-                None => super::bad_key().problem,
-            }),
+            _ => Err(self.count_bad_key(peer).unwrap_or_else(super::bad_key).problem),
         }
     }
 
@@ -380,39 +285,6 @@ impl From<Problem> for PageRefusal {
     fn from(problem: Problem) -> Self {
         Self { problem, is_cookie_unknown: false }
     }
-}
-
-impl BrowserCookie {
-    /// Reads the cookie of a request. That of a sign-in takes precedence.
-    fn of(headers: &HeaderMap) -> Option<Self> {
-        let read = |(name, kind)| {
-            cookie_named(headers, name).map(|text| Self { text: text.to_owned().into(), kind })
-        };
-        [(SIGN_IN_COOKIE, CookieKind::SignIn), (FORMS_COOKIE, CookieKind::Forms)]
-            .into_iter()
-            .find_map(read)
-    }
-}
-
-/// Returns both cookies of a request, as far as it has them.
-pub(in crate::http) fn cookies_of(headers: &HeaderMap) -> Vec<SecretString> {
-    let read = |name| cookie_named(headers, name).map(|text| SecretString::from(text.to_owned()));
-    [SIGN_IN_COOKIE, FORMS_COOKIE].into_iter().filter_map(read).collect()
-}
-
-/// Returns the cookie from which the tokens of forms are derived.
-pub(in crate::http) fn cookie_of(headers: &HeaderMap) -> Option<SecretString> {
-    BrowserCookie::of(headers).map(|cookie| cookie.text)
-}
-
-/// Returns the text of a cookie, if it has the form of one.
-fn cookie_named<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let lines = headers.get_all(COOKIE).into_iter().filter_map(|line| line.to_str().ok());
-    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    let is_cookie = |text: &&str| {
-        text.len() == COOKIE_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
-    pairs.filter(|(own, _)| own.trim() == name).map(|(_, text)| text.trim()).find(is_cookie)
 }
 
 fn not_signed_in() -> Problem {

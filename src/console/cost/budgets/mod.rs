@@ -12,14 +12,14 @@ use crate::{
     console::{
         layout::Content,
         page::{Page, PageResult},
-        parts::{View, capital, coded, counted, empty, icon, next_page, section},
+        parts::{View, capital, coded, empty, icon, next_page, section},
     },
     domain::{
         amount::{self, budget_subject},
         attention::{FAILED_WITHIN, MAX_FAILED_READ, describe_unread},
         audit::{Action as AuditAction, Entry},
         budgets::{OwnedBudget, OwnerKind, Ranking, RankingQuery},
-        text::count,
+        text::{count, count_read},
     },
     operations::Refusal,
 };
@@ -137,7 +137,7 @@ impl BudgetList {
                     b { (count(totals.awaited, "budget has", "budgets have")) } " no space for a next call: " a href="/work/jobs?waits_for=condition" { (count(totals.waiting_tasks, "task waits", "tasks wait")) } ". "
                 }
                 @if n_refusing > 0 {
-                    b { (counted(n_refusing, "budget has", "budgets have")) } " refused a call: " a href=(failed) { (refusals.words(n_failed)) } ". Raise the limit, then retry. "
+                    b { (count(n_refusing, "budget has", "budgets have")) } " refused a call: " a href=(failed) { (refusals.words(n_failed)) } ". Raise the limit, then retry. "
                 }
                 @match totals.reached {
                     0 if n_refusing > 0 && totals.awaited == 0 => {}
@@ -188,10 +188,7 @@ impl Refusals {
     }
 
     fn words(&self, n_failed: usize) -> String {
-        match self.is_cut {
-            true => format!("{n_failed} or more tasks failed"),
-            false => counted(n_failed, "task failed", "tasks failed"),
-        }
+        count_read(n_failed, self.is_cut, "task failed", "tasks failed")
     }
 }
 
