@@ -540,7 +540,10 @@ export interface Attention {
   count?: number | null;
   /** Of a failed step: the flow with which it is retried. */
   flow_id?: string | null;
-  /** Of a failed task: the group of those that failed with the same error, or at the same budget. */
+  /**
+   * Of a failed task: number of its group in this list, from 1. Tasks with the same number failed with the same
+   * error, or at the same budget.
+   */
   group?: number | null;
   kind: AttentionKind;
   /** The subject in words: the beginning of the prompt, or a name. */

@@ -416,7 +416,9 @@ class Attention:
     flow_id: str | None = None
     """Of a failed step: the flow with which it is retried."""
     group: int | None = None
-    """Of a failed task: the group of those that failed with the same error, or at the same budget."""
+    """Of a failed task: number of its group in this list, from 1. Tasks with the same number failed with the
+    same error, or at the same budget.
+    """
     kind: enums.AttentionKind
     name: str
     """The subject in words: the beginning of the prompt, or a name."""
