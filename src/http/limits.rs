@@ -90,7 +90,7 @@ pub const LIMITS: &[LimitEntry] = &[
         Sentence("Refused: `too_many_requests`, with `Retry-After`. 0: no limit."),
     ),
     LimitEntry::fixed(
-        "requests per minute of an address with invalid keys, or with unknown sign-in cookies",
+        "requests per minute of an address with invalid keys; as many again with unknown sign-in cookies",
         BAD_KEYS_PER_MINUTE as u64,
         Refused("too_many_bad_keys"),
     ),
