@@ -363,7 +363,8 @@ async fn webhook(world: &World) -> (uuid::Uuid, uuid::Uuid) {
 
 async fn lines(fixture: &Fixture) -> Vec<audit::Entry> {
     let filter = audit::Filter { limit: 1000, ..audit::Filter::default() };
-    audit::list(&fixture.app.pool, filter).await.unwrap()
+    let mut conn = fixture.app.pool.acquire().await.unwrap();
+    audit::search(&mut conn, filter).await.unwrap().entries
 }
 
 #[tokio::test]
@@ -478,7 +479,8 @@ async fn a_task_names_its_author() {
     let shown = setup.get(&text, &path).await.expect(200);
     assert_eq!(shown["added_by"], format!("key:ci:{}", made["handle"].as_str().unwrap()));
     let of_tasks = audit::Filter { action: Some("task"), limit: 10, ..Default::default() };
-    assert_eq!(audit::list(&setup.fixture.app.pool, of_tasks).await.unwrap(), []);
+    let mut conn = setup.fixture.app.pool.acquire().await.unwrap();
+    assert_eq!(audit::search(&mut conn, of_tasks).await.unwrap().entries, []);
 }
 
 #[tokio::test]
