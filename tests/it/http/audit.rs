@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Fixture, key_setup::KeySetup, routes::registered};
 use crate::{
-    app::{eventually, noon},
+    app::{noon, until_blocked},
     cli::compact,
     conversations::world::{TurnSettings, World, limits, shipped},
     schedules::put_nightly,
@@ -442,12 +442,7 @@ async fn the_first_limits_of_a_budget_that_are_set_at_once_are_one_after_the_oth
     let change = budgets::Change { tokens: Some(Some(700)), ..Default::default() };
     budgets::change(&mut first, (OwnerKind::Day, ""), change, "UTC", noon()).await.unwrap();
     let ends = async {
-        let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-        eventually("the second change waits for the first one", async || {
-            let n: i64 = sqlx::query_scalar(waits).fetch_one(&fixture.app.pool).await.unwrap();
-            (n == 1).then_some(())
-        })
-        .await;
+        until_blocked(&fixture.app.pool).await;
         first.commit().await.unwrap();
     };
     let second = json!({ "owner": "day", "tokens": 900 });
