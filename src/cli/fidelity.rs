@@ -14,7 +14,7 @@ use crate::{
     domain::{
         agents::Catalogue,
         compactions::RejectedAttempt,
-        fidelity::{CheckedTurn, EstimateErrors, FidelityReport, RejectedSummaries},
+        fidelity::{CheckedTurn, EstimateErrors, FidelityReport, RejectedSummaries, TurnCursor},
         text::count,
         turns::HistoryCheck,
     },
@@ -42,6 +42,9 @@ pub(super) struct Turns {
     /// Only the turns with this proof.
     #[arg(long, value_enum, value_name = "PROOF")]
     history: Option<HistoryName>,
+    /// Continues after this turn: the place that a search which stopped has named.
+    #[arg(long, value_name = "PLACE", value_parser = parse_place)]
+    after: Option<TurnCursor>,
     /// Maximum number of turns, up to 1000.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(i64).range(1..=1000))]
     limit: i64,
@@ -88,7 +91,7 @@ async fn run_on_server(
             let page = |cursor: Option<String>, limit| ListCheckedTurns {
                 id,
                 history: given.history.map(HistoryCheck::from),
-                cursor: cursor.and_then(|cursor| cursor.try_into().ok()),
+                cursor: cursor.map_or(given.after, |cursor| cursor.try_into().ok()),
                 limit: Some(limit),
             };
             let turns = server.items(given.limit, page).await?;
@@ -98,8 +101,14 @@ async fn run_on_server(
     Ok(Exit::Ok)
 }
 
+fn parse_place(text: &str) -> Result<TurnCursor, &'static str> {
+    let place = TurnCursor::try_from(text.to_owned());
+    place.map_err(|_| "expected the place that a search which stopped has named")
+}
+
 fn format_report(report: &FidelityReport) -> String {
-    let FidelityReport { turns, estimates, summaries, lost_sessions, rejected } = report;
+    let FidelityReport { turns, estimates, summaries, lost_sessions, rejected, is_limited } =
+        report;
     let mut text = format_fields(&[
         ("seen", format!("{}: the count proves that the model saw the history", turns.seen)),
         ("not seen", format!("{}: answered without the history", turns.not_seen)),
@@ -122,6 +131,9 @@ fn format_report(report: &FidelityReport) -> String {
         ),
         ("sessions", format!("{lost_sessions} lost by their provider and rebuilt")),
     ]);
+    if *is_limited {
+        text.push_str("\nThe numbers are those of the newest 10000 ended turns.\n");
+    }
     if turns.not_seen > 0 {
         text.push_str("\nTurns without the history: dalsegno fidelity turns --history not_seen\n");
     }

@@ -93,7 +93,8 @@ pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResu
     let end = html! { (more) (counted(listing.items.len(), "line", "lines")) };
     let lines = html! {
         @if listing.items.is_empty() {
-            @if query.is_filtered() { div.empty { "No line matches these filters. " @if !query.subject.is_empty() { "A subject is an id, its last 8 or more digits, the name of a campaign, an agent, a user, an API key or a schedule, or the host of a webhook. " } a href=(HERE) { "Show all lines" } } }
+            @if listing.next.is_some() { div.empty { "No match among the next 100,000 lines; older ones have not been searched yet." } }
+            @else if query.is_filtered() { div.empty { "No line matches these filters. " @if !query.subject.is_empty() { "A subject is an id, its last 8 or more digits, the name of a campaign, an agent, a user, an API key or a schedule, or the host of a webhook. " } a href=(HERE) { "Show all lines" } } }
             @else { (empty("The log has no line yet: it begins with the first change.", "dalsegno audit ls")) }
         } @else {
             (section("Newest first", &end, &table(&page, &listing.items, &names)))

@@ -8,7 +8,10 @@ use super::{
     layout::Content,
     names::Names,
     page::{Page, PageResult},
-    parts::{campaign_id, counted, empty, icon, next_page, optional, section, title, url_text},
+    parts::{
+        campaign_id, counted, empty, icon, next_page, optional, section, shell_word, title,
+        url_text,
+    },
     range::TimeRange,
     users,
 };
@@ -141,7 +144,7 @@ fn hits(
                 @if !query.cursor.is_empty() { a href=(target(&query.q)) { "Back to the newest" } }
                 @else if is_filtered { a href=(target(&query.q)) { "Search without filters" } }
                 @else { "Fewer words find more; a word of four letters or more also finds longer ones." }
-                code { "dalsegno search \"" (title(&query.q)) "\"" }
+                code { "dalsegno search " (shell_word(&query.q)) }
             }
         } @else {
             (section("Newest first", &html! { (more) (counted(n, "text", "texts")) }, &html! { ul."rows hits" { @for hit in &listing.items { (row(page, names, hit)) } } }))

@@ -30,6 +30,7 @@ pub struct Config {
     pub max_waiting: usize,
     /// Limit per key, or per address without a key.
     pub max_waiting_per_client: usize,
+    pub max_page_streams: usize,
     /// Limit per key, or per address without a key.
     pub max_page_streams_per_client: usize,
     pub max_body_bytes: usize,
@@ -63,8 +64,9 @@ impl Config {
         checks.at_least("http.max_waiting", self.max_waiting as u64, 1);
         let per_client = self.max_waiting_per_client as u64;
         checks.at_least("http.max_waiting_per_client", per_client, 1);
-        let page_streams = self.max_page_streams_per_client as u64;
-        checks.at_least("http.max_page_streams_per_client", page_streams, 1);
+        checks.at_least("http.max_page_streams", self.max_page_streams as u64, 1);
+        let per_client = self.max_page_streams_per_client as u64;
+        checks.at_least("http.max_page_streams_per_client", per_client, 1);
         checks.at_least("http.max_body_bytes", self.max_body_bytes as u64, 1024);
         checks.at_least("http.max_header_bytes", self.max_header_bytes as u64, 1024);
         checks.at_least("http.max_bulk_bytes", self.max_bulk_bytes as u64, 1024);

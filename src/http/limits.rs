@@ -90,7 +90,7 @@ pub const LIMITS: &[LimitEntry] = &[
         Sentence("Refused: `too_many_requests`, with `Retry-After`. 0: no limit."),
     ),
     LimitEntry::fixed(
-        "requests per minute of an address with invalid keys, or with unknown sign-in cookies",
+        "requests per minute of an address with invalid keys; as many again with unknown sign-in cookies",
         BAD_KEYS_PER_MINUTE as u64,
         Refused("too_many_bad_keys"),
     ),
@@ -107,7 +107,13 @@ pub const LIMITS: &[LimitEntry] = &[
         Refused("too_many_waiting_per_client"),
     ),
     LimitEntry::setting(
-        "streams of open pages of an API key, or of an address without one; all tabs of a browser share one",
+        "streams of open pages; all tabs of a browser share one",
+        "http.max_page_streams",
+        (1, None),
+        Refused("too_many_waiting"),
+    ),
+    LimitEntry::setting(
+        "of these, streams of an API key, or of an address without one",
         "http.max_page_streams_per_client",
         (1, None),
         Refused("too_many_waiting_per_client"),

@@ -1,5 +1,5 @@
-//! Limits on waiting and streaming requests. Each polls the database, so their number is limited in all and per client. The streams of pages
-//! share one reader of the feed; they have a limit of their own, per client.
+//! Limits on waiting and streaming requests, in all and per client. Each polls the database. The streams of pages share one reader of the
+//! feed, and hold a file descriptor each; they have limits of their own.
 
 use std::{
     collections::HashMap,
@@ -18,30 +18,37 @@ use crate::{
 const RETRY_AFTER_SECS: u32 = 5;
 
 #[derive(Debug, Clone)]
-pub(super) struct Waiters {
-    places: Arc<Semaphore>,
+pub(super) struct Waiters(Places);
+
+/// The streams of open pages.
+#[derive(Debug, Clone)]
+pub(super) struct PageStreams(Places);
+
+/// Places of open requests, limited in all and per client.
+#[derive(Debug, Clone)]
+struct Places {
+    permits: Arc<Semaphore>,
     max: usize,
     shares: Arc<Shares>,
     max_per_client: usize,
 }
 
-/// The place of a waiting request, released on drop.
+/// The place of an open request, released on drop.
 #[derive(Debug)]
 pub(super) struct WaitPlace {
     _share: Share,
     _permit: OwnedSemaphorePermit,
 }
 
-/// The streams of open pages.
-#[derive(Debug, Clone)]
-pub(super) struct PageStreams {
-    shares: Arc<Shares>,
-    max_per_client: usize,
+/// The limit that leaves no place for a request.
+enum ReachedLimit {
+    Total,
+    Client,
 }
 
 /// A place of a client, released on drop.
 #[derive(Debug)]
-pub(super) struct Share {
+struct Share {
     shares: Arc<Shares>,
     holder: Holder,
 }
@@ -52,26 +59,21 @@ struct Shares(Mutex<HashMap<Holder, usize>>);
 
 impl Waiters {
     pub(super) fn new(config: &Config) -> Self {
-        Self {
-            places: Arc::new(Semaphore::new(config.max_waiting.min(Semaphore::MAX_PERMITS))),
-            max: config.max_waiting,
-            shares: Arc::default(),
-            max_per_client: config.max_waiting_per_client,
-        }
+        Self(Places::new(config.max_waiting, config.max_waiting_per_client))
     }
 
     pub(super) fn take_place(&self, holder: Holder) -> Result<WaitPlace, Refusal> {
-        let share = Shares::take(&self.shares, holder, self.max_per_client);
-        let share = share.ok_or_else(|| self.share_used_up(holder))?;
-        let permit = Arc::clone(&self.places).try_acquire_owned().map_err(|_| self.all_taken())?;
-        Ok(WaitPlace { _share: share, _permit: permit })
+        self.0.take(holder).map_err(|reached| match reached {
+            ReachedLimit::Client => self.share_used_up(holder),
+            ReachedLimit::Total => self.all_taken(),
+        })
     }
 
     fn share_used_up(&self, holder: Holder) -> Refusal {
         let client = client_name(holder);
         let detail = format!(
             "{client} has {} waiting or streaming requests, the limit: end one of them, follow /v1/feed instead of each task, ask without `wait`, or raise http.max_waiting_per_client",
-            self.max_per_client
+            self.0.max_per_client
         );
         refusal(TOO_MANY_WAITING_PER_CLIENT, detail)
     }
@@ -79,7 +81,7 @@ impl Waiters {
     fn all_taken(&self) -> Refusal {
         let detail = format!(
             "{} requests already wait for tasks, the limit: try again in some seconds, ask without `wait`, or raise http.max_waiting",
-            self.max
+            self.0.max
         );
         refusal(TOO_MANY_WAITING, detail)
     }
@@ -87,19 +89,46 @@ impl Waiters {
 
 impl PageStreams {
     pub(super) fn new(config: &Config) -> Self {
-        Self { shares: Arc::default(), max_per_client: config.max_page_streams_per_client }
+        Self(Places::new(config.max_page_streams, config.max_page_streams_per_client))
     }
 
-    pub(super) fn take_place(&self, holder: Holder) -> Result<Share, Refusal> {
-        let used_up = || {
-            let detail = format!(
-                "{} has {} page streams open, the limit: close some pages, or raise http.max_page_streams_per_client",
-                client_name(holder),
-                self.max_per_client
-            );
-            refusal(TOO_MANY_WAITING_PER_CLIENT, detail)
-        };
-        Shares::take(&self.shares, holder, self.max_per_client).ok_or_else(used_up)
+    pub(super) fn take_place(&self, holder: Holder) -> Result<WaitPlace, Refusal> {
+        self.0.take(holder).map_err(|reached| match reached {
+            ReachedLimit::Client => self.share_used_up(holder),
+            ReachedLimit::Total => self.all_taken(),
+        })
+    }
+
+    fn share_used_up(&self, holder: Holder) -> Refusal {
+        let detail = format!(
+            "{} has {} page streams open, the limit: close some pages, or raise http.max_page_streams_per_client",
+            client_name(holder),
+            self.0.max_per_client
+        );
+        refusal(TOO_MANY_WAITING_PER_CLIENT, detail)
+    }
+
+    fn all_taken(&self) -> Refusal {
+        let detail = format!(
+            "{} page streams are open, the limit of all clients together: close some pages, or raise http.max_page_streams",
+            self.0.max
+        );
+        refusal(TOO_MANY_WAITING, detail)
+    }
+}
+
+impl Places {
+    fn new(max: usize, max_per_client: usize) -> Self {
+        let permits = Arc::new(Semaphore::new(max.min(Semaphore::MAX_PERMITS)));
+        Self { permits, max, shares: Arc::default(), max_per_client }
+    }
+
+    fn take(&self, holder: Holder) -> Result<WaitPlace, ReachedLimit> {
+        let share = Shares::take(&self.shares, holder, self.max_per_client);
+        let share = share.ok_or(ReachedLimit::Client)?;
+        let permit = Arc::clone(&self.permits).try_acquire_owned();
+        let permit = permit.map_err(|_| ReachedLimit::Total)?;
+        Ok(WaitPlace { _share: share, _permit: permit })
     }
 }
 

@@ -15,7 +15,7 @@ const TAG: &str = "sessions";
 /// Reports how exactly the conversations of a campaign were continued.
 ///
 /// It counts the turns whose token counts prove that the model saw the history, compares estimates with counts, and
-/// lists the rejected summaries.
+/// lists the rejected summaries. It is about the newest 10,000 ended turns (`is_limited`).
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportFidelity {
@@ -25,7 +25,8 @@ pub struct ReportFidelity {
 
 /// Lists the ended turns of a campaign, each with the proof that the model saw the history.
 ///
-/// The newest session comes first, and its last turn first.
+/// The newest session comes first, and its last turn first. With `history`, a page checks at most 10,000 turns: it may have fewer items than
+/// `limit`, or none, and a `next`.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListCheckedTurns {
@@ -62,8 +63,10 @@ impl Operation for ListCheckedTurns {
     async fn run(self, call: &Call) -> Result<Listing<CheckedTurn>, Refusal> {
         let limit = page_limit(self.limit)?;
         let mut transaction = call.begin_read().await?;
-        let turns = fidelity::list(&mut transaction, self.id, self.history, self.cursor, limit + 1);
-        let turns = turns.await?;
-        Ok(Listing::of(turns, limit, CheckedTurn::cursor))
+        let page = fidelity::list(&mut transaction, self.id, self.history, self.cursor, limit + 1);
+        let page = page.await?;
+        let listing = Listing::of(page.turns, limit, CheckedTurn::cursor);
+        let next = listing.next.or(page.looked_up_to.map(|place| place.to_string()));
+        Ok(Listing { next, ..listing })
     }
 }

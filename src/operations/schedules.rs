@@ -143,13 +143,8 @@ impl Operation for ShowSchedule {
 /// Finds the latest run by hand. It has no slot, so only the audit log knows of it.
 async fn last_manual_run(call: &Call, name: &str) -> Result<Option<ManualRun>, Refusal> {
     let subjects = [name.to_owned()];
-    let filter = audit::Filter {
-        action: Some(Action::ScheduleRun.as_str()),
-        subjects: Some(&subjects),
-        limit: 1,
-        ..audit::Filter::default()
-    };
-    let entry = audit::list(&call.pool, filter).await?.into_iter().next();
+    let newest = audit::last_of_each(&call.pool, &subjects, &[Action::ScheduleRun]).await?;
+    let entry = newest.into_iter().next();
     Ok(entry.map(|entry| ManualRun {
         at: entry.at,
         job_id: entry.data["job_id"].as_i64(),

@@ -300,7 +300,10 @@ const MEANINGS: &[(&str, &str)] = &[
         "too_many_versions",
         "The memory item has the maximum number of versions: publish it under another name.",
     ),
-    ("too_many_waiting", "`http.max_waiting` requests are waiting for tasks: try again later."),
+    (
+        "too_many_waiting",
+        "`http.max_waiting` requests are waiting for tasks, or `http.max_page_streams` page streams are open: try again later.",
+    ),
     (
         "too_many_waiting_per_client",
         "`http.max_waiting_per_client` requests of this key are waiting for tasks, or `http.max_page_streams_per_client` page streams of it are open: end some of them.",

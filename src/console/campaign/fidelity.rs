@@ -44,6 +44,7 @@ pub(super) async fn show(
     let command = format!("dalsegno fidelity report --campaign {campaign}");
     Ok(html! {
         div.stack {
+            @if report.is_limited { p."small soft" { "The numbers are those of the newest 10,000 ended turns, with their calls and sessions." } }
             (section("Was the history seen?", &html! {}, &seen(&report)))
             (section("Estimates and summaries", &html! {}, &figures(&report)))
             @if !report.rejected.is_empty() { (section("Rejected summaries", &html! { (report.rejected.len()) }, &rejected(page, &report.rejected))) }
@@ -54,7 +55,8 @@ pub(super) async fn show(
                         @for (word, _) in CHECKS { a href={ (here) "?part=fidelity&check=" (word) } aria-current=[(word == query.check).then_some("page")] { (word.replace('_', " ")) } }
                     }
                 }
-                @if listing.items.is_empty() { (empty("No ended turn has this proof.", &command)) }
+                @if listing.items.is_empty() && listing.next.is_some() { div.empty { "No match among the next 10,000 turns; older ones have not been searched yet." } }
+                @else if listing.items.is_empty() { (empty("No ended turn has this proof.", &command)) }
                 @else { (section("Turns", &html! { "newest session first" }, &wide("Turns", &turns(page, &listing.items)))) }
                 (next_page(&here, &[("part", "fidelity"), ("check", &query.check)], listing.next.as_deref()))
             }

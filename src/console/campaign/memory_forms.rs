@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::{
     console::{
         page::Page,
-        parts::{Action, Confirmation, empty, section, time_field, title, wide},
+        parts::{Action, Confirmation, empty, section, shell_word, time_field, title, wide},
     },
     domain::{
         class::Kind as ErrorKind,
@@ -55,7 +55,7 @@ pub(super) async fn hits(
     let table = html! {
         table.folds { thead { tr { th { "Kind" } th { "Title and passage" } } } tbody { @for hit in &hits { (row(hit)) } } }
     };
-    let command = format!("dalsegno memory search --campaign {campaign} \"{}\"", title(words));
+    let command = format!("dalsegno memory search --campaign {campaign} {}", shell_word(words));
     let end = html! { (hits.len()) " · " a href=(here) { "all items" } };
     Ok(match hits.is_empty() {
         true => empty("No valid item has these words.", &command),

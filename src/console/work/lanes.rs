@@ -12,7 +12,8 @@ use crate::{
         names::Names,
         page::{Page, PageResult},
         parts::{
-            Action, Confirmation, Tone, coded, counted, empty, next_page, section, url_text, wide,
+            Action, Confirmation, Tone, coded, counted, empty, next_page, section, shell_word,
+            url_text, wide,
         },
     },
     domain::{class::Kind, text::count_read},
@@ -173,7 +174,7 @@ fn actions(page: &Page, lane: &LaneView) -> Markup {
         heading: "Hold this lane",
         consequences: html! { p { "Its running job goes on. None of the others starts until the lane is released." } },
         fields: html! { div.field { label for="reason" { "Reason" } input #reason name="reason" data-flag="--reason" maxlength="300"; } },
-        command: format!("dalsegno lane hold {}", lane.lane),
+        command: format!("dalsegno lane hold {}", shell_word(&lane.lane)),
     };
     let release = Action::of::<ReleaseLane>("Release the lane", "", &fields, &here);
     html! {

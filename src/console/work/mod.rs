@@ -19,7 +19,10 @@ use super::{
     layout::Content,
     names::Names,
     page::{Page, PageResult},
-    parts::{Action, Confirmation, Tab, counted, duration, empty, section, tabs, url_text, wide},
+    parts::{
+        Action, Confirmation, Tab, counted, duration, empty, section, shell_word, tabs, url_text,
+        wide,
+    },
     pauses::pause_words,
 };
 use crate::{
@@ -98,7 +101,7 @@ fn head(page: &Page, name: &str, queue: Option<&QueueView>, sums: Option<WaitSum
         heading: "Pause this queue",
         consequences: html! { p { "Workers claim none of its jobs until it is resumed. Running jobs continue. New jobs are accepted and wait." } },
         fields: html! { div.field { label for="reason" { "Reason, shown while it is paused" } input #reason name="reason" data-flag="--reason" maxlength="300"; } },
-        command: format!("dalsegno queue pause {name}"),
+        command: format!("dalsegno queue pause {}", shell_word(name)),
     };
     let resume = Action::of::<ResumeQueue>("Resume the queue", "", &fields, &here);
     let is_paused = queue.is_some_and(|queue| queue.paused_at.is_some());

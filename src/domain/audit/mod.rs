@@ -13,6 +13,7 @@ mod config;
 mod limits;
 mod pauses;
 mod rights;
+mod search;
 
 use std::fmt::Display;
 
@@ -29,13 +30,9 @@ pub use self::{
     limits::{LIMIT, LimitStep, limit_steps},
     pauses::{PauseSubject, pause_author, pause_data},
     rights::{Rights, rights},
+    search::{AuditPage, Filter, search, subjects_ending},
 };
 use super::{StatementError, text};
-
-/// Newest lines among whose subjects the end of an id is looked for.
-const MAX_SEARCHED: i64 = 100_000;
-/// Subjects with the same end that are read at most.
-const MAX_FOUND: i64 = 100;
 
 /// The longest text within a line's data.
 pub const WORDS_MAX_CHARS: usize = 300;
@@ -56,26 +53,6 @@ pub struct Entry {
     pub subject: String,
     pub peer: Option<String>,
     pub data: Value,
-}
-
-/// A filter of lines. Unset fields match everything.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Filter<'a> {
-    /// A name, a kind, or the id of a key.
-    pub actor: Option<&'a str>,
-    /// `task.cancel`, or `task` for all actions on tasks.
-    pub action: Option<&'a str>,
-    /// Ids or names of the subject.
-    pub subjects: Option<&'a [String]>,
-    /// Agents that a line names in its data: also these lines match.
-    pub agents: &'a [String],
-    /// Ids of campaigns that a line names in its data: also these lines match.
-    pub campaigns: &'a [String],
-    pub created_after: Option<DateTime<Utc>>,
-    pub created_before: Option<DateTime<Utc>>,
-    /// Only lines with a smaller id.
-    pub before: Option<i64>,
-    pub limit: i64,
 }
 
 /// Writes a line. `data` is an object.
@@ -181,99 +158,6 @@ pub async fn schedules_of(
     .fetch_all(executor)
     .await
     .map_err(StatementError::to("find schedules in the audit log"))
-}
-
-/// Lists the ids that end with these digits among the subjects of the newest lines, those with the newest lines first. No index has the ends
-/// of ids.
-pub async fn subjects_ending(
-    executor: impl PgExecutor<'_>,
-    end: &str,
-) -> Result<Vec<Uuid>, StatementError> {
-    let subjects = sqlx::query_scalar!(
-        r#"select subject as "subject!" from (select id, subject from dalsegno.audit order by id desc limit $2) as newest
-            where length(subject) = 36 and right(replace(subject, '-', ''), length($1)) = $1
-            group by subject order by max(id) desc limit $3"#,
-        end,
-        MAX_SEARCHED,
-        MAX_FOUND,
-    )
-    .fetch_all(executor)
-    .await
-    .map_err(StatementError::to("find subjects in the audit log"))?;
-    Ok(subjects.iter().filter_map(|subject| subject.parse().ok()).collect())
-}
-
-/// The newest first. Subjects have an index, which a statement with alternatives to them could not use.
-pub async fn list(
-    executor: impl PgExecutor<'_>,
-    filter: Filter<'_>,
-) -> Result<Vec<Entry>, StatementError> {
-    let found = match filter.subjects {
-        Some(subjects) if filter.agents.is_empty() && filter.campaigns.is_empty() => {
-            list_by_subject(executor, subjects, filter).await
-        }
-        _ => list_by_all(executor, filter).await,
-    };
-    found.map_err(StatementError::to("read the audit log"))
-}
-
-/// Lists the lines of some subjects, by their index. A condition on the data would keep Postgres from using it.
-async fn list_by_subject(
-    executor: impl PgExecutor<'_>,
-    subjects: &[String],
-    filter: Filter<'_>,
-) -> Result<Vec<Entry>, sqlx::Error> {
-    sqlx::query_as!(
-        Entry,
-        "select id, at, actor_kind, actor, actor_id, action, subject_kind, subject, peer, data
-           from dalsegno.audit
-          where ($1::text is null or actor = $1 or actor_kind = $1 or actor_id::text = $1)
-            and ($2::text is null or action = $2 or subject_kind = $2)
-            and subject = any($3)
-            and ($4::timestamptz is null or at >= $4)
-            and id < coalesce($5, 9223372036854775807)
-            and ($7::timestamptz is null or at < $7)
-          order by id desc limit $6",
-        filter.actor,
-        filter.action,
-        subjects,
-        filter.created_after,
-        filter.before,
-        filter.limit,
-        filter.created_before,
-    )
-    .fetch_all(executor)
-    .await
-}
-
-/// Lists lines of all subjects, or also those that name an agent or a campaign in their data. Reads the log from its end.
-async fn list_by_all(
-    executor: impl PgExecutor<'_>,
-    filter: Filter<'_>,
-) -> Result<Vec<Entry>, sqlx::Error> {
-    sqlx::query_as!(
-        Entry,
-        "select id, at, actor_kind, actor, actor_id, action, subject_kind, subject, peer, data
-           from dalsegno.audit
-          where ($1::text is null or actor = $1 or actor_kind = $1 or actor_id::text = $1)
-            and ($2::text is null or action = $2 or subject_kind = $2)
-            and ($3::text[] is null or subject = any($3) or data ->> 'agent' = any($8) or data ->> 'campaign_id' = any($9))
-            and ($4::timestamptz is null or at >= $4)
-            and id < coalesce($5, 9223372036854775807)
-            and ($7::timestamptz is null or at < $7)
-          order by id desc limit $6",
-        filter.actor,
-        filter.action,
-        filter.subjects,
-        filter.created_after,
-        filter.before,
-        filter.limit,
-        filter.created_before,
-        filter.agents,
-        filter.campaigns,
-    )
-    .fetch_all(executor)
-    .await
 }
 
 /// Returns the newest line about one of these actions for each subject that has one, by the index of subjects.

@@ -7,6 +7,7 @@ mod obstacle;
 mod session;
 mod session_words;
 mod wait_reasons;
+mod wait_words;
 mod words;
 
 use chrono::{DateTime, Utc};

@@ -14,6 +14,9 @@ use super::{
 };
 use crate::context::compaction::folding::RefusedAttempt;
 
+/// Newest ended turns that a report is about, and that a page of turns reads at most.
+const MAX_TURNS: i64 = 10_000;
+
 /// The fidelity of the conversations of a campaign.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FidelityReport {
@@ -24,6 +27,9 @@ pub struct FidelityReport {
     pub lost_sessions: i64,
     /// Compactions with rejected summaries, the newest first, at most 100.
     pub rejected: Vec<RejectedSummaries>,
+    /// True if the campaign has 10,000 ended turns or more. The numbers are then those of the newest 10,000, with their calls and sessions.
+    #[serde(default)]
+    pub is_limited: bool,
 }
 
 /// Turns by the proof that the model saw the history.
@@ -95,6 +101,14 @@ pub struct CheckedTurn {
     pub flags: Vec<String>,
 }
 
+/// A page of the turns of a campaign.
+#[derive(Debug)]
+pub struct CheckedTurnPage {
+    pub turns: Vec<CheckedTurn>,
+    /// The last turn that was read, if the search stopped at its maximum.
+    pub looked_up_to: Option<TurnCursor>,
+}
+
 /// A place in the list of a campaign's turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -109,7 +123,7 @@ pub async fn report(
     campaign_id: Uuid,
 ) -> Result<FidelityReport, campaigns::Error> {
     campaigns::get(&mut *conn, campaign_id).await?;
-    let totals = sqlx::query_file!("src/domain/fidelity/totals.sql", campaign_id)
+    let totals = sqlx::query_file!("src/domain/fidelity/totals.sql", campaign_id, MAX_TURNS)
         .fetch_one(&mut *conn)
         .await
         .map_err(StatementError::to("count the history checks of a campaign"))?;
@@ -148,19 +162,21 @@ pub async fn report(
         },
         lost_sessions: totals.lost_sessions,
         rejected,
+        is_limited: totals.is_limited,
     })
 }
 
-/// Lists the ended turns of a campaign, or those with one proof: the newest session first, and its last turn first.
+/// Lists the ended turns of a campaign, or those with one proof: the newest session first, and its last turn first. Reads a limited number
+/// of turns.
 pub async fn list(
     conn: &mut PgConnection,
     campaign_id: Uuid,
     history: Option<HistoryCheck>,
     after: Option<TurnCursor>,
     limit: i64,
-) -> Result<Vec<CheckedTurn>, campaigns::Error> {
+) -> Result<CheckedTurnPage, campaigns::Error> {
     campaigns::get(&mut *conn, campaign_id).await?;
-    sqlx::query_file_as!(
+    let turns = sqlx::query_file_as!(
         CheckedTurn,
         "src/domain/fidelity/turns.sql",
         campaign_id,
@@ -168,10 +184,36 @@ pub async fn list(
         after.map(|after| after.turn),
         limit,
         history as _,
+        MAX_TURNS,
     )
-    .fetch_all(conn)
+    .fetch_all(&mut *conn)
     .await
-    .map_err(|error| StatementError::to("list the checked turns of a campaign")(error).into())
+    .map_err(StatementError::to("list the checked turns of a campaign"))?;
+    let is_full = i64::try_from(turns.len()).is_ok_and(|n| n >= limit);
+    let looked_up_to = match is_full || history.is_none() {
+        true => None,
+        false => last_read(conn, campaign_id, after).await?,
+    };
+    Ok(CheckedTurnPage { turns, looked_up_to })
+}
+
+/// Returns the last of the turns that a page reads, if there are as many.
+async fn last_read(
+    conn: &mut PgConnection,
+    campaign_id: Uuid,
+    after: Option<TurnCursor>,
+) -> Result<Option<TurnCursor>, StatementError> {
+    sqlx::query_file_as!(
+        TurnCursor,
+        "src/domain/fidelity/last_read.sql",
+        campaign_id,
+        after.map(|after| after.session_id),
+        after.map(|after| after.turn),
+        MAX_TURNS - 1,
+    )
+    .fetch_optional(conn)
+    .await
+    .map_err(StatementError::to("list the checked turns of a campaign"))
 }
 
 impl CheckedTurn {

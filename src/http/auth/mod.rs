@@ -50,8 +50,8 @@ use crate::domain::{
     turn_tokens,
 };
 
-/// Bad keys and unknown cookies per minute and address that are answered 401; more are answered 429. Counted after the
-/// lookup, so good ones never count.
+/// Bad keys per minute and address that are answered 401, and unknown cookies, which are counted apart; more are answered 429.
+/// Counted after the lookup, so good ones never count.
 pub(super) const BAD_KEYS_PER_MINUTE: u32 = 30;
 
 #[derive(Debug, Clone)]
@@ -68,6 +68,8 @@ struct AuthState {
     proxies: TrustedProxies,
     requests: Buckets<Holder>,
     bad_keys: Buckets<Peer>,
+    /// Open tabs repeat an unknown cookie for hours. A mistyped key from their address is answered as any other.
+    unknown_cookies: Buckets<Peer>,
 }
 
 /// The client that requests are counted for.
@@ -147,6 +149,7 @@ impl Gate {
             proxies: TrustedProxies::new(config.trusted_networks()),
             requests: Buckets::new(config.requests_per_minute),
             bad_keys: Buckets::new(BAD_KEYS_PER_MINUTE),
+            unknown_cookies: Buckets::new(BAD_KEYS_PER_MINUTE),
         }))
     }
 }
@@ -240,9 +243,15 @@ impl AuthState {
         }
     }
 
-    /// Counts a bad key or an unknown cookie of a client. Returns the refusal of one that sends too many.
+    /// Counts a bad key of a client. Returns the refusal of one that sends too many.
     fn count_bad_key(&self, peer: Peer) -> Option<Refusal> {
         let quota = self.bad_keys.take(peer.without_address());
+        quota.filter(Quota::is_used_up).map(too_many_bad_keys)
+    }
+
+    /// Counts an unknown cookie of a client. Returns the refusal of one that sends too many.
+    fn count_unknown_cookie(&self, peer: Peer) -> Option<Refusal> {
+        let quota = self.unknown_cookies.take(peer.without_address());
         quota.filter(Quota::is_used_up).map(too_many_bad_keys)
     }
 }

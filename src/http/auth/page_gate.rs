@@ -79,7 +79,7 @@ fn shows_page(request: &Request) -> bool {
 
 /// Admits or refuses a request for a page.
 ///
-/// A page that is opened with an unknown cookie leads to the sign-in, also after the limit for bad keys: the requests of open tabs may have
+/// A page that is opened with an unknown cookie leads to the sign-in, also after the limit for them: the requests of open tabs may have
 /// used it up. Its answer removes the cookie. Answers to scripts do not: with two installations on one host name, the open tabs of one would
 /// end the sign-in of the other.
 pub(in crate::http) async fn gate_pages(
@@ -218,8 +218,8 @@ impl AuthState {
         Ok((PageAccess { actor, reach, scopes, sign_in, cookie: cookie.text, holder }, quota))
     }
 
-    /// Finds the caller of a cookie, or the reason why it has none. Programs that guess send unknown cookies, which count as bad keys do:
-    /// after the lookup, so that those of sign-ins never count.
+    /// Finds the caller of a cookie, or the reason why it has none. Programs that guess send unknown cookies, which are counted after the
+    /// lookup, so that those of sign-ins never count.
     async fn caller_of_cookie(
         &self,
         peer: Peer,
@@ -229,7 +229,7 @@ impl AuthState {
             CookieLookup::Open(caller, sign_in) => Ok((caller, Some(sign_in))),
             CookieLookup::Closed => Err(not_signed_in().into()),
             CookieLookup::Unknown => {
-                let refusal = self.count_bad_key(peer);
+                let refusal = self.count_unknown_cookie(peer);
                 let problem = refusal.map_or_else(not_signed_in, |refusal| refusal.problem);
                 Err(PageRefusal { problem, is_cookie_unknown: true })
             }

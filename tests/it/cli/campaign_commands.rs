@@ -176,6 +176,17 @@ fn sessions() -> Vec<Step> {
         ("report_fidelity", vec!["fidelity", "report", "--campaign", "Harbour"]),
         ("report_fidelity", vec!["fidelity", "report", "--campaign", UNKNOWN]),
         ("list_checked_turns", vec!["fidelity", "turns", "--campaign", "Harbour"]),
+        (
+            "list_checked_turns",
+            vec![
+                "fidelity",
+                "turns",
+                "--campaign",
+                "Harbour",
+                "--after",
+                "00000000-0000-0000-0000-000000000000_1",
+            ],
+        ),
         ("list_turns", vec!["turn", "ls", "SESSION"]),
         ("list_turns", vec!["turn", "ls", "SESSION", "--after", "2", "--limit", "1"]),
         ("list_turns", vec!["turn", "ls", UNKNOWN]),

@@ -118,6 +118,30 @@ async fn a_change_of_a_budget_has_both_amounts_and_leads_to_the_budget() {
     assert!(page.contains("<dt>Limit</dt>") && page.contains("<dt>Before</dt>"), "{page}");
 }
 
+/// Filters that match nothing would read the whole log.
+#[tokio::test]
+async fn a_page_of_the_log_checks_a_limited_number_of_lines() {
+    let scenery = Scenery::new().await;
+    let add = "insert into dalsegno.audit (at, actor_kind, actor, action, subject_kind, subject)
+         select '2026-11-20 12:00+00'::timestamptz + n * interval '1 second', 'cli', $2, 'lane.hold', 'lane', 'lane-' || n from generate_series(1, $1) as n";
+    for (n, actor) in [(1, "cleo"), (100_000, "dan")] {
+        sqlx::query(add).bind(n).bind(actor).execute(&scenery.app.pool).await.unwrap();
+    }
+    let page = scenery.page("/audit?actor=cleo").await;
+    assert!(page.contains("No match among the next 100,000 lines"), "{page}");
+    let next = page.split("rel=\"next\" href=\"").nth(1).unwrap_or_else(|| panic!("{page}"));
+    let next = next.split('"').next().unwrap().replace("&amp;", "&");
+    let older = scenery.page(&next).await;
+    assert_eq!(actions(&older), ["lane.hold"], "{older}");
+    assert!(!older.contains("rel=\"next\""), "{older}");
+    // Times are found by their index: no page is spent on the lines outside of them.
+    let path = "/audit?actor=cleo&before=2026-11-20T12:00:10Z";
+    let early = scenery.page(path).await;
+    assert_eq!(actions(&early), ["lane.hold"], "{early}");
+    let nobody = scenery.page("/audit?actor=nobody&after=2026-11-21T12:00:00Z").await;
+    assert!(nobody.contains("No line matches these filters"), "{nobody}");
+}
+
 #[tokio::test]
 async fn a_time_that_cannot_be_read_is_refused_and_the_form_keeps_its_fields() {
     let scenery = Scenery::new().await;

@@ -1,4 +1,4 @@
-//! The page of a campaign: the statuses of its agents.
+//! The page of a campaign: the statuses of its agents, and its fidelity.
 
 use serde_json::{Value, json};
 
@@ -70,4 +70,30 @@ async fn an_agent_whose_tasks_are_for_later_has_a_card() {
     let own = all.iter().find(|it| it["instance"] == "late").unwrap();
     assert_eq!((&own["state"], &own["later"]), (&json!("idle"), &json!(2)), "{own}");
     assert_eq!(own["later_at"], "2099-11-21T12:00:00Z", "{own}");
+}
+
+/// A proof that no turn has would lead through all turns of the campaign.
+#[tokio::test]
+async fn the_fidelity_of_a_campaign_is_that_of_its_newest_turns() {
+    let scenery = Scenery::new().await;
+    let campaign = scenery.world.campaign.id;
+    let path = format!("/campaigns/{campaign}?part=fidelity&check=not_seen");
+    let page = scenery.page(&path).await;
+    assert!(page.contains("No ended turn has this proof"), "{page}");
+    assert!(!page.contains("newest 10,000"), "{page}");
+    let add = "insert into dalsegno.turns (session_id, task_id, number, attempt, job_id, lease, started_at, ended_at, calls, state, history_check)
+         select (select id from dalsegno.sessions where campaign_id = $1 order by id desc limit 1), gen_random_uuid(), 1000 + n, 1, n, n, now(), now(), 1,
+                'done', case n when 0 then 'not_seen' else 'seen' end from generate_series(0, 10000) as n";
+    sqlx::query(add).bind(campaign).execute(&scenery.app.pool).await.unwrap();
+    let page = scenery.page(&path).await;
+    assert!(page.contains("No match among the next 10,000 turns"), "{page}");
+    assert!(page.contains("those of the newest 10,000 ended turns"), "{page}");
+    let report = scenery.get_json(&format!("/v1/campaigns/{campaign}/fidelity")).await;
+    assert_eq!(
+        (&report["turns"]["seen"], &report["turns"]["not_seen"]),
+        (&json!(10_000), &json!(0))
+    );
+    let next = page.split("rel=\"next\" href=\"").nth(1).unwrap_or_else(|| panic!("{page}"));
+    let older = scenery.page(&next.split('"').next().unwrap().replace("&amp;", "&")).await;
+    assert!(older.contains("/turns/1000\"") && !older.contains("rel=\"next\""), "{older}");
 }

@@ -163,6 +163,29 @@ async fn streams_of_pages_are_limited_per_client() {
 }
 
 #[tokio::test]
+async fn streams_of_pages_are_limited_in_total() {
+    let set = [KEYS[0], KEYS[1], ("http.max_page_streams", "2")];
+    let scenery = Scenery::with(&set).await;
+    let app = &scenery.app;
+    let mut cookies = Vec::new();
+    for name in ["ann", "bob", "cleo"] {
+        let (_, secret) = key(app, name, "read").await;
+        cookies.push(sign_in(app, &secret).await);
+    }
+    let open =
+        async |cookie: &str| Stream::open_with(app.address, "/events", &[("Cookie", cookie)]).await;
+    let (ann, bob) = (open(&cookies[0]).await.ok().unwrap(), open(&cookies[1]).await.ok().unwrap());
+    let refused = open(&cookies[2]).await.err().unwrap();
+    let detail = refused.problem(503, "too_many_waiting");
+    assert!(detail.contains("2 page streams are open"), "{detail}");
+    assert!(detail.contains("http.max_page_streams"), "{detail}");
+    drop(ann);
+    let freed = "a closed page frees its place";
+    let cleo = eventually(freed, async || open(&cookies[2]).await.ok()).await;
+    drop((cleo, bob));
+}
+
+#[tokio::test]
 async fn one_reader_serves_all_followers() {
     let scenery = Scenery::new().await;
     let hub = Hub::default();

@@ -20,6 +20,25 @@ impl Scenery {
     }
 }
 
+/// They may come from a link, and the command from the page is run in a shell.
+#[tokio::test]
+async fn words_of_an_address_are_quoted_in_commands() {
+    let scenery = Scenery::new().await;
+    let campaign = scenery.world.campaign.id;
+    let (words, quoted) = ("%22zanzibar+quux%22+%24(id)", "'&quot;zanzibar quux&quot; $(id)'");
+    for (path, command) in [
+        (format!("/search?q={words}"), format!("dalsegno search {quoted}")),
+        (
+            format!("/campaigns/{campaign}?part=memory&q={words}"),
+            format!("dalsegno memory search --campaign {campaign} {quoted}"),
+        ),
+        ("/work?queue=%24(id)".to_owned(), "dalsegno queue pause '$(id)'".to_owned()),
+    ] {
+        let page = scenery.page(&path).await;
+        assert!(page.contains(&command), "{path}: {page}");
+    }
+}
+
 #[tokio::test]
 async fn the_search_leads_to_the_exact_place_of_a_text() {
     let Some(browser) = Browser::start().await else { return };

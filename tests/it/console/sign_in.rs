@@ -365,8 +365,14 @@ async fn unknown_cookies_are_answered_429_and_those_of_sign_ins_never() {
         let reply = open(app, "/", cookie).await;
         assert!(reply.status == 303 && reply.head.contains("location: /sign-in"), "{reply:?}");
     }
-    // A new sign-in is never refused, either.
+    // A new sign-in is never refused, either, and a mistyped key is not called one of too many.
     sign_in(app, &secret).await;
+    let bad = [("Authorization", "Bearer dals_000000000000_0")];
+    send(app.address, "GET", "/v1/tasks", &bad, "").await.problem(401, "bad_key");
+    let form = open(app, "/sign-in", "").await;
+    let fields = [("form_token", &*form_token(&form.body)), ("key", "dals_000000000000_0")];
+    let mistyped = post(app, "/sign-in", &cookie(&form), &fields, &[]).await;
+    assert!(mistyped.status == 401 && mistyped.body.contains("not accepted"), "{mistyped:?}");
 }
 
 /// The lock stands for a slow database: each lookup that has a statement of its own would hold a connection.

@@ -7,7 +7,7 @@ use dalsegno::domain::{
 use uuid::Uuid;
 
 use super::World;
-use crate::app::eventually;
+use crate::app::until_blocked;
 
 const SHOP: &str = "key:shop:3f0c2a9be1d4";
 const STOCK: &str = "key:stock:0123456789ab";
@@ -105,13 +105,8 @@ async fn a_repeated_call_waits_for_the_first_attempt_of_its_own_caller() {
     let mut first = world.pool.begin().await.unwrap();
     let limits = super::limits();
     let added = tasks::add(&mut first, &limits, &new, crate::app::noon()).await.unwrap();
-    let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
     let (again, ()) = tokio::join!(world.add_new(&new), async {
-        eventually("the repeat waits", async || {
-            let n: i64 = sqlx::query_scalar(waiting).fetch_one(&world.pool).await.unwrap();
-            (n == 1).then_some(())
-        })
-        .await;
+        until_blocked(&world.pool).await;
         first.commit().await.unwrap();
     });
     let again = again.unwrap();

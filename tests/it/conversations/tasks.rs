@@ -16,7 +16,7 @@ use sqlx::{PgPool, postgres::PgPoolOptions};
 use tokio::task::JoinSet;
 
 use super::{World, limits};
-use crate::app::{eventually, noon};
+use crate::app::{eventually, noon, until_blocked};
 
 #[tokio::test]
 async fn a_task_and_its_job_exist_together_or_not_at_all() {
@@ -154,12 +154,7 @@ async fn the_end_of_an_old_job_does_not_end_a_retried_task() {
                 ended
             })
         };
-        let waits = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')";
-        eventually("the second waits for the first", async || {
-            let waits = sqlx::query_scalar::<_, bool>(waits).fetch_one(&world.pool).await.unwrap();
-            waits.then_some(())
-        })
-        .await;
+        until_blocked(&world.pool).await;
         first.commit().await.unwrap();
         let ended = second.await.unwrap();
         assert!(matches!(ended, Err(tasks::Error::Requeued(_))), "{ended:?}");

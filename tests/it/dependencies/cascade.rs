@@ -250,12 +250,8 @@ async fn a_child_added_during_the_cancellation_is_cancelled_or_refused() {
     let mut handing = fixture.pool.begin().await.unwrap();
     let made =
         tasks::fan_out(&mut handing, &config.tasks, &what, crate::app::noon()).await.unwrap();
-    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
     let commit = async {
-        crate::app::eventually("the cancellation waits for the children", async || {
-            (fixture.count(waits).await == 1).then_some(())
-        })
-        .await;
+        crate::app::until_blocked(&fixture.pool).await;
         handing.commit().await.unwrap();
     };
     let (cancelled, ()) = tokio::join!(cancel(&fixture, parent.id), commit);

@@ -11,7 +11,7 @@ use dalsegno::domain::{
 
 use super::{ended, fixture, inputs, retry, show, start, states, task};
 use crate::{
-    app::{eventually, noon},
+    app::{eventually, noon, until_blocked},
     turns::fixture::Fixture,
 };
 
@@ -88,12 +88,8 @@ async fn the_end_of_a_step_and_the_resumption_of_its_flow_do_not_block_each_othe
     let done = tasks::End::Done { result: "A plan.", result_json: None };
     tasks::end(&mut ending, plan.id, done, dalsegno::domain::Amount::ZERO, noon()).await.unwrap();
     // It holds the row of the flow by now, and waits for that of the step.
-    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
     let commits = async {
-        eventually("the resumption waits for the end of the step", async || {
-            (fixture.count(waits).await == 1).then_some(())
-        })
-        .await;
+        until_blocked(&fixture.pool).await;
         ending.commit().await
     };
     let (resumed, ended) = tokio::join!(resume(&fixture, flow.id), commits);
@@ -113,12 +109,8 @@ async fn the_end_of_a_step_and_a_change_of_its_flow_do_not_block_each_other() {
         let done = tasks::End::Done { result: "A plan.", result_json: None };
         let spent = dalsegno::domain::Amount::ZERO;
         tasks::end(&mut ending, plan.id, done, spent, noon()).await.unwrap();
-        let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
         let commits = async {
-            eventually("the change waits for the end of the step", async || {
-                (fixture.count(waits).await == 1).then_some(())
-            })
-            .await;
+            until_blocked(&fixture.pool).await;
             ending.commit().await
         };
         if retries {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Fixture, key_setup::KeySetup, routes::registered};
 use crate::{
-    app::{eventually, noon},
+    app::{noon, until_blocked},
     cli::compact,
     conversations::world::{TurnSettings, World, limits, shipped},
     schedules::put_nightly,
@@ -363,7 +363,8 @@ async fn webhook(world: &World) -> (uuid::Uuid, uuid::Uuid) {
 
 async fn lines(fixture: &Fixture) -> Vec<audit::Entry> {
     let filter = audit::Filter { limit: 1000, ..audit::Filter::default() };
-    audit::list(&fixture.app.pool, filter).await.unwrap()
+    let mut conn = fixture.app.pool.acquire().await.unwrap();
+    audit::search(&mut conn, filter).await.unwrap().entries
 }
 
 #[tokio::test]
@@ -441,12 +442,7 @@ async fn the_first_limits_of_a_budget_that_are_set_at_once_are_one_after_the_oth
     let change = budgets::Change { tokens: Some(Some(700)), ..Default::default() };
     budgets::change(&mut first, (OwnerKind::Day, ""), change, "UTC", noon()).await.unwrap();
     let ends = async {
-        let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-        eventually("the second change waits for the first one", async || {
-            let n: i64 = sqlx::query_scalar(waits).fetch_one(&fixture.app.pool).await.unwrap();
-            (n == 1).then_some(())
-        })
-        .await;
+        until_blocked(&fixture.app.pool).await;
         first.commit().await.unwrap();
     };
     let second = json!({ "owner": "day", "tokens": 900 });
@@ -478,7 +474,8 @@ async fn a_task_names_its_author() {
     let shown = setup.get(&text, &path).await.expect(200);
     assert_eq!(shown["added_by"], format!("key:ci:{}", made["handle"].as_str().unwrap()));
     let of_tasks = audit::Filter { action: Some("task"), limit: 10, ..Default::default() };
-    assert_eq!(audit::list(&setup.fixture.app.pool, of_tasks).await.unwrap(), []);
+    let mut conn = setup.fixture.app.pool.acquire().await.unwrap();
+    assert_eq!(audit::search(&mut conn, of_tasks).await.unwrap().entries, []);
 }
 
 #[tokio::test]

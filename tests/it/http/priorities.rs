@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use sqlx::Row as _;
 
 use super::Fixture;
-use crate::app::eventually;
+use crate::app::until_blocked;
 
 impl Fixture {
     async fn add_waiting(&self, priority: i32) -> Value {
@@ -62,12 +62,7 @@ async fn a_claim_at_the_same_time_wins_over_a_priority() {
     let at = format!("{}/priority", path(&task));
     let body = json!({ "priority": 7 });
     let claimed = async {
-        let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-        eventually("the change waits for the claim", async || {
-            let n: i64 = sqlx::query_scalar(waits).fetch_one(&fixture.app.pool).await.unwrap();
-            (n == 1).then_some(())
-        })
-        .await;
+        until_blocked(&fixture.app.pool).await;
         claim.commit().await.unwrap();
     };
     let (reply, ()) = tokio::join!(fixture.patch(&at, &body), claimed);

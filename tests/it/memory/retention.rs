@@ -8,7 +8,7 @@ use dalsegno::domain::{
 
 use super::{OPERATOR, config, listed, new, publish, read, revoke};
 use crate::{
-    app::{defaults, noon},
+    app::{defaults, noon, until_blocked},
     conversations::world::World,
 };
 
@@ -62,12 +62,7 @@ async fn an_item_published_during_its_removal_exists_afterwards() {
     assert_eq!(cleanups::remove_memory(&mut tx, &walk(100), 100).await.unwrap().items, 1);
     let record = new(Kind::Record, "late", "Again.");
     let (written, ()) = tokio::join!(publish(&world, &record, &OPERATOR), async {
-        crate::app::eventually("the publication waits", async || {
-            let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-            let n: i64 = sqlx::query_scalar(waits).fetch_one(&world.pool).await.unwrap();
-            (n > 0).then_some(())
-        })
-        .await;
+        until_blocked(&world.pool).await;
         tx.commit().await.unwrap();
     });
     assert_eq!(written.unwrap().item.version, 1);

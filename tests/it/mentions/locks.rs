@@ -8,7 +8,7 @@ use dalsegno::domain::{
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::app::eventually;
+use crate::app::{eventually, until_blocked};
 
 #[derive(Clone, Copy)]
 enum EndMethod {
@@ -55,11 +55,7 @@ async fn run_beside_ending_turn(method: EndMethod) -> Vec<Post> {
         .await
         .unwrap();
     let ends = end_both(&fixture, method, mentioned);
-    eventually("the transaction waits for the locked task", async || {
-        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-        (fixture.count(waits).await == 1).then_some(())
-    })
-    .await;
+    until_blocked(&fixture.pool).await;
     let audience = posts::Audience::all();
     let new = New {
         campaign_id: fixture.campaign.id,
@@ -128,11 +124,7 @@ async fn stopping_turns_of_an_agent_causes_no_deadlock_with_an_ending_one() {
         tx.commit().await.unwrap();
         stopped
     });
-    eventually("the transaction waits for the locked task", async || {
-        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-        (fixture.count(waits).await == 1).then_some(())
-    })
-    .await;
+    until_blocked(&fixture.pool).await;
     let audience = posts::Audience::all();
     let new = New {
         campaign_id: fixture.campaign.id,

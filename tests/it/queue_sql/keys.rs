@@ -15,7 +15,7 @@ use super::{
     refusal::{Refusal, refused},
     statements::{END_DONE, claim, register, worker_session},
 };
-use crate::app::TestDatabase;
+use crate::app::{TestDatabase, until_blocked};
 
 const N_CALLS: usize = 10_000;
 const N_CONNECTIONS: usize = 64;
@@ -74,15 +74,7 @@ async fn a_rolled_back_key_is_available() {
         let pool = pool.clone();
         async move { call(&mut pool.acquire().await.unwrap()).await }
     });
-    crate::app::eventually("the second call waits for the first", async || {
-        sqlx::query_scalar::<_, bool>(
-            "SELECT true FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-        )
-        .fetch_optional(&pool)
-        .await
-        .unwrap()
-    })
-    .await;
+    until_blocked(&pool).await;
     open.rollback().await.unwrap();
     let (second, created, _) = waiting.await.unwrap();
     assert!(created);

@@ -13,9 +13,9 @@ const WRITER: &str = "---\nname: writer\ndescription: Writes\n---\nYou write.\n"
 async fn report(fixture: &Fixture, campaign_id: Uuid) -> (FidelityReport, Vec<CheckedTurn>) {
     let mut conn = fixture.pool.acquire().await.unwrap();
     let report = fidelity::report(&mut conn, campaign_id).await.unwrap();
-    let mut turns = fidelity::list(&mut conn, campaign_id, None, None, 2).await.unwrap();
+    let mut turns = fidelity::list(&mut conn, campaign_id, None, None, 2).await.unwrap().turns;
     let after = turns.last().map(CheckedTurn::cursor);
-    turns.extend(fidelity::list(&mut conn, campaign_id, None, after, 200).await.unwrap());
+    turns.extend(fidelity::list(&mut conn, campaign_id, None, after, 200).await.unwrap().turns);
     (report, turns)
 }
 

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::{Fixture, structured_results};
-use crate::app::{eventually, noon};
+use crate::app::{noon, until_blocked};
 
 impl Fixture {
     pub async fn files(&self, task: &Task) -> Vec<TaskFile> {
@@ -189,11 +189,7 @@ async fn a_lost_lease_stores_no_file() {
     sqlx::query(held).execute(&mut *lock).await.unwrap();
     let task = fixture.add("Write. [[sim: file report.txt text]] [[sim: file b.txt b]]").await;
     let worker = fixture.start_worker().await;
-    eventually("the end of the turn waits", async || {
-        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-        (fixture.count(waits).await == 1).then_some(())
-    })
-    .await;
+    until_blocked(&fixture.pool).await;
     for sql in [
         "update dalsegno.sessions set lease = lease + 1",
         "update dalsegno.jobs set lease = lease + 1 where state = 'running'",

@@ -3,7 +3,7 @@
 use dalsegno::domain::{tasks, text_search, transaction};
 
 use super::Fixture;
-use crate::app::eventually;
+use crate::app::{eventually, until_blocked};
 
 const BACKLOG: &str = "select count(*) from dalsegno.search_backlog";
 const INDEXED: &str =
@@ -70,11 +70,7 @@ async fn no_words_of_an_erased_text_remain() {
     // The job waits for the erasure, rather than reading the text before it.
     let pool = fixture.pool.clone();
     let job = tokio::spawn(async move { tasks::index_words(&pool, 10).await.unwrap() });
-    eventually("the job waits", async || {
-        let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-        (fixture.count(waits).await == 1).then_some(())
-    })
-    .await;
+    until_blocked(&fixture.pool).await;
     erasure.commit().await.unwrap();
     job.await.unwrap();
     // At once: words that were computed before go with the erasure, not with the next run of the job.

@@ -13,7 +13,10 @@ use dalsegno::{
 use uuid::Uuid;
 
 use super::{WebhookSetup, add_new, deliveries};
-use crate::{app::eventually, turns::fixture::WRITER};
+use crate::{
+    app::{eventually, until_blocked},
+    turns::fixture::WRITER,
+};
 
 #[tokio::test]
 async fn every_end_is_delivered_once_and_signed() {
@@ -148,11 +151,7 @@ async fn a_webhook_removed_during_the_end_of_a_task_is_ignored() {
         fixture.cancel(&task).await;
     };
     let removed = async {
-        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-        eventually("the end waits for the removal", async || {
-            (fixture.count(waits).await == 1).then_some(())
-        })
-        .await;
+        until_blocked(&fixture.pool).await;
         removal.commit().await.unwrap();
     };
     tokio::join!(ended, removed);

@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use super::{Fixture, WRITER, calling, fixture_with};
 use crate::{
-    app::{eventually, noon},
+    app::{eventually, noon, until_blocked},
     providers::conformance::{
         batches::{FakeBatch, UNREADABLE, errored, succeeded},
         dialects::Anthropic,
@@ -825,11 +825,7 @@ async fn a_run_that_loses_its_lease_while_it_gives_a_batch_up_changes_nothing() 
     let held = "select from dalsegno.batches for update";
     sqlx::query(held).execute(&mut *lock).await.unwrap();
     fixture.look().await;
-    eventually("the end of the batch waits", async || {
-        let waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-        (fixture.count(waits).await == 1).then_some(())
-    })
-    .await;
+    until_blocked(&fixture.pool).await;
     let taken = "update dalsegno.jobs set lease = lease + 1 where state = 'running'";
     assert_eq!(sqlx::query(taken).execute(&fixture.pool).await.unwrap().rows_affected(), 1);
     lock.rollback().await.unwrap();

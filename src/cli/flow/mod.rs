@@ -1,38 +1,36 @@
 //! `dalsegno flow`: flows, the sets of tasks that are made from a template.
 
+mod show;
+mod templates;
+
 use std::{
-    collections::BTreeMap,
     io::IsTerminal as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
 };
 
 use anyhow::{Context as _, anyhow};
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::TimeDelta;
 use clap::{Args, Subcommand, ValueEnum};
 use tokio::sync::OnceCell;
-use uuid::Uuid;
 
+use self::{
+    show::format_flow,
+    templates::{check, show_templates},
+};
 use super::{
     Context, Exit, Failure,
-    agent::{self, require_folder},
     args::{InCampaign, Paging},
     estimate::format_flow_estimate,
-    output::{
-        Output, Table, format_fields, format_table, format_wrapped, short_id, time_cell,
-        time_cell_or_dash,
-    },
+    output::{Output, format_table, short_id, time_cell, time_cell_or_dash},
     progress::{Progress, wait_for_end},
     server::{Server, with_server},
-    words::{first_line, format_below, format_duration, parse_period, time, time_or_dash},
+    words::{format_below, parse_period},
 };
 use crate::{
     clock::{Clock as _, SystemClock},
     domain::{
-        flows::{
-            self, CancelledFlow, CriticalPath, Flow, FlowDetail, InputValue as Value, Inputs,
-            Problems, State, Template, Templates, critical_path,
-        },
+        flows::{self, CancelledFlow, Flow, InputValue as Value, Inputs, State, Templates},
         ids::PartialId,
     },
     operations::{
@@ -235,44 +233,6 @@ async fn run_on_server(
     Ok(Exit::Ok)
 }
 
-/// Checks the files and prints the problems to stdout, because they are this command's data.
-fn check(folder: Option<&Path>, context: &Context) -> Result<Exit, Failure> {
-    let mut config = context.load()?;
-    if let Some(folder) = folder {
-        require_folder(folder, "give the folder with the flow templates")?;
-        let flows = folder.join("flows");
-        config.flows.folder = match flows.is_dir() {
-            true => flows,
-            false => folder.to_owned(),
-        };
-        if folder.join("agents").is_dir() {
-            config.agents = agent::with_folder(folder, config.agents)?;
-        }
-    }
-    let catalogue = context.agents(&config.agents)?;
-    let (problems, n_templates) = match Templates::load(&config.flows, &catalogue) {
-        Ok(templates) => {
-            // A built-in template cannot be started if the installation lacks its agents. That is not a problem of a file.
-            let own = templates.broken().filter(|broken| !broken.built_in);
-            let problems = own.flat_map(|broken| broken.problems.clone()).collect();
-            (Problems(problems), templates.all().count())
-        }
-        Err(problems) => (problems, 0),
-    };
-    context.output.print_data(&problems.0, || {
-        let result = match problems.is_empty() {
-            true if n_templates == 1 => "1 flow template is in order".to_owned(),
-            true => format!("{n_templates} flow templates are in order"),
-            false => problems.to_string().trim_end().to_owned(),
-        };
-        format!("{result}{}", context.note_local_files())
-    });
-    match problems.is_empty() {
-        true => Ok(Exit::Ok),
-        false => Ok(Exit::Usage),
-    }
-}
-
 /// Waits for the end of a flow. The exit code is that of its state.
 async fn wait_for_flow(
     flow: &Flow,
@@ -319,17 +279,6 @@ fn pause_note(flow: &Flow) -> Option<String> {
         let id = flow.id;
         format!("flow {id} is paused: the wait goes on until `dalsegno flow resume {id}`")
     })
-}
-
-fn show_templates(templates: &AllTemplates, output: Output) {
-    let AllTemplates { items, broken } = templates;
-    if !broken.is_empty() {
-        let names: Vec<&str> = broken.iter().map(|broken| broken.name.as_str()).collect();
-        let problems = broken.iter().flat_map(|broken| broken.problems.clone()).collect();
-        let problems = Problems(problems);
-        output.print_note(&format!("cannot be started: {}; {problems}", names.join(", ")));
-    }
-    output.print_list(items, "flow templates", described);
 }
 
 fn format_cancelled(cancelled: &CancelledFlow) -> String {
@@ -388,87 +337,6 @@ fn format_flows(flows: &[Flow]) -> String {
     )
 }
 
-/// Formats a flow with its steps. Those of the critical path are marked, and named in a line of their own.
-fn format_flow(shown: &FlowDetail, now: DateTime<Utc>) -> String {
-    let flow = &shown.flow;
-    let critical = critical_path(&shown.steps, now);
-    let list = [
-        ("flow", flow.id.to_string()),
-        ("template", flow.template.clone()),
-        ("state", flow.state.as_str().to_owned()),
-        ("campaign", flow.campaign_id.to_string()),
-        ("created", time(flow.created_at)),
-        ("ended", time_or_dash(flow.ended_at)),
-        ("inputs", first_line(&flow.inputs.to_string(), 200)),
-    ];
-    let names: BTreeMap<Uuid, &str> =
-        shown.steps.iter().map(|step| (step.task_id, step.step.as_str())).collect();
-    let row = |(place, step): (usize, &flows::StepTask)| {
-        // A step that is repeated has several tasks and one name.
-        let mut after: Vec<&str> = Vec::new();
-        for name in step.after.iter().filter_map(|id| names.get(id).copied()) {
-            if !after.contains(&name) {
-                after.push(name);
-            }
-        }
-        [
-            step.step.clone(),
-            step.state.as_str().to_owned(),
-            short_id(step.task_id),
-            format!("{}/{}", step.agent, step.instance),
-            after.join(", "),
-            (if critical.contains(place) { "critical" } else { "" }).to_owned(),
-        ]
-    };
-    let head = ["STEP", "STATE", "TASK", "AGENT", "AFTER", "PATH"];
-    let path = format_path(&critical, &shown.steps);
-    let table = Table::new(&head);
-    let table = if path.is_some() { table } else { table.hides("PATH") };
-    let steps = table.format(shown.steps.iter().enumerate().map(row));
-    format!("{}\n{steps}{}", format_fields(&list), path.unwrap_or_default())
-}
-
-/// Names the steps of the critical path and how long they take. `None`: it has one step, or none.
-fn format_path(critical: &CriticalPath, steps: &[flows::StepTask]) -> Option<String> {
-    if critical.places.len() < 2 {
-        return None;
-    }
-    let names: Vec<&str> = critical.places.iter().map(|place| &*steps[*place].step).collect();
-    let took = match critical.took {
-        Some(took) if critical.is_estimate => format!("about {}", format_duration(took)),
-        Some(took) => format_duration(took),
-        None => "time unknown until a step has ended".to_owned(),
-    };
-    let words = format!("{}, {took}", names.join(" → "));
-    Some(format!("\n{}", format_wrapped("Critical path: ", &words)))
-}
-
-fn described(template: &Template) -> String {
-    let mut text = format!("{}: {}\n", template.name, template.description);
-    for input in &template.inputs {
-        let kind = if input.is_list { " (list)" } else { "" };
-        text.push_str(&format!("  --input {}=...{kind}  {}\n", input.name, input.about));
-    }
-    for step in &template.steps {
-        let each = step.each.as_ref().map(|each| format!(", for each of {each}"));
-        let after = match step.after.is_empty() {
-            true => String::new(),
-            false => format!(", after {}", step.after.join(", ")),
-        };
-        let each = each.unwrap_or_default();
-        let node = step.node.as_ref().map(|node| format!(", at the node {node}"));
-        let node = node.unwrap_or_default();
-        text.push_str(&format!(
-            "  {}: {}/{}{each}{node}{after}\n",
-            step.name, step.agent, step.instance
-        ));
-    }
-    if let Some(phase) = &template.improvement {
-        text.push_str(&format!("  improvement: each role, then {}\n", phase.agent));
-    }
-    text
-}
-
 impl From<StateName> for State {
     fn from(name: StateName) -> Self {
         match name {
@@ -484,42 +352,9 @@ impl From<StateName> for State {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use uuid::Uuid;
 
     use super::*;
-
-    #[test]
-    fn the_steps_of_the_critical_path_are_marked_and_named_with_their_time() {
-        let id = Uuid::from_u128;
-        let step = |n: u128, after: &[u128], ended: Option<&str>| {
-            json!({
-                "step": format!("step-{n}"), "task_id": id(n), "agent": "writer", "instance": "main",
-                "state": if ended.is_some() { "done" } else { "running" },
-                "after": after.iter().copied().map(id).collect::<Vec<_>>(),
-                "started_at": "2026-11-29T12:00:00Z", "ended_at": ended.map(|at| format!("2026-11-29T12:00:{at}Z")),
-            })
-        };
-        let mut flow = json!({
-            "id": id(7), "campaign_id": id(8), "template": "article-series", "state": "running", "inputs": {}, "tasks": 4, "done": 3,
-            "failed": 0, "cancelled": 0, "open": 1, "added_by": null, "created_at": "2026-11-29T12:00:00Z", "paused_at": null,
-            "ended_at": null,
-            "steps": [
-                step(1, &[], Some("10")), step(2, &[1], Some("50")), step(3, &[1], Some("20")), step(4, &[2, 3], None),
-            ],
-        });
-        let now: DateTime<Utc> = "2026-11-29T12:00:05Z".parse().unwrap();
-        let format = |flow: &serde_json::Value| {
-            format_flow(&serde_json::from_value(flow.clone()).unwrap(), now)
-        };
-        let text = format(&flow);
-        let marked = text.lines().filter(|line| line.ends_with("  critical"));
-        let marked: Vec<_> = marked.filter_map(|line| line.split_whitespace().next()).collect();
-        assert_eq!(marked, ["step-1", "step-2", "step-4"], "{text}");
-        let path = "\nCritical path: step-1 → step-2 → step-4, about 1m05s\n";
-        assert!(text.ends_with(path), "{text}");
-        flow["steps"] = json!([step(1, &[], Some("10"))]);
-        let one = format(&flow).to_lowercase();
-        assert!(one.contains("step-1") && !one.contains("critical"), "{one}");
-    }
 
     #[test]
     fn a_paused_flow_names_the_command_that_ends_its_wait() {
