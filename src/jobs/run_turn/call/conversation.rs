@@ -20,10 +20,11 @@ use crate::{
                 provider_call,
                 report::CallReport,
             },
+            error::database_error,
             load::assignment::Assignment,
         },
     },
-    providers::{self, Class, Conversation, Origin, Request, TranscriptFile},
+    providers::{self, Conversation, Origin, Request, TranscriptFile},
     queue::Run,
 };
 
@@ -178,8 +179,7 @@ fn connection_error(error: sqlx::Error) -> providers::Error {
 }
 
 fn transcript_error(error: crate::domain::StatementError) -> providers::Error {
-    providers::Error::new("transcript.not_read", Class::Retry { after: None }, error)
-        .of(Origin::Host)
+    database_error("transcript.not_read", error)
 }
 
 /// Returns the least money that is left in a budget of the turn. Reservations of other turns are subtracted.
