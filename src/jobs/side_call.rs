@@ -362,12 +362,13 @@ fn reported_micros(answered: &Result<Outcome, providers::Error>) -> Option<i64> 
     i64::try_from(told).ok().filter(|_| !spent.is_empty())
 }
 
-/// Maps an answer to an outcome of the ledger. A call that the provider did not accept gets no line.
+/// Maps an answer to an outcome of the ledger. A call that was not made, or that the provider did not accept, gets no line.
 fn billed_usage(
     answered: &Result<Outcome, providers::Error>,
 ) -> Option<(usage::Outcome, Option<Usage>)> {
     match answered {
         Ok(outcome) => Some((usage::Outcome::Done, Some(outcome.usage))),
+        Err(error) if error.is_unasked => None,
         Err(error) => {
             let usage = error.usage.as_deref().copied();
             match error.class {
@@ -408,6 +409,20 @@ impl From<Error> for JobError {
                 _ => Self::retry(error),
             },
             _ => Self::retry(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_was_not_made_has_no_ledger_line() {
+        for class in [Class::Fail, Class::Cancelled, Class::Retry { after: None }] {
+            let failed = || providers::Error::new("test", class, "no program");
+            assert!(billed_usage(&Err(failed().before_call())).is_none(), "{class:?}");
+            assert!(billed_usage(&Err(failed())).is_some(), "{class:?}");
         }
     }
 }
