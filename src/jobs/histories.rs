@@ -1,8 +1,8 @@
 //! Cache of conversations that this process has continued lately, so that a turn reads only new messages.
 //!
-//! Entries never become stale: a transcript is append-only, and the range that a generation folds is fixed. Another
-//! generation of a session is another entry. [`LoadedView::catch_up`] reads messages that other processes have added, up to
-//! the last place on the session's row.
+//! A transcript is append-only, and the range that a generation folds is fixed. Another generation of a session is another
+//! entry. [`LoadedView::read_after`] reads messages that other processes have added, up to the last place on the session's
+//! row. It drops an entry whose messages the database has lost, for example in a failover.
 //!
 //! Invariant: the cache takes at most the configured memory, and the process at most one conversation more for each
 //! running turn.

@@ -11,7 +11,7 @@ use super::{
     busy,
     rate_limits::{CallSize, CallUse, Permit, RateLimits},
     side_context::{self, SideContext},
-    write_attempts::WriteAttempts,
+    write_attempts::WriteRetries,
 };
 use crate::{
     causes::causes,
@@ -22,7 +22,7 @@ use crate::{
         amount::Owner,
         budgets::{self, Payers, Spender},
         busy_models::{self, BusyModel, RefusedCall},
-        campaigns, class, ids,
+        campaigns, ids,
         prices::Cost,
         rate_limits::CallScope,
         sessions, tasks, text,
@@ -83,12 +83,6 @@ pub(super) struct MadeCall {
     called_at: DateTime<Utc>,
     /// True if the model was known to be busy.
     was_busy: bool,
-}
-
-/// The attempts to write a call, which was paid for, while the database is away.
-pub(super) struct WriteRetries<'a> {
-    cancel: &'a CancellationToken,
-    attempts: WriteAttempts,
 }
 
 /// Time until the next call to a server that this worker cannot reach.
@@ -189,8 +183,7 @@ impl SideCall<'_> {
         let mut error = match answered {
             Ok(outcome) => {
                 if was_busy {
-                    let provider = self.payer.provider;
-                    busy_models::record_answer(self.pool, provider, self.model, called_at).await?;
+                    self.record_availability(called_at).await;
                 }
                 return Ok(Ok(outcome));
             }
@@ -208,6 +201,16 @@ impl SideCall<'_> {
             Class::Retry { .. } | Class::Rebuild { .. } | Class::Reject | Class::Fail => {
                 Ok(Err(error))
             }
+        }
+    }
+
+    /// Records that a busy model answers again. A failure is only logged, because the answer was paid for; the next answer records it.
+    async fn record_availability(&self, called_at: DateTime<Utc>) {
+        let (provider, model) = (self.payer.provider, self.model);
+        let recorded = busy_models::record_answer(self.pool, provider, model, called_at).await;
+        if let Err(error) = recorded {
+            let error = causes(&error);
+            tracing::warn!(provider, model, error, "cannot record that a busy model answers again");
         }
     }
 
@@ -308,13 +311,9 @@ impl SideCall<'_> {
         })
     }
 
-    pub(super) fn write_retries(&self) -> WriteRetries<'_> {
-        WriteRetries { cancel: self.cancel, attempts: WriteAttempts::new() }
-    }
-
     /// Writes the call as soon as the database answers: without its line, it would be made and paid for again.
     async fn record(&self, call: &usage::Call<'_>, context: &SideContext) -> Result<(), Error> {
-        let mut retries = self.write_retries();
+        let mut retries = WriteRetries::new(self.cancel);
         loop {
             match self.write(call, context).await {
                 Err(error) if retries.wait_after(&error).await => {}
@@ -344,26 +343,6 @@ impl SideCall<'_> {
     }
 }
 
-impl WriteRetries<'_> {
-    /// Waits before the next attempt. Returns false if there is none: the database is not away, or the first attempts have failed and the
-    /// run has to stop, because its lease or its time is over, its job was cancelled, or its worker drains.
-    pub(super) async fn wait_after(
-        &mut self,
-        error: &(dyn std::error::Error + Send + Sync + 'static),
-    ) -> bool {
-        let is_stopped = self.cancel.is_cancelled() && !self.attempts.has_more();
-        if is_stopped || !class::is_database_away(error) {
-            return false;
-        }
-        tracing::warn!(
-            error = causes(error),
-            "cannot write the cost of a call beside turns, trying again"
-        );
-        self.attempts.wait().await;
-        true
-    }
-}
-
 /// Maps to the ledger's name.
 fn purpose(asked: &Purpose) -> usage::Purpose {
     match asked {
@@ -383,12 +362,13 @@ fn reported_micros(answered: &Result<Outcome, providers::Error>) -> Option<i64> 
     i64::try_from(told).ok().filter(|_| !spent.is_empty())
 }
 
-/// Maps an answer to an outcome of the ledger. A call that the provider did not accept gets no line.
+/// Maps an answer to an outcome of the ledger. A call that was not made, or that the provider did not accept, gets no line.
 fn billed_usage(
     answered: &Result<Outcome, providers::Error>,
 ) -> Option<(usage::Outcome, Option<Usage>)> {
     match answered {
         Ok(outcome) => Some((usage::Outcome::Done, Some(outcome.usage))),
+        Err(error) if error.is_unasked => None,
         Err(error) => {
             let usage = error.usage.as_deref().copied();
             match error.class {
@@ -429,6 +409,20 @@ impl From<Error> for JobError {
                 _ => Self::retry(error),
             },
             _ => Self::retry(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_was_not_made_has_no_ledger_line() {
+        for class in [Class::Fail, Class::Cancelled, Class::Retry { after: None }] {
+            let failed = || providers::Error::new("test", class, "no program");
+            assert!(billed_usage(&Err(failed().before_call())).is_none(), "{class:?}");
+            assert!(billed_usage(&Err(failed())).is_some(), "{class:?}");
         }
     }
 }

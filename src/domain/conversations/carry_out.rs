@@ -161,7 +161,7 @@ pub async fn open_successor(
     let inherited = match part {
         Inherit::Nothing => messages::InheritResult::default(),
         Inherit::All | Inherit::Text => {
-            let whole = InheritedMemory::of_successor(generation, inherit_max_weight);
+            let whole = InheritedMemory::of_successor(open, generation, inherit_max_weight);
             let part = InheritedMemory { text_only: part == Inherit::Text, ..whole };
             memory::inherit(&mut *conn, open, id, part, opening.now).await?
         }

@@ -147,12 +147,15 @@ pub async fn fork(
         learnt_by: Some(&parent),
     };
     let id = open(&mut *conn, request, (&parent, &given.instance), continuation, now).await?;
+    let without_turns =
+        left_out_after(&mut *conn, &parent, turn.number, context.without_turns).await?;
     let part = InheritedMemory {
         generation,
         up_to_turn: turn.number,
         up_to_seq: last_seq,
         max_weight: MaxWeight::UNLIMITED,
         text_only: false,
+        without_turns: &without_turns,
     };
     let inherited = memory::inherit(&mut *conn, &parent, id, part, now).await?;
     let session = sessions::get(&mut *conn, id).await?;
@@ -195,6 +198,8 @@ struct LastContext {
     generation: i32,
     /// `None`: no context of the turn is stored.
     tokens: Option<i64>,
+    /// Turns that it left out, because the provider had rejected their prompts.
+    without_turns: Vec<i32>,
 }
 
 async fn find_context(
@@ -206,11 +211,34 @@ async fn find_context(
     let tokens = stored.as_ref().map(|it| it.real_tokens.unwrap_or(it.estimated_tokens));
     // A newer version may have stored one that this version cannot read.
     let manifest = stored.and_then(|it| serde_json::from_value::<Manifest>(it.manifest).ok());
-    let generation = match manifest {
-        Some(manifest) => manifest.generation().unwrap_or(0),
-        None => compactions::generation_before(conn, session_id, turn).await?,
+    let (generation, without_turns) = match manifest {
+        Some(manifest) => (manifest.generation().unwrap_or(0), manifest.without_turns),
+        None => (compactions::generation_before(conn, session_id, turn).await?, Vec::new()),
     };
-    Ok(LastContext { generation, tokens })
+    Ok(LastContext { generation, tokens, without_turns })
+}
+
+/// Returns the turns that the conversation left out after the answer of a turn, and those that it leaves out by now. `without_turns` are those
+/// of the call: its answer has taken the turns of its own task back in.
+async fn left_out_after(
+    conn: &mut PgConnection,
+    parent: &SessionRow,
+    number: i32,
+    mut without_turns: Vec<i32>,
+) -> Result<Vec<i32>, StatementError> {
+    if !without_turns.is_empty()
+        && let Some(answered) = turns::find(&mut *conn, parent.id, number).await?
+    {
+        let task_id = answered.task_id;
+        let of_task = turns::of_task(&mut *conn, task_id).await?;
+        let prompt = messages::find_prompt(&mut *conn, parent.id, task_id).await?;
+        without_turns.retain(|turn| {
+            let is_of_task = of_task.iter().any(|it| it.place() == (parent.id, *turn));
+            !is_of_task && prompt.is_none_or(|prompt| prompt.turn != *turn)
+        });
+    }
+    without_turns.extend(&parent.rejected_turns);
+    Ok(without_turns)
 }
 
 /// Opens the session under the wished name, or under the first one that is free of those made of `base`. Returns its id.

@@ -13,7 +13,7 @@ use crate::domain::{
 
 /// The part of a conversation that a new session takes over.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct InheritedMemory {
+pub(super) struct InheritedMemory<'a> {
     /// The compaction to begin with, from [`compactions::find_inheritable`]; 0: none.
     pub generation: i32,
     /// The last turn, and the last place of its messages.
@@ -23,22 +23,25 @@ pub(super) struct InheritedMemory {
     pub max_weight: MaxWeight,
     /// Leaves out tool calls and their results.
     pub text_only: bool,
+    /// Leaves out these turns, whose prompts the provider has rejected.
+    pub without_turns: &'a [i32],
 }
 
-impl InheritedMemory {
+impl<'a> InheritedMemory<'a> {
     /// Returns the whole memory of a session, with this compaction in front of it.
-    pub fn of_successor(generation: i32, max_weight: MaxWeight) -> Self {
+    pub fn of_successor(from: &'a SessionRow, generation: i32, max_weight: MaxWeight) -> Self {
         let (up_to_turn, up_to_seq) = (i32::MAX, i64::MAX);
-        Self { generation, up_to_turn, up_to_seq, max_weight, text_only: false }
+        let without_turns = &from.rejected_turns;
+        Self { generation, up_to_turn, up_to_seq, max_weight, text_only: false, without_turns }
     }
 }
 
-/// Copies the memory of `from` to the session `to`, which was opened for it. Messages of rejected turns are left out.
+/// Copies the memory of `from` to the session `to`, which was opened for it.
 pub(super) async fn inherit(
     conn: &mut PgConnection,
     from: &SessionRow,
     to: Uuid,
-    part: InheritedMemory,
+    part: InheritedMemory<'_>,
     now: DateTime<Utc>,
 ) -> Result<messages::InheritResult, Error> {
     let takes_summary = part.generation > 0;
@@ -51,7 +54,7 @@ pub(super) async fn inherit(
         up_to_turn: part.up_to_turn,
         max_weight: part.max_weight,
         text_only: part.text_only,
-        without_turns: &from.rejected_turns,
+        without_turns: part.without_turns,
     };
     let inherited = messages::inherit(&mut *conn, from.id, to, limits).await?;
     facts::inherit_showings(&mut *conn, from.id, to).await?;

@@ -14,6 +14,7 @@ use crate::{
         feed,
         sessions::{self, SessionRow},
     },
+    jobs::write_attempts::WriteRetries,
 };
 
 pub(super) struct Store<'a> {
@@ -78,7 +79,25 @@ impl Store<'_> {
         Err(Error::Parked { session_id: self.session.id, generation, refused })
     }
 
+    /// Stores the row as soon as the database answers: its summary was paid for. If a commit was not confirmed, the next attempt stores
+    /// another row, and only one of them is applied.
     async fn insert(
+        &self,
+        plan: &Plan,
+        model: Option<&str>,
+        refused: &[RefusedAttempt],
+        accepted: Option<AcceptedSummary<'_>>,
+    ) -> Result<i32, Error> {
+        let mut retries = WriteRetries::new(self.folder.cancel);
+        loop {
+            match self.try_insert(plan, model, refused, accepted).await {
+                Err(error) if retries.wait_after(&error).await => {}
+                inserted => return inserted,
+            }
+        }
+    }
+
+    async fn try_insert(
         &self,
         plan: &Plan,
         model: Option<&str>,

@@ -36,9 +36,24 @@ pub struct LoadedView {
 impl LoadedView {
     /// Reads the session's view, without folded messages.
     pub async fn read(conn: &mut PgConnection, session: &SessionRow) -> Result<Self, Error> {
-        let mut loaded = Self::read_compactions(&mut *conn, session).await?;
+        let mut loaded = Self::at_generation(&mut *conn, session, session.generation).await?;
         loaded.catch_up(conn, session.last_seq).await?;
         Ok(loaded)
+    }
+
+    /// Reads the session's view. Of a view that is `known` from before, only new messages are read, if it is still part of the session.
+    pub async fn read_after(
+        known: Option<Self>,
+        conn: &mut PgConnection,
+        session: &SessionRow,
+    ) -> Result<Self, Error> {
+        if let Some(mut known) = known
+            && known.without_turns == session.rejected_turns
+            && known.catch_up(&mut *conn, session.last_seq).await?
+        {
+            return Ok(known);
+        }
+        Self::read(conn, session).await
     }
 
     /// Reads the view for a summariser: messages that only a reference replaces are read again.
@@ -54,13 +69,6 @@ impl LoadedView {
     }
 
     /// Reads the compactions of the view, without later messages.
-    pub async fn read_compactions(
-        conn: &mut PgConnection,
-        session: &SessionRow,
-    ) -> Result<Self, Error> {
-        Self::at_generation(conn, session, session.generation).await
-    }
-
     async fn at_generation(
         conn: &mut PgConnection,
         session: &SessionRow,
@@ -86,26 +94,33 @@ impl LoadedView {
         })
     }
 
-    /// Reads new messages, up to `last_seq` of the session's row. A transcript is append-only, so known messages stay
-    /// valid.
-    pub async fn catch_up(&mut self, conn: &mut PgConnection, last_seq: i64) -> Result<(), Error> {
-        if last_seq <= self.known_to_seq {
-            return Ok(());
+    /// Reads new messages, up to `last_seq` of the session's row. Returns false if the known ones are not those of the transcript.
+    ///
+    /// A transcript is append-only, so known messages stay valid while the database keeps them. It loses them in a rollback, in a
+    /// failover to a standby that had not received them, and when it is restored. So the last one is read again.
+    async fn catch_up(&mut self, conn: &mut PgConnection, last_seq: i64) -> Result<bool, Error> {
+        let last_known = self.entries.last().map(|entry| (entry.seq, entry.id));
+        if last_seq < self.known_to_seq {
+            return Ok(false);
         }
-        let new = messages::Span::after(self.known_to_seq);
-        let stored = messages::list(&mut *conn, self.session_id, new).await?;
+        if last_known.is_none() && last_seq == self.known_to_seq {
+            return Ok(true);
+        }
+        let after_seq = last_known.map_or(self.known_to_seq, |(seq, _)| seq - 1);
+        let after = messages::Span::after(after_seq);
+        let mut stored = messages::list(&mut *conn, self.session_id, after).await?.into_iter();
+        if let Some(last_known) = last_known
+            && stored.next().is_none_or(|first| (first.seq, first.id) != last_known)
+        {
+            return Ok(false);
+        }
         // Later messages were added since the row was read, and may be incomplete.
-        let stored = stored.into_iter().take_while(|stored| stored.seq <= last_seq);
-        let sent = stored.filter(|stored| !self.without_turns.contains(&stored.turn));
+        let new = stored.filter(|stored| (self.known_to_seq + 1..=last_seq).contains(&stored.seq));
+        let sent = new.filter(|stored| !self.without_turns.contains(&stored.turn));
         let sent: Vec<StoredMessage> = sent.collect();
         self.entries.extend(messages::into_entries(conn, sent).await?);
         self.known_to_seq = last_seq;
-        Ok(())
-    }
-
-    /// Returns true if it leaves out the same turns as the session does now.
-    pub fn is_current_for(&self, session: &SessionRow) -> bool {
-        self.without_turns == session.rejected_turns
+        Ok(true)
     }
 
     /// Lists the tasks of all prompts that are not folded.

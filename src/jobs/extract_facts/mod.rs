@@ -37,7 +37,7 @@ use self::{
     ask::{NoFacts, Reader, pause},
     stretch::{Request, TranscriptPart},
 };
-use super::{Services, route::Route, services::no_agent};
+use super::{Services, route::Route, services::no_agent, write_attempts::WriteRetries};
 use crate::{
     context::facts::{ExtractedFact, ExtractionResult},
     domain::{
@@ -86,7 +86,14 @@ pub(super) async fn run(job: ExtractFacts, run: Run, services: Arc<Services>) ->
     };
     let reading =
         ExtractionRecord { services: &services, agent, job: &job, user: &user, stretch: &stretch };
-    reading.commit(&run, answered).await
+    // The answer was paid for. A repetition is safe: a commit that did succeed has ended the lease.
+    let mut retries = WriteRetries::new(run.cancel());
+    loop {
+        match reading.commit(&run, &answered).await {
+            Err(error) if retries.wait_after(&*error.source).await => {}
+            ended => return ended,
+        }
+    }
 }
 
 /// Returns the requests that were not read yet.
@@ -129,13 +136,13 @@ impl ExtractionRecord<'_> {
     async fn commit(
         &self,
         run: &Run,
-        answered: Result<ExtractionResult, NoFacts>,
+        answered: &Result<ExtractionResult, NoFacts>,
     ) -> HandlerResult {
         let mut tx = run.pool().begin().await.map_err(JobError::retry)?;
-        self.write(&mut tx, &answered).await.map_err(JobError::retry)?;
-        let refused = answered.err();
+        self.write(&mut tx, answered).await.map_err(JobError::retry)?;
+        let refused = answered.as_ref().err();
         let is_last = run.attempt() >= run.max_attempts();
-        if let Some(refused) = refused.as_ref().filter(|_| !is_last) {
+        if let Some(refused) = refused.filter(|_| !is_last) {
             return retry_later(run, tx, refused).await;
         }
         if let Some(rest) = self.stretch.remaining_job(self.job) {
@@ -143,7 +150,7 @@ impl ExtractionRecord<'_> {
         }
         match refused.filter(|refused| !refused.is_judged()) {
             // The session may never be read again, so a person should learn that no model has read this part.
-            Some(unanswered) => retry_later(run, tx, &unanswered).await,
+            Some(unanswered) => retry_later(run, tx, unanswered).await,
             None => Ok(run.commit(tx).await?),
         }
     }

@@ -25,6 +25,7 @@ pub use self::route::rerun_routes;
 use super::{
     Services,
     side_call::{self, MadeCall, Payer, SideCall},
+    write_attempts::WriteRetries,
 };
 use crate::{
     context::Digest,
@@ -243,7 +244,7 @@ struct Store<'a> {
 impl Store<'_> {
     /// Charges the call, and stores its answer if there is one, as soon as the database answers. A repeated write charges nothing twice.
     async fn charge(&self, made: &MadeCall, is_same_request: Option<bool>) -> Result<(), NoAnswer> {
-        let mut retries = self.side_call.write_retries();
+        let mut retries = WriteRetries::new(self.run.cancel());
         loop {
             match self.try_charge(made, is_same_request).await {
                 Err(NoAnswer::Later(error)) if retries.wait_after(&*error.source).await => {}

@@ -8,7 +8,8 @@ use crate::{
         failovers::SkippedEntry, sessions, tasks, turn_phases,
     },
     jobs::{rate_limits::LimitRefusal, services::REPAIR_PAUSE},
-    queue::{BoxError, CommitError, JobError, Run, Stop, WaitCause},
+    providers::{self, Class, Origin, Scope},
+    queue::{self, BoxError, CommitError, JobError, Run, Stop, WaitCause},
 };
 
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +65,19 @@ pub(super) struct Busy {
 pub(super) const BUDGET_CODE: &str = "turn.budget";
 /// Wait for running turns to release their reservations.
 pub(super) const BUDGET_PAUSE: Duration = Duration::from_secs(5);
+/// Wait after a call that was not made, because the database was unreachable.
+const DATABASE_PAUSE: Duration = Duration::from_secs(5);
+
+/// Builds the error of a call that was not made, because a statement before it has failed. An unreachable database uses up no attempt. The
+/// end of the turn checks if another run has the conversation by now.
+pub(super) fn database_error(code: &'static str, error: impl Into<BoxError>) -> providers::Error {
+    let error = error.into();
+    let class = match queue::is_unavailable(&*error) {
+        true => Class::Snooze { after: DATABASE_PAUSE, scope: Scope::Host },
+        false => Class::Retry { after: None },
+    };
+    providers::Error::new(code, class, error).of(Origin::Host).before_call()
+}
 
 impl BeginRefusal {
     pub(super) fn for_good(why: impl Into<String>) -> Self {
@@ -220,5 +234,12 @@ mod tests {
         let cause = Error::undone(sqlx::Error::PoolTimedOut).into_cause();
         assert!(is_unavailable(&*cause), "{cause}");
         assert!(!is_unavailable(&*Error::NoTask(7).into_cause()));
+    }
+
+    #[test]
+    fn only_an_unreachable_database_uses_up_no_attempt_of_a_call() {
+        let class = |error| database_error("test", error).class;
+        assert!(matches!(class(sqlx::Error::PoolTimedOut), Class::Snooze { .. }));
+        assert!(matches!(class(sqlx::Error::RowNotFound), Class::Retry { .. }));
     }
 }

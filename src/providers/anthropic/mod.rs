@@ -27,7 +27,7 @@ pub use self::wire::Envelope;
 use self::{messages::Prompt, reply::Reply};
 use super::{
     Batches, CallTexts, Capabilities, EventSink, Outcome, Provider, ProviderFuture, Request,
-    SentRequest, TurnFuture,
+    SentRequest, TurnFuture, Usage,
     deadline::CallDeadline,
     endpoint::{Call, Endpoint, Error, Plan, ThinkingModes},
     http::Activity,
@@ -64,6 +64,7 @@ impl Anthropic {
         request: &Request,
         events: &mut EventSink,
         cancel: &CancellationToken,
+        counted: &mut Usage,
     ) -> Result<Outcome, Error> {
         let total = request.timeouts.total.unwrap_or(self.endpoint.config().total_timeout());
         let deadline = CallDeadline::starting_now(total, cancel);
@@ -80,7 +81,8 @@ impl Anthropic {
         events.send_request(SentRequest::new(super::Envelope::Anthropic(envelope), &body));
         let started = Instant::now();
         events.send_started(&request.model);
-        let stream = self.endpoint.stream::<Reply>(MESSAGES, &plan, body, events, &deadline);
+        let stream =
+            self.endpoint.stream::<Reply>(MESSAGES, &plan, body, events, &deadline, counted);
         let (reply, first_byte) = stream.await?;
         let prefix = || Prompt::of(&request.model, &CallTexts::of(request)).digest(&request.model);
         plan.outcome(reply.into_whole(request, prefix), started.elapsed(), first_byte)
@@ -112,8 +114,10 @@ impl Provider for Anthropic {
         cancel: CancellationToken,
     ) -> TurnFuture<'_> {
         Box::pin(async move {
-            let call = self.call(&request, &mut events, &cancel);
-            self.endpoint.guard(call).await.map_err(super::Error::from)
+            let mut counted = Usage::default();
+            let call = self.call(&request, &mut events, &cancel, &mut counted);
+            let answered = self.endpoint.guard(call).await;
+            answered.map_err(|error| error.into_error_of_call(counted))
         })
     }
 

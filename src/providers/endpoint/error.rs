@@ -241,6 +241,15 @@ impl Error {
         )
     }
 
+    /// Converts the error of a call for which the server has `counted` these tokens.
+    pub(in crate::providers) fn into_error_of_call(self, counted: Usage) -> providers::Error {
+        let error = providers::Error::from(self);
+        match error.usage.is_none() && counted != Usage::default() {
+            true => error.with_usage(Some(counted)),
+            false => error,
+        }
+    }
+
     fn usage(&self) -> Option<Usage> {
         match self {
             Self::Truncated { usage, .. }

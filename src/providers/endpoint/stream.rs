@@ -7,9 +7,9 @@ use std::time::Duration;
 use reqwest::Response;
 use tokio::time::Instant;
 
-use super::{Endpoint, Error, Plan};
+use super::{Counts, Endpoint, Error, Plan};
 use crate::providers::{
-    EventSink, Status, ToldLimits,
+    EventSink, Status, ToldLimits, Usage,
     deadline::CallDeadline,
     http::{Activity, Step, event_data},
     limits,
@@ -32,6 +32,9 @@ pub(in crate::providers) trait StreamedReply: Default {
 
     /// Returns the length of the text so far.
     fn n_chars(&self) -> usize;
+
+    /// Returns the token counts so far.
+    fn counts(&self) -> Counts;
 }
 
 /// Addition of one event, for people who watch.
@@ -52,6 +55,7 @@ struct ReplyStream<R> {
 
 impl Endpoint {
     /// Sends the body and reads events until the last one, or an error of any kind. Returns the reply and the time until its first byte.
+    /// `counted` gets the tokens that the server has counted, also before an error: they are billed.
     pub(in crate::providers) async fn stream<R: StreamedReply>(
         &self,
         path: &str,
@@ -59,7 +63,24 @@ impl Endpoint {
         body: Vec<u8>,
         events: &mut EventSink,
         deadline: &CallDeadline<'_>,
+        counted: &mut Usage,
     ) -> Result<(R, Duration), Error> {
+        let mut stream = ReplyStream::<R> { reply: R::default(), body: None };
+        let read = self.read(path, plan, body, events, deadline, &mut stream).await;
+        *counted = plan.plausible_usage(&stream.reply.counts(), false);
+        Ok((stream.reply, read?))
+    }
+
+    /// Reads the stream to its end, and returns the time until its first byte.
+    async fn read<R: StreamedReply>(
+        &self,
+        path: &str,
+        plan: &Plan<'_>,
+        body: Vec<u8>,
+        events: &mut EventSink,
+        deadline: &CallDeadline<'_>,
+        stream: &mut ReplyStream<R>,
+    ) -> Result<Duration, Error> {
         let started = Instant::now();
         let (config, timeouts) = (&self.config, &plan.request.timeouts);
         let first_byte = timeouts.first_byte.unwrap_or(config.first_byte_timeout());
@@ -74,14 +95,13 @@ impl Endpoint {
         let mut response = sent?;
         events.send_limits(ToldLimits::of(response.headers()));
         let mut lines = Lines::within(limits::of_answer(plan.request.reserve_tokens));
-        let mut stream = ReplyStream::<R> { reply: R::default(), body: None };
         let mut first_byte_took = None;
         loop {
             let chunk = self.next_chunk(&mut response, &stream.reply, step, deadline).await?;
             let took = *first_byte_took.get_or_insert_with(|| started.elapsed());
             let Some(chunk) = chunk else {
                 show(&stream.end(lines.rest(), plan)?, events);
-                return Ok((stream.reply, took));
+                return Ok(took);
             };
             step = Step::begin(Activity::ReadingAnswer, idle);
             let too_much = |source| Error::TooMuch { server: plan.server.clone(), source };
@@ -89,7 +109,7 @@ impl Endpoint {
             while let Some(line) = lines.next_line().map_err(too_much)? {
                 show(&stream.accept(line, plan)?, events);
                 if stream.reply.is_done() {
-                    return Ok((stream.reply, took));
+                    return Ok(took);
                 }
             }
         }

@@ -115,10 +115,8 @@ impl Plan<'_> {
 
     /// Returns the server's counts, except those that cannot be true.
     fn usage(&self, counts: &Counts, has_text: bool) -> Usage {
-        let fits = |tokens: &u64| *tokens <= u64::from(self.window_tokens);
-        let prompt = counts.prompt.filter(|n| *n > 0 && fits(n));
-        let output = counts.answer.filter(fits).filter(|n| *n > 0 || !has_text);
-        if prompt != counts.prompt || output != counts.answer {
+        let usage = self.plausible_usage(counts, has_text);
+        if usage.prompt() != counts.prompt || usage.output != counts.answer {
             tracing::warn!(
                 prompt_tokens = counts.prompt,
                 completion_tokens = counts.answer,
@@ -126,6 +124,14 @@ impl Plan<'_> {
                 "ignored impossible token counts of the server"
             );
         }
+        usage
+    }
+
+    /// Returns the counts that can be true, and logs nothing.
+    pub(super) fn plausible_usage(&self, counts: &Counts, has_text: bool) -> Usage {
+        let fits = |tokens: &u64| *tokens <= u64::from(self.window_tokens);
+        let prompt = counts.prompt.filter(|n| *n > 0 && fits(n));
+        let output = counts.answer.filter(fits).filter(|n| *n > 0 || !has_text);
         let Some(prompt) = prompt else { return Usage { output, ..Usage::default() } };
         let read = counts.cache_read.filter(|read| *read <= prompt);
         let left = prompt - read.unwrap_or(0);

@@ -19,7 +19,7 @@ use self::{dialect::Dialect, reply::Reply};
 pub use self::{dialect::DialectName, wire::Envelope};
 use super::{
     CallTexts, Capabilities, EventSink, Outcome, Provider, ProviderFuture, Request, SentRequest,
-    TurnFuture,
+    TurnFuture, Usage,
     deadline::CallDeadline,
     endpoint::{Endpoint, Error, Plan},
     media,
@@ -48,6 +48,7 @@ impl OpenAi {
         request: &Request,
         events: &mut EventSink,
         cancel: &CancellationToken,
+        counted: &mut Usage,
     ) -> Result<Outcome, Error> {
         let total = request.timeouts.total.unwrap_or(self.endpoint.config().total_timeout());
         let deadline = CallDeadline::starting_now(total, cancel);
@@ -62,7 +63,7 @@ impl OpenAi {
         events.send_request(SentRequest::new(super::Envelope::OpenAi(envelope), &body));
         let started = Instant::now();
         events.send_started(&request.model);
-        let stream = self.endpoint.stream::<Reply>(CHAT, &plan, body, events, &deadline);
+        let stream = self.endpoint.stream::<Reply>(CHAT, &plan, body, events, &deadline, counted);
         let (reply, first_byte) = stream.await?;
         plan.outcome(reply.into_whole(request), started.elapsed(), first_byte)
     }
@@ -81,8 +82,10 @@ impl Provider for OpenAi {
         cancel: CancellationToken,
     ) -> TurnFuture<'_> {
         Box::pin(async move {
-            let call = self.call(&request, &mut events, &cancel);
-            self.endpoint.guard(call).await.map_err(super::Error::from)
+            let mut counted = Usage::default();
+            let call = self.call(&request, &mut events, &cancel, &mut counted);
+            let answered = self.endpoint.guard(call).await;
+            answered.map_err(|error| error.into_error_of_call(counted))
         })
     }
 

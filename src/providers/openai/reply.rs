@@ -84,6 +84,10 @@ impl StreamedReply for Reply {
     fn n_chars(&self) -> usize {
         self.text.chars().count()
     }
+
+    fn counts(&self) -> Counts {
+        self.counts
+    }
 }
 
 impl Reply {

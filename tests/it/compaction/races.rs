@@ -33,7 +33,7 @@ use crate::{
     conversations::world::{TurnSettings, done, inheritance, measured, opening, wanted},
     http::lossy_proxy::LossyProxy,
     turns::{
-        faults::refuse_ledger,
+        faults::{refuse_ledger, refuse_writes},
         heavy::{SCRIPTS, text, weigh},
     },
 };
@@ -100,8 +100,8 @@ async fn a_crash_during_a_summary_call_returns_no_attempt() {
     assert_eq!(setup.compactions(id).await.len(), 0);
 }
 
-/// Returns the number of attempts to write into the ledger since some were refused.
-async fn n_ledger_writes(pool: &PgPool) -> i64 {
+/// Returns the number of attempts at the writes of which some were refused.
+async fn n_writes(pool: &PgPool) -> i64 {
     sqlx::query_scalar("select last_value from public.refused").fetch_one(pool).await.unwrap()
 }
 
@@ -114,7 +114,21 @@ async fn a_paid_summary_waits_for_the_database_and_is_not_asked_for_again() {
     setup.prepare(id, Cause::Auto).await.unwrap();
     let n_asked = i64::try_from(setup.provider.n_summaries()).unwrap();
     assert_eq!(setup.ledger().await.0, n_asked);
-    assert_eq!(n_ledger_writes(&setup.world.pool).await, n_asked + 3);
+    assert_eq!(n_writes(&setup.world.pool).await, n_asked + 3);
+}
+
+#[tokio::test]
+async fn a_charged_summary_waits_for_the_database_and_is_not_asked_for_again() {
+    let setup = Setup::new(WatchedProvider::honest()).await;
+    let id = setup.chat(24).await;
+    let summaries = "insert on dalsegno.compactions for each row";
+    refuse_writes(&setup.world.pool, summaries, 3, "57P01").await;
+    let prepared = setup.prepare(id, Cause::Auto).await.unwrap();
+    assert!(!prepared.is_earlier);
+    assert_eq!(n_writes(&setup.world.pool).await, 4);
+    assert_eq!(setup.compactions(id).await.len(), 1);
+    let n_asked = i64::try_from(setup.provider.n_summaries()).unwrap();
+    assert_eq!(setup.ledger().await.0, n_asked);
 }
 
 #[tokio::test]
@@ -126,7 +140,7 @@ async fn a_stopped_run_tries_three_times_to_charge_its_summary() {
     let prepared = timeout(SOON, setup.prepare(id, Cause::Auto)).await.expect("it ends");
     assert!(prepared.is_err(), "{prepared:?}");
     let n_asked = i64::try_from(setup.provider.n_summaries()).unwrap();
-    assert_eq!((n_asked, n_ledger_writes(&setup.world.pool).await), (1, 3));
+    assert_eq!((n_asked, n_writes(&setup.world.pool).await), (1, 3));
 }
 
 #[tokio::test]

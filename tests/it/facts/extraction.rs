@@ -27,7 +27,10 @@ use super::{
 use crate::{
     app::{eventually, noon},
     erasure::{ERASED_WORD, tables_with},
-    turns::fixture::{Fixture, WRITER},
+    turns::{
+        faults::refuse_writes,
+        fixture::{Fixture, WRITER},
+    },
 };
 
 const CALLS: &str = "select count(*) from dalsegno.usage where purpose = 'facts'";
@@ -53,6 +56,20 @@ async fn statements_of_people_are_extracted_when_a_session_is_closed() {
     assert_eq!(fixture.count(CALLS).await, 1);
     let kinds: Vec<_> = fixture.feed().await.into_iter().map(|event| event.kind).collect();
     assert_eq!(kinds.iter().filter(|kind| *kind == "facts.read").count(), 1, "{kinds:?}");
+}
+
+#[tokio::test]
+async fn paid_facts_wait_for_the_database_and_are_not_asked_for_again() {
+    let fixture = fixture(&[]).await;
+    let extractions = "insert on dalsegno.fact_extractions for each row";
+    refuse_writes(&fixture.pool, extractions, 3, "57P01").await;
+    let worker = fixture.start_worker().await;
+    run_in_own_session(&fixture, "My diet is vegan. Write.").await;
+    wait_for_extractions(&fixture).await;
+    worker.stop().await;
+    assert_eq!(fixture.count("select last_value from public.refused").await, 4);
+    assert_eq!(texts(&fixture.pool, USER).await, [VEGAN]);
+    assert_eq!(fixture.count(CALLS).await, 1);
 }
 
 #[tokio::test]

@@ -92,6 +92,11 @@ async fn a_late_answer_is_placed_after_its_prompt() {
 
 /// Makes the database refuse the first `n_times` writes of a call into the ledger with this code.
 pub async fn refuse_ledger(pool: &PgPool, n_times: u32, code: &str) {
+    refuse_writes(pool, "insert on dalsegno.usage for each row", n_times, code).await;
+}
+
+/// Makes the database refuse the first `n_times` of these writes with this code.
+pub async fn refuse_writes(pool: &PgPool, writes: &str, n_times: u32, code: &str) {
     let statements = format!(
         "create sequence public.refused;
          create function public.refuse() returns trigger language plpgsql as $body$
@@ -101,7 +106,7 @@ pub async fn refuse_ledger(pool: &PgPool, n_times: u32, code: &str) {
            end if;
            return new;
          end $body$;
-         create trigger refuse before insert on dalsegno.usage for each row execute function public.refuse();"
+         create trigger refuse before {writes} execute function public.refuse();"
     );
     sqlx::raw_sql(sqlx::AssertSqlSafe(statements)).execute(pool).await.unwrap();
 }

@@ -4,6 +4,7 @@ mod anthropic;
 mod attachments;
 pub mod budgets;
 mod busy;
+mod cached_views;
 mod campaign_files;
 mod campaign_versions;
 pub mod claude;

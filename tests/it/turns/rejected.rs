@@ -9,7 +9,7 @@ use dalsegno::domain::{
 };
 use serde_json::Value;
 
-use super::{Fixture, fixture::WRITER};
+use super::{Fixture, fixture::WRITER, forks::fork};
 use crate::{
     app::eventually,
     providers::fake_ollama::{FakeOllama, Play},
@@ -208,6 +208,27 @@ async fn a_history_rejected_by_a_new_provider_is_sent_once_more_without_tools_an
     }
     assert!(!said.contains("xylograph"), "{said}");
     worker.stop().await;
+}
+
+/// The fourth turn answers the prompt of the second. The third was sent without it.
+#[tokio::test]
+async fn a_fork_has_a_rejected_prompt_only_after_the_turn_that_answered_it() {
+    let yes = || Play::Says(&["Yes."]);
+    let fake = FakeOllama::playing([yes(), REJECTION, yes(), yes()]).await;
+    let fixture = fixture(&fake).await;
+    let worker = fixture.start_worker().await;
+    let first = run_prompt(&fixture, "Part one.").await;
+    let bad = is_rejected(&fixture, REJECTED_PROMPT).await;
+    run_prompt(&fixture, "Part two.").await;
+    assert_eq!(retry(&fixture, &bad).await.state, State::Done);
+    worker.stop().await;
+    let prompt = format!("User: {REJECTED_PROMPT}");
+    for (turn, n_prompts) in [(1, 0), (3, 0), (4, 1)] {
+        let fork = fork(&fixture, first.session_id.unwrap(), turn).await;
+        let said = fixture.transcript(fork.id).await;
+        let prompts = said.iter().filter(|line| **line == prompt);
+        assert_eq!(prompts.count(), n_prompts, "turn {turn}: {said:?}");
+    }
 }
 
 #[tokio::test]

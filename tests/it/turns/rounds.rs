@@ -16,7 +16,7 @@ use dalsegno::{
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::Fixture;
+use super::{Fixture, faults::refuse_writes};
 use crate::app::{eventually, noon};
 
 /// Listed by name, so that a new tool takes no room of the small windows here; and the tools with faults.
@@ -252,6 +252,33 @@ async fn a_tool_error_is_reported_to_the_model_and_the_turn_continues() {
     assert!(ended[0]["is_error"] == true, "{ended:?}");
     let denied = "select count(*) from dalsegno.audit where action = 'tool.deny'";
     assert_eq!(fixture.count(denied).await, 1);
+}
+
+#[tokio::test]
+async fn a_database_that_is_away_between_two_calls_uses_up_no_attempt() {
+    let limit = Limit { micros: None, tokens: Some(100_000_000) };
+    let fixture = Fixture::with_limit(&[], limit).await;
+    fixture.write_agent("writer", &writer(""));
+    let reservations = "update of reserved_tokens on dalsegno.turns for each row when (new.reserved_tokens > old.reserved_tokens)";
+    refuse_writes(&fixture.pool, reservations, 1, "57P01").await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.add("Write. [[sim: call status]] [[sim: say Done.]]").await;
+    let task = fixture.ended_after_waits(&task).await;
+    fixture.settled().await;
+    worker.stop().await;
+    assert_eq!(task.state, State::Done, "{task:?}");
+    let turns = fixture.turns(&task).await;
+    assert_eq!(turns.len(), 2);
+    assert!(turns[0].is_put_off() && turns[0].calls == 1, "{turns:?}");
+    assert!(turns.iter().all(|turn| turn.attempt == 1), "{turns:?}");
+    // The call before it was paid for, and its tool has run.
+    let messages = fixture.messages(task.session_id.unwrap()).await;
+    assert!(messages.iter().any(|it| it.turn == 1 && it.message.role == Role::Tool));
+    check_groups(&messages);
+    let charged = "select sum(input_tokens + output_tokens)::bigint from dalsegno.usage";
+    let budget = fixture.budget().await;
+    assert_eq!(budget.spent.tokens, fixture.count(charged).await);
+    assert!(budget.reserved.is_zero());
 }
 
 #[tokio::test]

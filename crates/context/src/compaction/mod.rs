@@ -22,6 +22,7 @@
 
 pub mod accept;
 pub mod archive_reference;
+pub mod batches;
 mod cut;
 pub mod expiry;
 pub mod extract;

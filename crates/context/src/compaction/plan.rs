@@ -1,5 +1,4 @@
-//! Decides which messages are folded and which stay. Pure and linear in the number of messages. Reads only the text of
-//! messages that are too long for one batch.
+//! Decides which messages are folded and which stay. Pure and linear in the number of messages.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -7,6 +6,7 @@ use crate::{
     budget::Budget,
     calibration::Calibration,
     compaction::{
+        batches::{self, Batch},
         cut,
         division::{self, Division, SummaryRoom},
         extract,
@@ -21,9 +21,6 @@ use crate::{
     entry::Entry,
     weight::Weight,
 };
-
-/// Step in which a message that is too long for a batch is measured.
-const SPLIT_STEP_BYTES: usize = 256;
 
 #[derive(Debug, Clone, Copy)]
 pub struct CompactionInput<'a> {
@@ -79,21 +76,6 @@ pub struct Plan {
     pub is_reference: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Batch {
-    pub pieces: Vec<Piece>,
-}
-
-/// A part of one message's text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
-    /// Position in `view.tail`.
-    pub index: usize,
-    pub bytes: Range<usize>,
-    pub part: usize,
-    pub parts: usize,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -120,7 +102,7 @@ pub fn plan(scene: &CompactionInput<'_>) -> Result<Plan, Error> {
         true => Ok(reference(scene)),
         false => Err(error),
     })?;
-    plan.batches = batches(scene, &plan, 0);
+    plan.batches = divide_into_batches(scene, &plan, 0);
     Ok(plan)
 }
 
@@ -142,7 +124,7 @@ pub(super) fn plan_with_texts(scene: &CompactionInput<'_>) -> Result<(Plan, Divi
     };
     plan.summary_max_tokens = division.summary_max_tokens;
     let quotes = quotes_room(scene, &plan, &division.prompts);
-    plan.batches = batches(scene, &plan, quotes.leaving_tokens + quotes.answer_tokens);
+    plan.batches = divide_into_batches(scene, &plan, quotes.leaving_tokens + quotes.answer_tokens);
     Ok((plan, division))
 }
 
@@ -310,7 +292,7 @@ fn start_room(scene: &CompactionInput<'_>) -> u64 {
     start_tokens.saturating_sub(budget.system_tokens()).max(room_tokens / 4)
 }
 
-fn batches(scene: &CompactionInput<'_>, plan: &Plan, quotes_tokens: u64) -> Vec<Batch> {
+fn divide_into_batches(scene: &CompactionInput<'_>, plan: &Plan, quotes_tokens: u64) -> Vec<Batch> {
     let read = plan.read.clone();
     if read.is_empty() {
         return Vec::new();
@@ -320,23 +302,7 @@ fn batches(scene: &CompactionInput<'_>, plan: &Plan, quotes_tokens: u64) -> Vec<
     };
     let batch_tokens = batch_tokens.saturating_sub(quotes_tokens);
     let limit = scene.calibration.weight_within(batch_tokens);
-    let mut batches = Vec::new();
-    let mut batch = Batch::default();
-    let mut filled = Weight::ZERO;
-    for index in read {
-        let entry = &scene.view.tail[index];
-        for piece in pieces(index, entry, limit) {
-            let weight = piece_weight(entry, &piece);
-            if !batch.pieces.is_empty() && filled + weight > limit {
-                batches.push(std::mem::take(&mut batch));
-                filled = Weight::ZERO;
-            }
-            filled = filled + weight;
-            batch.pieces.push(piece);
-        }
-    }
-    batches.push(batch);
-    batches
+    batches::divide(scene.view.tail, read, limit)
 }
 
 /// Returns the room for a batch in the summariser's window, beside its instructions, the pins, the summary so far and
@@ -373,59 +339,6 @@ pub(super) fn quotes_room(
     let answer_tokens = (leaving_tokens / 2).max(batch_tokens / 12);
     let answer_max = (batch_tokens / 6).min(plan.summary_max_tokens / 2);
     QuotesRoom { leaving_tokens, answer_tokens: answer_tokens.min(answer_max) }
-}
-
-fn pieces(index: usize, entry: &Entry, limit: Weight) -> Vec<Piece> {
-    let text = &entry.message.text;
-    let mut ends = Vec::new();
-    if message_weight(entry) > limit {
-        ends = split(text, limit);
-    }
-    if ends.last() != Some(&text.len()) {
-        ends.push(text.len());
-    }
-    let parts = ends.len();
-    let starts = std::iter::once(0).chain(ends.clone());
-    starts
-        .zip(ends)
-        .enumerate()
-        .map(|(part, (from, to))| Piece { index, bytes: from..to, part: part + 1, parts })
-        .collect()
-}
-
-/// Returns the weight of a message in the summariser's input, where every message is an element, the assistant's too.
-/// Files are only named there.
-fn message_weight(entry: &Entry) -> Weight {
-    entry.text_weight() + Weight::of_user_text("")
-}
-
-/// Returns the positions at which to cut a text so that no part weighs more than `limit`.
-fn split(text: &str, limit: Weight) -> Vec<usize> {
-    // Room for the element around each part.
-    let limit = limit.saturating_sub(Weight::of_user_text(""));
-    let mut ends = Vec::new();
-    let mut weight = Weight::ZERO;
-    let mut at = 0;
-    while at < text.len() {
-        let next = text.ceil_char_boundary(at + SPLIT_STEP_BYTES);
-        let step = Weight::of_text(&text[at..next]);
-        if weight > Weight::ZERO && weight + step > limit {
-            ends.push(at);
-            weight = Weight::ZERO;
-        }
-        weight = weight + step;
-        at = next;
-    }
-    ends.push(text.len());
-    ends
-}
-
-fn piece_weight(entry: &Entry, piece: &Piece) -> Weight {
-    if piece.parts == 1 {
-        message_weight(entry)
-    } else {
-        Weight::of_user_text(&entry.message.text[piece.bytes.clone()])
-    }
 }
 
 fn weight_of(entries: &[Entry]) -> Weight {

@@ -6,8 +6,8 @@ use crate::{
     attachments,
     compaction::{
         accept::Refusal,
+        batches::{Batch, Piece},
         pins::Pin,
-        plan::{Batch, Piece},
         prompts::QUOTES,
         sections::SECTIONS,
     },

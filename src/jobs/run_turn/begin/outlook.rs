@@ -43,11 +43,8 @@ pub async fn load_outlook(
     given: &Additions<'_>,
 ) -> Result<Outlook, Error> {
     let known = services.histories.take(session.id, session.generation);
-    let mut loaded = match known.filter(|known| known.is_current_for(session)) {
-        Some(known) => known,
-        None => LoadedView::read_compactions(&mut *conn, session).await.map_err(Error::undone)?,
-    };
-    loaded.catch_up(conn, session.last_seq).await.map_err(Error::undone)?;
+    let loaded = LoadedView::read_after(known, conn, session).await;
+    let mut loaded = loaded.map_err(Error::undone)?;
     // Notices are sent from the transcript. The prompt is sent as the task.
     for (notice, seq) in given.words.notices().iter().zip(session.last_seq + 1..) {
         loaded.add(measure::to_entry(notice, seq));

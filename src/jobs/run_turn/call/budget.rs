@@ -26,12 +26,12 @@ use crate::{
         run_turn::{
             begin::open_turn::OpenTurn,
             call::{ledger, report::CallReport, rounds::window},
-            error::{BUDGET_CODE, BUDGET_PAUSE},
+            error::{BUDGET_CODE, BUDGET_PAUSE, database_error},
             load::assignment::Assignment,
         },
     },
     providers::{self, Class, Meter, Origin, Scope, UsageSoFar},
-    queue::Run,
+    queue::{BoxError, Run},
     transcript::{Message, Role},
 };
 
@@ -48,18 +48,18 @@ pub async fn reserve_for_call(
         return Ok(());
     }
     // The cost of folding is on the task already.
-    let task = tasks::get(run.pool(), assignment.task.id).await.map_err(database_error)?;
+    let task = tasks::get(run.pool(), assignment.task.id).await.map_err(not_read)?;
     let refused = |refusal| refused(assignment.complete_refusal(refusal));
     task.check_budget(spent, ahead).map_err(refused)?;
-    let mut tx = run.pool().begin().await.map_err(database_error)?;
+    let mut tx = run.pool().begin().await.map_err(not_read)?;
     match turn_phases::reserve_more(&mut tx, begun, spent, ahead, now).await {
         Ok(reserved) => {
-            tx.commit().await.map_err(database_error)?;
+            tx.commit().await.map_err(not_read)?;
             begun.reserved = reserved;
             Ok(())
         }
         Err(turn_phases::Error::Budget(ReserveError::Refused(refusal))) => Err(refused(refusal)),
-        Err(error) => Err(database_error(error)),
+        Err(error) => Err(not_read(error)),
     }
 }
 
@@ -77,10 +77,8 @@ fn refused(refusal: Refusal) -> providers::Error {
     error.of(Origin::Budget).before_call()
 }
 
-/// An error of the database. The end of the turn checks if another run has the conversation by now.
-fn database_error(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> providers::Error {
-    let retry = Class::Retry { after: None };
-    providers::Error::new("transcript.not_read", retry, error).of(Origin::Host).before_call()
+fn not_read(error: impl Into<BoxError>) -> providers::Error {
+    database_error("transcript.not_read", error)
 }
 
 /// The budget of a turn whose provider makes the calls.

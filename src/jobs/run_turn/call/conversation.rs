@@ -5,7 +5,12 @@ use sqlx::{PgConnection, PgExecutor};
 use uuid::Uuid;
 
 use crate::{
-    domain::{Amount, budgets, campaigns, sessions::SessionRow, transcripts},
+    domain::{
+        Amount, budgets, campaigns,
+        sessions::SessionRow,
+        tasks::{self, Task},
+        transcripts,
+    },
     jobs::{
         Services,
         run_turn::{
@@ -20,10 +25,11 @@ use crate::{
                 provider_call,
                 report::CallReport,
             },
+            error::database_error,
             load::assignment::Assignment,
         },
     },
-    providers::{self, Class, Conversation, Origin, Request, TranscriptFile},
+    providers::{self, Conversation, Origin, Request, TranscriptFile},
     queue::Run,
 };
 
@@ -43,7 +49,9 @@ pub async fn build_conversation(
     };
     let left = {
         let mut conn = run.pool().acquire().await.map_err(connection_error)?;
-        left_micros(&mut conn, assignment, opened.begun.reserved).await?
+        // Read again, because a summary for this turn was charged to the task.
+        let task = tasks::get(&mut *conn, assignment.task.id).await.map_err(task_error)?;
+        left_micros(&mut conn, assignment, &task, opened.begun.reserved).await?
     };
     let mut conversation = Conversation {
         external_id: bound.external_id,
@@ -80,7 +88,7 @@ pub async fn outline_conversation(
         Some(_) => files(&mut *conn, session.id).await?,
         None => Vec::new(),
     };
-    let left = left_micros(conn, assignment, Amount::ZERO).await?;
+    let left = left_micros(conn, assignment, &assignment.task, Amount::ZERO).await?;
     Ok(Conversation {
         external_id: bound.external_id,
         head: head.filter(|_| !transcript.is_empty()),
@@ -177,18 +185,21 @@ fn connection_error(error: sqlx::Error) -> providers::Error {
     })
 }
 
+fn task_error(error: tasks::Error) -> providers::Error {
+    database_error("transcript.not_read", error)
+}
+
 fn transcript_error(error: crate::domain::StatementError) -> providers::Error {
-    providers::Error::new("transcript.not_read", Class::Retry { after: None }, error)
-        .of(Origin::Host)
+    database_error("transcript.not_read", error)
 }
 
 /// Returns the least money that is left in a budget of the turn. Reservations of other turns are subtracted.
 async fn left_micros(
     conn: &mut PgConnection,
     assignment: &Assignment<'_>,
+    task: &Task,
     reserved: Amount,
 ) -> Result<Option<i64>, providers::Error> {
-    let task = &assignment.task;
     let own = task.budget_micros.map(|budget| budget.saturating_sub(task.spent_micros));
     if !assignment.is_limited {
         return Ok(own);

@@ -15,7 +15,10 @@ use crate::{
         turn_phases::StartedTurn,
         turn_tokens::{self, Bearer},
     },
-    jobs::{Services, run_turn::load::assignment::Assignment},
+    jobs::{
+        Services,
+        run_turn::{error::database_error, load::assignment::Assignment},
+    },
     providers::{self, Class, Grants, Origin, OutputLimits, PermissionMode},
     queue::Run,
     tools,
@@ -90,11 +93,13 @@ async fn mint(
     begun: &StartedTurn,
 ) -> Result<SecretString, providers::Error> {
     let bearer = Bearer { session_id: begun.session_id, turn: begun.turn };
-    let retry = Class::Retry { after: None };
     match turn_tokens::mint(run.pool(), &bearer, services.clock.now()).await {
         Ok(Some(token)) => Ok(token),
-        Ok(None) => Err(providers::Error::new("turn.overtaken", retry, LostLease)),
-        Err(error) => Err(providers::Error::new("turn.no_token", retry, error)),
+        Ok(None) => {
+            let retry = Class::Retry { after: None };
+            Err(providers::Error::new("turn.overtaken", retry, LostLease))
+        }
+        Err(error) => Err(database_error("turn.no_token", error)),
     }
 }
 

@@ -20,7 +20,7 @@ pub async fn decide(turn: &Turn<'_>, can_shrink: bool) -> Result<Fate, Error> {
         fate => failover::skip_wait(assignment, fate, &called.result, services.clock.now()),
     };
     let fate = turn.structured.apply(fate, run, services, assignment);
-    let fate = cancellation::apply_cancellation(run.pool(), assignment.task.id, fate).await?;
+    let fate = cancellation::apply_cancellation(run.pool(), assignment.task.id, fate).await;
     log(turn, &fate);
     Ok(fate)
 }

@@ -5,7 +5,7 @@ use dalsegno::domain::{
     estimates::{Charge, Estimate, PromptCacheState},
 };
 
-use super::{Anthropic, PART, Value, fixture_with};
+use super::{Answer, Anthropic, PART, Play, Value, fixture_with, json};
 use crate::{
     estimates,
     providers::conformance::{dialects::Dialect as _, server::ScriptedServer},
@@ -40,7 +40,7 @@ async fn reads_and_writes_of_the_cache_have_their_own_prices_in_ledger_and_budge
     let costs: Vec<i64> = (1..=calls.len()).map(|n| cost(&calls[..n], 4)).collect();
     assert!(costs[1] * 4 < costs[0], "reads are cheap: {costs:?}");
     let stored = "select json_agg(cost_micros order by id) from dalsegno.usage";
-    assert_eq!(fixture.json(stored).await, serde_json::json!(costs));
+    assert_eq!(fixture.json(stored).await, json!(costs));
     let spent: i64 = costs.iter().sum();
     let budget = fixture.budget().await;
     assert_eq!((budget.spent.micros, budget.reserved.micros), (spent, 0));
@@ -54,6 +54,26 @@ async fn reads_and_writes_of_the_cache_have_their_own_prices_in_ledger_and_budge
     fixture.change_limit(limit).await;
     fixture.done(&third).await;
     worker.stop().await;
+}
+
+/// The server counts the prompt with the first event, and bills it.
+#[tokio::test]
+async fn tokens_that_were_counted_before_a_call_broke_off_are_charged() {
+    let mut begun = Anthropic.events(&Answer::of(&["Once upon"]).counts(1_000, 12));
+    // Without the last counts and the end.
+    begun.truncate(begun.len() - 2);
+    let server = ScriptedServer::playing(&Anthropic, [Play::chunks(begun)]).await;
+    let fixture = fixture_with(&server, 100_000, &[PRICES]).await;
+    let worker = fixture.start_worker().await;
+    let task = fixture.done(&fixture.add("Write.").await).await;
+    fixture.settled().await;
+    worker.stop().await;
+    let lines = "select json_agg(json_build_array(outcome, input_tokens, output_tokens, cost_micros) order by id) from dalsegno.usage";
+    let lines = fixture.json(lines).await;
+    assert_eq!(lines[0], json!(["failed", 1_000, 1, 1_000 * 20 + 100]));
+    assert_eq!(lines[1][0], "done");
+    let charged = "select sum(cost_micros)::bigint from dalsegno.usage";
+    assert_eq!(task.spent_micros, fixture.count(charged).await);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! The model sees earlier messages, and a conversation continues after it has grown too long.
 
 use chrono::TimeDelta;
-use dalsegno::domain::turns::HistoryCheck;
+use dalsegno::domain::{amount::Limit, turns::HistoryCheck};
 
 use super::{Setup, WRITER};
 use crate::providers::claude::api::Play;
@@ -112,6 +112,40 @@ async fn a_full_conversation_of_heavy_turns_continues_with_their_summary() {
     let transcript = fixture.transcript(last.id).await;
     assert!(!transcript[0].starts_with("Notice: Here turns"), "{:.80}", transcript[0]);
     assert!(last.generation > 0, "{last:?}");
+}
+
+#[tokio::test]
+async fn the_cli_may_spend_what_the_summary_left_of_the_budget_of_its_task() {
+    const BUDGET: i64 = 50_000_000;
+    let Some(setup) = Setup::new(&[]).await else { return };
+    let fixture = &setup.fixture;
+    setup.api.counts();
+    // No summary is made ahead of a turn, at the expense of no task.
+    let narrow = "window_tokens: 24000\nprepare_percent: 93\napply_percent: 94\nmodel:";
+    fixture.write_agent("writer", &WRITER.replace("model:", narrow));
+    let worker = fixture.start_worker().await;
+    let heavy = "The tide comes in. ".repeat(1300);
+    for part in ["One", "Two", "Three"] {
+        let limit = Limit { micros: Some(BUDGET), tokens: None };
+        let prompt = format!("{part}: {heavy}");
+        let task = fixture.add_as("writer", "main", &prompt, None, limit).await;
+        fixture.done(&task).await;
+    }
+    fixture.settled().await;
+    worker.stop().await;
+    let paid = "select sum(cost_micros)::bigint from dalsegno.usage
+                 where purpose = 'summary' and task_id is not null group by task_id";
+    let paid: Vec<i64> = sqlx::query_scalar(paid).fetch_all(&fixture.pool).await.unwrap();
+    assert!(!paid.is_empty() && paid.iter().all(|micros| *micros > 0), "{paid:?}");
+    let limits = "select substring(content from '--max-budget-usd=([0-9.]+)')
+                    from dalsegno.context_texts where kind = 'envelope'";
+    let limits: Vec<Option<String>> =
+        sqlx::query_scalar(limits).fetch_all(&fixture.pool).await.unwrap();
+    for micros in &paid {
+        let left = BUDGET - micros;
+        let left = format!("{}.{:06}", left / 1_000_000, left % 1_000_000);
+        assert!(limits.contains(&Some(left)), "{paid:?} {limits:?}");
+    }
 }
 
 #[tokio::test]
