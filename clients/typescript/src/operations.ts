@@ -600,7 +600,12 @@ export abstract class Operations {
     return this.call({ method: 'GET', path: `/v1/sessions/${segment(sessionId)}/archives`, options });
   }
 
-  /** Lists the audit log, the newest first. */
+  /**
+   * Lists the audit log, the newest first.
+   *
+   * Filters by caller, action and the name of a subject check each line. A page checks at most 100,000 lines:
+   * it may have fewer items than `limit`, or none, and a `next`.
+   */
   listAudit(
     query: { action?: string | undefined; actor?: string | undefined; created_after?: string | undefined; created_before?: string | undefined; cursor?: number | string | undefined; limit?: number | undefined; subject?: string | undefined } = {},
     options: CallOptions = {},
@@ -667,7 +672,8 @@ export abstract class Operations {
   /**
    * Lists the ended turns of a campaign, each with the proof that the model saw the history.
    *
-   * The newest session comes first, and its last turn first.
+   * The newest session comes first, and its last turn first. With `history`, a page checks at most 10,000
+   * turns: it may have fewer items than `limit`, or none, and a `next`.
    */
   listCheckedTurns(
     campaignId: string,
@@ -1129,7 +1135,7 @@ export abstract class Operations {
    * Reports how exactly the conversations of a campaign were continued.
    *
    * It counts the turns whose token counts prove that the model saw the history, compares estimates with
-   * counts, and lists the rejected summaries.
+   * counts, and lists the rejected summaries. It is about the newest 10,000 ended turns (`is_limited`).
    */
   reportFidelity(campaignId: string, options: CallOptions = {}): Promise<FidelityReport> {
     return this.call({ method: 'GET', path: `/v1/campaigns/${segment(campaignId)}/fidelity`, options });

@@ -1873,6 +1873,11 @@ export interface FeedEvent {
 /** The fidelity of the conversations of a campaign. */
 export interface FidelityReport {
   estimates: EstimateErrors;
+  /**
+   * True if the campaign has 10,000 ended turns or more. The numbers are then those of the newest 10,000, with
+   * their calls and sessions.
+   */
+  is_limited?: boolean;
   /** Sessions that were replaced because their provider had lost the conversation. */
   lost_sessions: number;
   /** Compactions with rejected summaries, the newest first, at most 100. */

@@ -637,6 +637,9 @@ class AsyncOperations:
     ) -> Page[models.AuditEntry]:
         """Lists the audit log, the newest first.
 
+        Filters by caller, action and the name of a subject check each line. A page checks at most 100,000
+        lines: it may have fewer items than `limit`, or none, and a `next`.
+
         - `action`: `task.cancel`, or `task` for everything that was done to tasks.
         - `actor`: A name, a kind, or the id of a key.
         - `created_after`: Only lines that were written at this moment or later.
@@ -763,7 +766,8 @@ class AsyncOperations:
     ) -> Page[models.CheckedTurn]:
         """Lists the ended turns of a campaign, each with the proof that the model saw the history.
 
-        The newest session comes first, and its last turn first.
+        The newest session comes first, and its last turn first. With `history`, a page checks at most 10,000
+        turns: it may have fewer items than `limit`, or none, and a `next`.
         """
         answer: Page[models.CheckedTurn] = await self._call(Request("GET", f"/v1/campaigns/{segment(campaign_id)}/fidelity/turns", query={"cursor": cursor, "history": history, "limit": limit}), Page[models.CheckedTurn])
         return answer
@@ -1447,7 +1451,7 @@ class AsyncOperations:
         """Reports how exactly the conversations of a campaign were continued.
 
         It counts the turns whose token counts prove that the model saw the history, compares estimates with
-        counts, and lists the rejected summaries.
+        counts, and lists the rejected summaries. It is about the newest 10,000 ended turns (`is_limited`).
         """
         answer: models.FidelityReport = await self._call(Request("GET", f"/v1/campaigns/{segment(campaign_id)}/fidelity"), models.FidelityReport)
         return answer

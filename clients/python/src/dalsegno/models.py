@@ -1550,6 +1550,10 @@ class FidelityReport:
     """The fidelity of the conversations of a campaign."""
 
     estimates: EstimateErrors
+    is_limited: bool | None = None
+    """True if the campaign has 10,000 ended turns or more. The numbers are then those of the newest 10,000, with
+    their calls and sessions.
+    """
     lost_sessions: int
     """Sessions that were replaced because their provider had lost the conversation."""
     rejected: list[RejectedSummaries]
