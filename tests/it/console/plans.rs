@@ -74,10 +74,7 @@ const WAYS: [(&str, i64, &[(&str, &str)]); 2] =
     [("without an index", MAX_SEQUENTIAL, KNOWN), ("by indexes", MAX_BY_INDEX, KNOWN_BY_INDEX)];
 
 /// Pages with a table that they read as a whole because it has no index for what they look for. The test fails if one is here needlessly.
-const KNOWN: &[(&str, &str)] = &[
-    // Lanes with jobs: one read of all jobs, of which the blocked ones have no index without their lane.
-    ("lanes", "jobs"),
-];
+const KNOWN: &[(&str, &str)] = &[];
 /// Pages with a table of which they read many rows by indexes, by design. The test fails if one is here needlessly.
 const KNOWN_BY_INDEX: &[(&str, &str)] = &[];
 

@@ -14,7 +14,7 @@ use super::{
     plan_data::{self, IDLE_WORKER, N_RUNNING, WORKER},
     statements::{
         CHANGE_PRIORITY, CLAIM, CLAIM_ALONE, END_CANCELLED, END_DONE, END_FAIL, END_RETRY,
-        END_SNOOZE, GIVE_BACK, LANE_AUDIT, LANE_SWEEP, PROMOTE, RESCUE, RUNS_BY_MINUTE,
+        END_SNOOZE, GIVE_BACK, LANE_AUDIT, LANE_SWEEP, LIST_LANES, PROMOTE, RESCUE, RUNS_BY_MINUTE,
         UNMARK_CRASHES, WAITS, WORKER_RENEW, WORKER_RUNS, worker_session,
     },
 };
@@ -90,6 +90,9 @@ async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
         look("promote 1,000", PROMOTE, "1000".to_owned(), 30_000, 1),
         look("sweep 1,000 lanes", LANE_SWEEP, "1000".to_owned(), 6_000, 1),
         look("audit 1,000 lanes", LANE_AUDIT, "0, 1000".to_owned(), 60, 1),
+        look("lanes", LIST_LANES, "false, '', 201".to_owned(), 500, 201),
+        look("lanes after one", LIST_LANES, "false, 'lane-7', 201".to_owned(), 500, 201),
+        look("held lanes", LIST_LANES, "true, '', 201".to_owned(), 10, 0),
         look("runs of a queue", RUNS_BY_MINUTE, "'rare', 10000, 168".to_owned(), 200, 1),
         look("waits by reason", WAITS, "10000".to_owned(), 30_000, 1),
         look(
