@@ -19,6 +19,7 @@ pub const END_RETRY: &str = include_str!("../../../crates/queue/src/sql/end_retr
 pub const END_SNOOZE: &str = include_str!("../../../crates/queue/src/sql/end_snooze.sql");
 pub const GIVE_BACK: &str = include_str!("../../../crates/queue/src/sql/give_back.sql");
 pub const LANE_AUDIT: &str = include_str!("../../../crates/queue/src/sql/lane_audit.sql");
+pub const LANE_MEMBERS: &str = include_str!("../../../crates/queue/src/sql/lane_members.sql");
 pub const LIST_LANES: &str = include_str!("../../../crates/queue/src/sql/list_lanes.sql");
 pub const WAITS: &str = include_str!("../../../crates/queue/src/sql/waits.sql");
 pub const RUNS_BY_MINUTE: &str = include_str!("../../../crates/queue/src/sql/runs_by_minute.sql");
