@@ -35,7 +35,7 @@ use super::{
     run::{Run, Stop},
     slots::Slots,
     telemetry,
-    wakeup::WakeSignals,
+    wakeup::{RunAloneJob, WakeSignals},
 };
 use dalsegno_base::causes::causes;
 
@@ -254,9 +254,10 @@ impl Heartbeat {
             self.bells.work.notify_one();
             self.identity.send_replace(Some(lease.worker_id));
         }
-        let alone_secs = renewed.alone_secs.map_or(0.0, |secs| secs.clamp(1.0, 1e6));
-        self.bells.alone_secs.send_replace(alone_secs as u32);
-        if alone_secs > 0.0 {
+        let ready_secs = renewed.alone_secs.map_or(0.0, |secs| secs.clamp(1.0, 1e6)) as u32;
+        let n_ahead = u32::try_from(renewed.n_ahead).unwrap_or(u32::MAX);
+        self.bells.run_alone.send_replace(RunAloneJob { ready_secs, n_ahead });
+        if ready_secs > 0 {
             self.bells.work.notify_one();
         }
         for run in running {
