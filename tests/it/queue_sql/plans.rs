@@ -14,9 +14,9 @@ use super::{
     plan_data::{self, IDLE_WORKER, N_RUNNING, WORKER},
     statements::{
         CHANGE_PRIORITY, CLAIM, CLAIM_ALONE, DELETE_OLD_LANES, END_CANCELLED, END_DONE, END_FAIL,
-        END_RETRY, END_SNOOZE, GIVE_BACK, LANE_AUDIT, LANE_MEMBERS, LANE_SWEEP, LIST_LANES,
-        PROMOTE, RESCUE, RUNS_BY_MINUTE, UNMARK_CRASHES, WAITS, WORKER_RENEW, WORKER_RUNS,
-        worker_session,
+        END_RETRY, END_SNOOZE, GIVE_BACK, HELD_LANES, LANE_AUDIT, LANE_MEMBERS, LANE_SWEEP,
+        LIST_LANES, PROMOTE, RESCUE, RUNS_BY_MINUTE, UNMARK_CRASHES, WAITS, WORKER_RENEW,
+        WORKER_RUNS, worker_session,
     },
 };
 use crate::app::TestDatabase;
@@ -59,6 +59,7 @@ async fn lanes_with_most_of_the_jobs_are_not_read_as_a_whole() {
     for (name, sql, arguments) in [
         ("enqueue", "SELECT * FROM dalsegno.enqueue('k', lane => $1)", "'lane-300'"),
         ("enqueue many", "SELECT * FROM dalsegno.enqueue_many($1)", many),
+        ("held lanes", HELD_LANES, "10"),
         ("hold a lane", "SELECT dalsegno.hold_lane($1, 'a look')", "'lane-2'"),
         ("release a lane", "SELECT dalsegno.release_lane($1)", "'lane-2'"),
         ("jobs for later", LANE_MEMBERS, "1, 101"),

@@ -18,6 +18,7 @@ pub const END_HOLD: &str = include_str!("../../../crates/queue/src/sql/end_hold.
 pub const END_RETRY: &str = include_str!("../../../crates/queue/src/sql/end_retry.sql");
 pub const END_SNOOZE: &str = include_str!("../../../crates/queue/src/sql/end_snooze.sql");
 pub const GIVE_BACK: &str = include_str!("../../../crates/queue/src/sql/give_back.sql");
+pub const HELD_LANES: &str = include_str!("../../../crates/queue/src/sql/held_lanes.sql");
 pub const LANE_AUDIT: &str = include_str!("../../../crates/queue/src/sql/lane_audit.sql");
 pub const LANE_MEMBERS: &str = include_str!("../../../crates/queue/src/sql/lane_members.sql");
 pub const LIST_LANES: &str = include_str!("../../../crates/queue/src/sql/list_lanes.sql");
