@@ -79,7 +79,7 @@ pub async fn enqueue_unless_waiting<J: Job>(
     lane: &str,
 ) -> Result<(), Error> {
     // A claim takes a stronger lock and skips locked rows. There is one index for the head of a lane and one for the
-    // jobs behind it.
+    // jobs behind it. The order keeps the planner on the second one if most jobs belong to a few lanes.
     let waiting = sqlx::query_scalar!(
         r#"WITH lane AS MATERIALIZED (SELECT l.id FROM dalsegno.lanes AS l WHERE l.key = $1),
                 head AS MATERIALIZED (
@@ -90,7 +90,7 @@ pub async fn enqueue_unless_waiting<J: Job>(
                 next AS MATERIALIZED (
                     SELECT j.id FROM lane AS l CROSS JOIN LATERAL (
                         SELECT i.id FROM dalsegno.jobs AS i WHERE i.lane_id = l.id AND i.state = 'blocked'
-                         LIMIT 1 FOR KEY SHARE SKIP LOCKED) AS j)
+                         ORDER BY i.lane_seq LIMIT 1 FOR KEY SHARE SKIP LOCKED) AS j)
            SELECT id AS "id!" FROM head UNION ALL SELECT id FROM next LIMIT 1"#,
         lane,
     )

@@ -40,12 +40,21 @@ pub(super) struct WakeSignals {
     pub(super) work: Notify,
     /// Rung when a job that may run here was cancelled.
     pub(super) cancel: Notify,
-    /// Seconds that a job that may only run in an idle worker has been ready; 0 if there is none.
-    pub(super) alone_secs: watch::Sender<u32>,
+    /// The job that may only run in an idle worker, by the last heartbeat.
+    pub(super) run_alone: watch::Sender<RunAloneJob>,
     /// True if jobs may run according to the database but not in this process.
     pub(super) recount: AtomicBool,
     /// Signals for parts of the process outside the queue.
     pub(super) notices: Arc<Notices>,
+}
+
+/// A ready job that may only run in an idle worker.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RunAloneJob {
+    /// Seconds that it has been ready; 0 if there is none.
+    pub(super) ready_secs: u32,
+    /// Number of workers that make room for it before this one.
+    pub(super) n_ahead: u32,
 }
 
 /// Notifications on the channel that are not about jobs, for other parts of the process. They are only hints.

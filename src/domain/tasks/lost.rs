@@ -5,6 +5,8 @@
 //! - A turn ends its task during the check. Tasks are read before jobs, so such a task looks lost; ending it then fails because it has
 //!   ended.
 //! - The task is put on the queue again meanwhile. Ending it names the lost job, and finds another one.
+//! - The third lost worker was only cut off from the database. It puts the job on the queue again when it comes back, so the task waits a minute
+//!   for it.
 
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -37,7 +39,8 @@ pub async fn list_ended_jobs(
     executor: impl PgExecutor<'_>,
     job_ids: &[i64],
 ) -> Result<Vec<GoneJob>, Error> {
-    Ok(admin::list_ended_jobs(executor, job_ids).await?)
+    let ended = admin::list_ended_jobs(executor, job_ids).await?;
+    Ok(ended.into_iter().filter(|job| !job.may_return).collect())
 }
 
 /// Ends the task of a lost job, and the turn that its last run may have left. The caller commits, or rolls back if the task has ended

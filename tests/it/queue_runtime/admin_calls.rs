@@ -48,6 +48,38 @@ async fn a_lane_lists_its_first_hundred_jobs_and_says_if_there_are_more() {
     assert_eq!((lane.members.len(), lane.is_cut), (100, true));
 }
 
+#[tokio::test]
+async fn lanes_with_jobs_and_held_lanes_are_listed_page_by_page() {
+    let fixture = Fixture::new().await;
+    let mut stuck = 0;
+    for lane in ["ready", "held", "empty", "stuck"] {
+        stuck = fixture.put_in(&TestJob::Nothing, lane).await.job_id;
+    }
+    fixture.put_in(&TestJob::Nothing, "stuck").await;
+    // Its promotion was forgotten.
+    for sql in [
+        format!("DELETE FROM dalsegno.jobs WHERE id = {stuck}"),
+        "DELETE FROM dalsegno.jobs AS j USING dalsegno.lanes AS l WHERE l.id = j.lane_id AND l.key = 'empty'".to_owned(),
+        "SELECT dalsegno.enqueue('k', lane => 'later', run_at => now() + interval '1 hour')".to_owned(),
+        "SELECT dalsegno.set_lane_policy('unused', 'hold')".to_owned(),
+    ] {
+        sqlx::query(sqlx::AssertSqlSafe(sql)).execute(&fixture.pool).await.expect("prepares a lane");
+    }
+    for lane in ["held", "unused"] {
+        admin::hold_lane(&fixture.pool, lane, "a look").await.expect("holds");
+    }
+    let list = async |only_held: bool, after: &str, limit: i64| {
+        admin::list_lanes(&fixture.pool, only_held, after, limit).await.expect("lists")
+    };
+    assert_eq!(list(false, "", 9).await, ["ready", "held", "stuck", "unused"]);
+    assert_eq!(list(false, "", 2).await, ["ready", "held"]);
+    assert_eq!(list(false, "held", 2).await, ["stuck", "unused"]);
+    assert_eq!(list(true, "", 9).await, ["held", "unused"]);
+    assert_eq!(list(true, "held", 9).await, ["unused"]);
+    assert!(list(false, "unused", 9).await.is_empty());
+    assert!(list(false, "no-lane", 9).await.is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_are_found_shown_and_cancelled() {
     let fixture = Fixture::new().await;

@@ -29,6 +29,22 @@ pub async fn fill(database: &TestDatabase) {
     run(database, around_jobs()).await;
 }
 
+/// Fills an empty queue with jobs of two lanes: `lane-1` has only jobs for later, `lane-2` a head with blocked jobs. The other lanes are old and have
+/// none; two are held. So the planner expects most rows to belong to the lane that it looks for.
+pub async fn fill_two_lanes(database: &TestDatabase) {
+    let statements = [
+        "INSERT INTO dalsegno.lanes (key, next_seq, used_at)
+         SELECT 'lane-' || i, 30000, now() - interval '1 year' FROM generate_series(1, 500) AS i ORDER BY i",
+        "INSERT INTO dalsegno.jobs (run_at, state, queue, kind, lane_id, wait_reason)
+         SELECT now() + interval '1 day', 'scheduled', 'default', 'k', 1, 'later' FROM generate_series(1, 20000)",
+        "INSERT INTO dalsegno.jobs (run_at, state, queue, kind, lane_id, lane_seq)
+         SELECT now(), CASE i WHEN 1 THEN 'ready' ELSE 'blocked' END, 'default', 'k', 2, i FROM generate_series(1, 20000) AS i",
+        "UPDATE dalsegno.lanes SET hold_reason = 'a look', held_at = now() WHERE key IN ('lane-1', 'lane-3')",
+        "ANALYZE",
+    ];
+    run(database, statements.map(str::to_owned).to_vec()).await;
+}
+
 async fn run(database: &TestDatabase, statements: Vec<String>) {
     let mut conn = worker_session(database).await;
     conn.execute("SET statement_timeout = 0").await.unwrap();

@@ -13,9 +13,10 @@ use sqlx::{PgConnection, Row as _};
 use super::{
     plan_data::{self, IDLE_WORKER, N_RUNNING, WORKER},
     statements::{
-        CHANGE_PRIORITY, CLAIM, CLAIM_ALONE, END_CANCELLED, END_DONE, END_FAIL, END_RETRY,
-        END_SNOOZE, GIVE_BACK, LANE_AUDIT, LANE_SWEEP, PROMOTE, RESCUE, RUNS_BY_MINUTE,
-        UNMARK_CRASHES, WAITS, WORKER_RENEW, WORKER_RUNS, worker_session,
+        CHANGE_PRIORITY, CLAIM, CLAIM_ALONE, DELETE_OLD_LANES, END_CANCELLED, END_DONE, END_FAIL,
+        END_RETRY, END_SNOOZE, GIVE_BACK, HELD_LANES, LANE_AUDIT, LANE_MEMBERS, LANE_SWEEP,
+        LIST_LANES, PROMOTE, RESCUE, RUNS_BY_MINUTE, UNMARK_CRASHES, WAITS, WORKER_RENEW,
+        WORKER_RUNS, worker_session,
     },
 };
 use crate::app::TestDatabase;
@@ -44,6 +45,39 @@ async fn no_statement_scans_the_whole_queue() {
         findings.extend(look.at(&mut conn).await);
     }
     assert!(findings.is_empty(), "{}", findings.join("\n"));
+}
+
+/// The most rows of jobs that one of these statements may read: a page of members, and one for each lane that is looked at.
+const MAX_OF_LANE: i64 = 210;
+
+#[tokio::test]
+async fn lanes_with_most_of_the_jobs_are_not_read_as_a_whole() {
+    let database = TestDatabase::migrated().await;
+    plan_data::fill_two_lanes(&database).await;
+    let mut conn = worker_session(&database).await;
+    let many = r#"'[{"kind": "k", "lane": "lane-301"}, {"kind": "k", "lane": "lane-302"}]'"#;
+    for (name, sql, arguments) in [
+        ("enqueue", "SELECT * FROM dalsegno.enqueue('k', lane => $1)", "'lane-300'"),
+        ("enqueue many", "SELECT * FROM dalsegno.enqueue_many($1)", many),
+        ("held lanes", HELD_LANES, "10"),
+        ("hold a lane", "SELECT dalsegno.hold_lane($1, 'a look')", "'lane-2'"),
+        ("release a lane", "SELECT dalsegno.release_lane($1)", "'lane-2'"),
+        ("jobs for later", LANE_MEMBERS, "1, 101"),
+        ("jobs in order", LANE_MEMBERS, "2, 101"),
+        ("a lane without jobs", LANE_MEMBERS, "3, 101"),
+        ("purge of lanes", DELETE_OLD_LANES, "8000, 1000"),
+    ] {
+        run(&mut conn, &format!("PREPARE looked_at AS {sql}")).await;
+        run(&mut conn, "BEGIN").await;
+        let before = rows_read(&mut conn, &["jobs"]).await;
+        run(&mut conn, &format!("EXECUTE looked_at ({arguments})")).await;
+        let after = rows_read(&mut conn, &["jobs"]).await;
+        run(&mut conn, "ROLLBACK").await;
+        run(&mut conn, "DEALLOCATE looked_at").await;
+        assert_eq!(after.1, before.1, "{name}: reads all jobs");
+        let n_rows = after.0 - before.0;
+        assert!(n_rows <= MAX_OF_LANE, "{name}: {n_rows} rows");
+    }
 }
 
 async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
@@ -90,6 +124,9 @@ async fn plan_cases(conn: &mut PgConnection) -> Vec<PlanCase> {
         look("promote 1,000", PROMOTE, "1000".to_owned(), 30_000, 1),
         look("sweep 1,000 lanes", LANE_SWEEP, "1000".to_owned(), 6_000, 1),
         look("audit 1,000 lanes", LANE_AUDIT, "0, 1000".to_owned(), 60, 1),
+        look("lanes", LIST_LANES, "false, '', 201".to_owned(), 500, 201),
+        look("lanes after one", LIST_LANES, "false, 'lane-7', 201".to_owned(), 500, 201),
+        look("held lanes", LIST_LANES, "true, '', 201".to_owned(), 10, 0),
         look("runs of a queue", RUNS_BY_MINUTE, "'rare', 10000, 168".to_owned(), 200, 1),
         look("waits by reason", WAITS, "10000".to_owned(), 30_000, 1),
         look(
@@ -116,11 +153,11 @@ impl PlanCase {
         run(conn, "ROLLBACK").await;
 
         run(conn, "BEGIN").await;
-        let before = rows_read(conn).await;
+        let before = rows_read(conn, &LARGE).await;
         let begun = Instant::now();
         let n_answers = run(conn, &execute).await.len();
         let took = begun.elapsed();
-        let after = rows_read(conn).await;
+        let after = rows_read(conn, &LARGE).await;
         run(conn, "ROLLBACK").await;
         run(conn, "DEALLOCATE looked_at").await;
         let n_rows = after.0 - before.0;
@@ -169,12 +206,12 @@ fn relations_of(node: &Value, relations: &mut Vec<String>) {
     }
 }
 
-/// Returns the rows that the session has read from the large tables, and the number of scans of a whole table. The
+/// Returns the rows that the session has read from these tables, and the number of scans of a whole table. The
 /// counts are reset when they are sent to the server's statistics, which does not happen inside a transaction.
-async fn rows_read(conn: &mut PgConnection) -> (i64, i64) {
+async fn rows_read(conn: &mut PgConnection, tables: &[&str]) -> (i64, i64) {
     let sql = "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::bigint, coalesce(sum(seq_scan), 0)::bigint
                  FROM pg_stat_xact_user_tables WHERE schemaname = 'dalsegno' AND relname = ANY ($1)";
-    sqlx::query_as(sql).bind(LARGE.as_slice()).fetch_one(conn).await.unwrap()
+    sqlx::query_as(sql).bind(tables).fetch_one(conn).await.unwrap()
 }
 
 async fn running_of(conn: &mut PgConnection, worker: &str) -> (Vec<i64>, Vec<i64>) {

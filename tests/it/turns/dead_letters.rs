@@ -162,6 +162,28 @@ async fn a_task_with_a_newly_dead_job_is_retried_or_cancelled_without_a_dead_let
     assert_eq!(fixture.run(&retried, &fixture.services(&[])).await.state, State::Done);
 }
 
+#[tokio::test]
+async fn a_task_fails_a_minute_after_its_third_worker_was_lost() {
+    let fixture = Fixture::new(&[]).await;
+    let [cut_off, crashed] = [
+        fixture.add_for("writer", "one", "Write.").await,
+        fixture.add_for("writer", "two", "Write.").await,
+    ];
+    for task in [&cut_off, &crashed] {
+        sqlx::query(KILL_JOB).bind(task.job_id).execute(&fixture.pool).await.unwrap();
+    }
+    let a_minute_ago =
+        "update dalsegno.dead_jobs set died_at = died_at - interval '1 minute' where id = $1";
+    sqlx::query(a_minute_ago).bind(crashed.job_id).execute(&fixture.pool).await.unwrap();
+    let worker = fixture.start_worker().await;
+    assert_eq!(fixture.ended(&crashed).await.state, State::Failed);
+    assert_eq!(fixture.task(&cut_off).await.state, State::Queued);
+    // Its worker has come back, and removes the crash mark.
+    admin::retry_job(&fixture.pool, cut_off.job_id).await.unwrap();
+    assert_eq!(fixture.ended(&cut_off).await.state, State::Done);
+    worker.stop().await;
+}
+
 /// It has waited for another task, and waits again in the transaction that ends it.
 #[tokio::test]
 async fn a_waiting_task_runs_again_after_its_job_has_died() {

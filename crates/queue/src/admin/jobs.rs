@@ -79,6 +79,9 @@ pub struct GoneJob {
     pub cancelled: bool,
     /// Recorded reason, if any.
     pub error: Option<String>,
+    /// True if it lost its third worker within the last minute. A worker that was only cut off from the database puts the
+    /// job on the queue again when it comes back.
+    pub may_return: bool,
 }
 
 /// A job with everything known about it.

@@ -59,39 +59,26 @@ pub struct HeldLane {
     pub jobs: i64,
 }
 
-/// Lists held lanes, those that are held longest first. Reads all lanes.
+/// Lists held lanes, those that are held longest first.
 pub async fn held_lanes(executor: impl PgExecutor<'_>, limit: i64) -> Result<Vec<HeldLane>, Error> {
-    sqlx::query_as!(
-        HeldLane,
-        r#"SELECT l.key AS lane, l.hold_reason AS "reason!", l.held_at,
-                  (SELECT count(*) FROM (SELECT FROM dalsegno.jobs AS j WHERE j.lane_id = l.id AND j.lane_seq IS NOT NULL LIMIT 1000) AS own) AS "jobs!"
-             FROM dalsegno.lanes AS l WHERE l.hold_reason IS NOT NULL ORDER BY l.held_at, l.key LIMIT $1"#,
-        limit
-    )
-    .fetch_all(executor)
-    .await
-    .map_err(Error::of("list held lanes"))
+    sqlx::query_file_as!(HeldLane, "src/sql/held_lanes.sql", limit)
+        .fetch_all(executor)
+        .await
+        .map_err(Error::of("list held lanes"))
 }
 
-/// Lists the names of held lanes, or of all lanes with jobs, after `after` in alphabetical order.
+/// Lists the names of held lanes, or of all lanes with jobs, after the lane `after`, those that were made first at the front. An
+/// empty `after` begins the list.
 pub async fn list_lanes(
     executor: impl PgExecutor<'_>,
     only_held: bool,
     after: &str,
     limit: i64,
 ) -> Result<Vec<String>, Error> {
-    sqlx::query_scalar!(
-        "SELECT l.key FROM dalsegno.lanes AS l
-          WHERE l.key > $2 AND (l.hold_reason IS NOT NULL
-                OR (NOT $1 AND EXISTS (SELECT FROM dalsegno.jobs AS j WHERE j.lane_id = l.id AND j.lane_seq IS NOT NULL)))
-          ORDER BY l.key LIMIT $3",
-        only_held,
-        after,
-        limit
-    )
-    .fetch_all(executor)
-    .await
-    .map_err(Error::of("list lanes"))
+    sqlx::query_file_scalar!("src/sql/list_lanes.sql", only_held, after, limit)
+        .fetch_all(executor)
+        .await
+        .map_err(Error::of("list lanes"))
 }
 
 /// Loads a lane with its first members.

@@ -39,7 +39,7 @@ use super::{
     registry::Handlers,
     run::{Run, RunContext},
     slots::{Claim, Slots},
-    wakeup::WakeSignals,
+    wakeup::{RunAloneJob, WakeSignals},
 };
 use dalsegno_base::causes::causes;
 
@@ -107,7 +107,7 @@ impl Claimer {
             if std::mem::take(&mut memory.runs_alone) {
                 self.slots.wait_until_all_free().await;
             }
-            self.make_room(worker_id).await;
+            self.make_room().await;
             self.lower_flag_if_full(worker_id, memory).await;
             let wanted =
                 if memory.backlog { self.slots.capacity().div_ceil(4).min(128) } else { 1 };
@@ -176,7 +176,8 @@ impl Claimer {
         self.recount_if_due(worker_id, memory).await?;
         self.lower_flag_if_busy(worker_id, memory).await?;
         let nothing_runs = n_slots == self.slots.capacity();
-        if nothing_runs && self.bells.alone_secs.send_replace(0) > 0 {
+        if nothing_runs && self.bells.run_alone.send_replace(RunAloneJob::default()).ready_secs > 0
+        {
             let rows = self.claim_alone(worker_id, memory).await?;
             if !rows.is_empty() {
                 memory.runs_alone = true;

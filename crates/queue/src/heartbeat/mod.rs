@@ -10,7 +10,8 @@
 //!
 //! **Coming back.** If the database still has the worker as live, the id stays, and the claimer's recount gives back
 //! the stopped jobs. If it was declared lost, the process registers under a new id. It removes the crash marks of runs
-//! that it had stopped in time, because they did not crash.
+//! that it had stopped in time, because they did not crash. Marks stay if the process stood still until its lease was
+//! over: one of the runs may be the cause.
 
 mod statements;
 
@@ -35,7 +36,7 @@ use super::{
     run::{Run, Stop},
     slots::Slots,
     telemetry,
-    wakeup::WakeSignals,
+    wakeup::{RunAloneJob, WakeSignals},
 };
 use dalsegno_base::causes::causes;
 
@@ -72,11 +73,21 @@ struct Lease {
     /// Moment at which the runs have to stop unless the lease is renewed before.
     fence_at: Instant,
     fenced: bool,
-    /// Runs that were stopped at the fence, as (job, lease).
+    /// Runs that were stopped at the fence in time, as (job, lease).
     interrupted: Vec<(i64, i64)>,
     /// Such runs of earlier registrations, which were declared lost. Their crash marks are not removed yet.
     marked: Vec<(i64, i64)>,
     n_failures: u32,
+}
+
+impl Lease {
+    /// Records the fence, and the runs that it stops.
+    fn fence(&mut self, now: Instant, margin: Duration, running: &[(i64, i64)]) {
+        self.fenced = true;
+        if now < self.fence_at + margin {
+            self.interrupted.extend(running);
+        }
+    }
 }
 
 impl Heartbeat {
@@ -176,18 +187,19 @@ impl Heartbeat {
 
     /// Stops all runs if the lease could not be renewed in time.
     fn fence_if_due(&self, lease: &mut Lease) {
-        if lease.fenced || Instant::now() < lease.fence_at {
+        let now = Instant::now();
+        if lease.fenced || now < lease.fence_at {
             return;
         }
-        lease.fenced = true;
         self.identity.send_replace(None);
         let running = self.slots.running();
         tracing::error!(
             n_runs = running.len(),
             "cannot renew the lease: stopping all runs before it ends"
         );
+        let ids: Vec<_> = running.iter().map(|run| (run.job_id(), run.lease())).collect();
+        lease.fence(now, self.config.lease_margin(), &ids);
         for run in running {
-            lease.interrupted.push((run.job_id(), run.lease()));
             run.stop(Stop::LeaseLost);
         }
     }
@@ -254,9 +266,10 @@ impl Heartbeat {
             self.bells.work.notify_one();
             self.identity.send_replace(Some(lease.worker_id));
         }
-        let alone_secs = renewed.alone_secs.map_or(0.0, |secs| secs.clamp(1.0, 1e6));
-        self.bells.alone_secs.send_replace(alone_secs as u32);
-        if alone_secs > 0.0 {
+        let ready_secs = renewed.alone_secs.map_or(0.0, |secs| secs.clamp(1.0, 1e6)) as u32;
+        let n_ahead = u32::try_from(renewed.n_ahead).unwrap_or(u32::MAX);
+        self.bells.run_alone.send_replace(RunAloneJob { ready_secs, n_ahead });
+        if ready_secs > 0 {
             self.bells.work.notify_one();
         }
         for run in running {
@@ -311,5 +324,30 @@ impl Heartbeat {
                 "cannot reset the crash counts of interrupted runs, trying again"
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_runs_that_are_stopped_before_the_end_of_the_lease_count_as_interrupted() {
+        let (fence_at, margin) = (Instant::now(), Duration::from_secs(10));
+        let interrupted_after = |secs| {
+            let mut lease = Lease {
+                worker_id: Uuid::nil(),
+                fence_at,
+                fenced: false,
+                interrupted: Vec::new(),
+                marked: Vec::new(),
+                n_failures: 0,
+            };
+            lease.fence(fence_at + Duration::from_secs(secs), margin, &[(7, 1)]);
+            assert!(lease.fenced);
+            lease.interrupted
+        };
+        assert_eq!(interrupted_after(9), [(7, 1)]);
+        assert!(interrupted_after(10).is_empty(), "another worker may have started the job");
     }
 }

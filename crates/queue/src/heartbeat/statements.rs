@@ -16,6 +16,8 @@ pub(super) struct RenewalAnswer {
     pub(super) cancelled: Vec<i64>,
     /// Seconds that a job that may only run alone has been ready.
     pub(super) alone_secs: Option<f64>,
+    /// Number of workers that make room for it before this one.
+    pub(super) n_ahead: i64,
 }
 
 impl Heartbeat {
@@ -54,6 +56,7 @@ impl Heartbeat {
                     lost: row.lost,
                     cancelled: row.cancelled,
                     alone_secs: row.alone_secs,
+                    n_ahead: row.n_ahead,
                 })
                 .fetch_optional(&mut *conn);
         let renewed = wait_for_answer(patience, renewed).await;
