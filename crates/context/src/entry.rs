@@ -112,11 +112,10 @@ impl Entry {
 
     /// Returns the approximate size in memory.
     pub fn bytes(&self) -> usize {
-        let rendered = self.rendering.0.get().map_or(0, |(_, message)| message.text.len());
+        let rendered = self.rendering.0.get().map_or(0, |(_, message)| message.bytes());
         let files =
             self.attachments.iter().map(|file| file.content.as_ref().map_or(0, |it| it.len()));
-        let texts = self.message.text.len() + rendered + files.sum::<usize>();
-        size_of::<Self>() + size_of::<Message>() + texts
+        size_of::<Self>() + self.message.bytes() + rendered + files.sum::<usize>()
     }
 }
 
@@ -132,3 +131,33 @@ impl PartialEq for RenderedEntry {
 }
 
 impl Eq for RenderedEntry {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transcript::ToolCall;
+
+    #[test]
+    fn the_size_of_an_entry_includes_its_calls_and_its_rendering() {
+        let call = |thinking| ToolCall {
+            id: "1".to_owned(),
+            name: "write".to_owned(),
+            arguments: serde_json::json!({ "lines": ["x".repeat(10_000), 1, null] }),
+            thinking,
+        };
+        let bytes = |tool_calls| {
+            let message = Message { tool_calls, ..Message::new(Role::Assistant, "Yes.") };
+            Entry::new(Uuid::nil(), 1, message).bytes()
+        };
+        let (none, one) = (bytes(Vec::new()), bytes(vec![call(None)]));
+        assert!((10_000..11_000).contains(&(one - none)), "{none} {one}");
+        let thinking = serde_json::json!("y".repeat(10_000));
+        assert!(bytes(vec![call(Some(thinking))]) - one >= 10_000);
+
+        let message = Message { tool_calls: vec![call(None)], ..Message::new(Role::Assistant, "") };
+        let entry = Entry::new(Uuid::nil(), 1, message);
+        let before = entry.bytes();
+        entry.render_once(&FenceSeed::from_bytes([7; 32]), || (*entry.message).clone());
+        assert!(entry.bytes() - before >= 10_000);
+    }
+}

@@ -5,6 +5,7 @@
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// One entry of a session's transcript.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -86,10 +87,10 @@ pub enum Role {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
-    pub arguments: serde_json::Value,
+    pub arguments: Value,
     /// Thinking before the call, in the form of the provider that made it. Only that provider reads it, and sends it back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thinking: Option<serde_json::Value>,
+    pub thinking: Option<Value>,
 }
 
 impl Message {
@@ -117,6 +118,34 @@ impl Message {
     pub fn asking_agent(&self) -> Option<&str> {
         self.tool_name.as_deref().filter(|_| self.role == Role::User)
     }
+
+    /// Returns the approximate size in memory, without files.
+    pub fn bytes(&self) -> usize {
+        let calls = self.tool_calls.iter().map(ToolCall::bytes);
+        size_of::<Self>() + self.text.len() + calls.sum::<usize>()
+    }
+}
+
+impl ToolCall {
+    fn bytes(&self) -> usize {
+        let texts = self.id.len() + self.name.len();
+        let thinking = self.thinking.as_ref().map_or(0, bytes_of);
+        size_of::<Self>() + texts + bytes_of(&self.arguments) + thinking
+    }
+}
+
+/// Returns the approximate size of a JSON value in memory.
+fn bytes_of(value: &Value) -> usize {
+    let contents: usize = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes_of).sum(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| size_of::<String>() + name.len() + bytes_of(value))
+            .sum(),
+    };
+    size_of::<Value>() + contents
 }
 
 /// Without the content, which is long and belongs to the campaign.
@@ -163,7 +192,7 @@ pub struct ToolSpec {
     pub name: String,
     pub description: String,
     /// JSON schema of its arguments, which are an object.
-    pub input_schema: serde_json::Value,
+    pub input_schema: Value,
 }
 
 impl ToolSpec {
