@@ -22,7 +22,7 @@ use std::{
 
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, sleep_until, timeout, timeout_at},
+    time::{Instant, sleep, sleep_until, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -102,9 +102,7 @@ impl Heartbeat {
         loop {
             if draining.is_cancelled() {
                 saw_drain = true;
-                if draining_as != Some(lease.worker_id)
-                    && self.report_draining(lease.worker_id).await.is_ok()
-                {
+                if draining_as != Some(lease.worker_id) && self.announce_drain(&lease).await {
                     draining_as = Some(lease.worker_id);
                 }
             }
@@ -306,15 +304,30 @@ impl Heartbeat {
         self.remove_crash_marks(lease).await;
     }
 
+    /// Announces the drain, unless the last renewal has failed: then only the next renewal matters. Returns true if the database
+    /// has answered. Each heartbeat tries it until then.
+    async fn announce_drain(&mut self, lease: &Lease) -> bool {
+        if lease.n_failures > 0 {
+            return false;
+        }
+        let until = self.side_deadline(lease);
+        match timeout_at(until, self.report_draining(lease.worker_id)).await {
+            Ok(announced) => announced.is_ok(),
+            Err(_) => {
+                self.link.disconnect();
+                false
+            }
+        }
+    }
+
     /// Removes the crash marks of runs that were stopped in time. Each heartbeat tries it until the database answers.
     async fn remove_crash_marks(&mut self, lease: &mut Lease) {
-        // The fence is at least two heartbeats away. A slow answer must not delay the next renewal until then.
-        let patience = self.config.heartbeat() / 2;
-        let cleared = match timeout(patience, self.clear_crash_marks(&lease.marked)).await {
+        let (sent, until) = (Instant::now(), self.side_deadline(lease));
+        let cleared = match timeout_at(until, self.clear_crash_marks(&lease.marked)).await {
             Ok(cleared) => cleared,
             Err(_) => {
                 self.link.disconnect();
-                Err(link::Error::NoAnswer(patience))
+                Err(link::Error::NoAnswer(sent.elapsed()))
             }
         };
         match cleared {
@@ -325,29 +338,83 @@ impl Heartbeat {
             ),
         }
     }
+
+    /// Returns the moment at which a statement beside the renewal is given up. A slow answer must delay neither the next renewal
+    /// nor the fence.
+    fn side_deadline(&self, lease: &Lease) -> Instant {
+        (Instant::now() + self.config.heartbeat() / 2).min(lease.fence_at)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
+    use sqlx::postgres::PgConnectOptions;
+
     use super::*;
+
+    fn lease(fence_at: Instant) -> Lease {
+        Lease {
+            worker_id: Uuid::nil(),
+            fence_at,
+            fenced: false,
+            interrupted: Vec::new(),
+            marked: Vec::new(),
+            n_failures: 0,
+        }
+    }
 
     #[test]
     fn only_runs_that_are_stopped_before_the_end_of_the_lease_count_as_interrupted() {
         let (fence_at, margin) = (Instant::now(), Duration::from_secs(10));
         let interrupted_after = |secs| {
-            let mut lease = Lease {
-                worker_id: Uuid::nil(),
-                fence_at,
-                fenced: false,
-                interrupted: Vec::new(),
-                marked: Vec::new(),
-                n_failures: 0,
-            };
+            let mut lease = lease(fence_at);
             lease.fence(fence_at + Duration::from_secs(secs), margin, &[(7, 1)]);
             assert!(lease.fenced);
             lease.interrupted
         };
         assert_eq!(interrupted_after(9), [(7, 1)]);
         assert!(interrupted_after(10).is_empty(), "another worker may have started the job");
+    }
+
+    /// Builds the heartbeat of a worker whose database accepts connections and answers nothing.
+    fn unanswered(silent: &TcpListener) -> Heartbeat {
+        let port = silent.local_addr().unwrap().port();
+        let options = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(port);
+        Heartbeat {
+            link: Link::new(options, Duration::from_secs(3600), false),
+            slots: Arc::new(Slots::new(1)),
+            bells: Arc::default(),
+            config: Arc::default(),
+            crash_points: CrashPoints::default(),
+            registration: Registration {
+                queues: Vec::new(),
+                kinds: Vec::new(),
+                host: "here".to_owned(),
+                pid: 1,
+                version: "1".to_owned(),
+            },
+            identity: watch::Sender::new(None),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_announcement_of_a_drain_delays_neither_the_next_renewal_nor_the_fence() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut heartbeat = unanswered(&silent);
+        let secs = Duration::from_secs;
+        for (fence_in, n_failures, longest) in [(20, 0, secs(3)), (1, 0, secs(1)), (20, 1, secs(0))]
+        {
+            let began = Instant::now();
+            let lease = Lease { n_failures, ..lease(began + secs(fence_in)) };
+            assert!(!heartbeat.announce_drain(&lease).await);
+            // The timer counts whole milliseconds, and rounds up.
+            let took = began.elapsed();
+            assert!(
+                took <= longest + Duration::from_millis(2),
+                "{fence_in} {n_failures}: {took:?}"
+            );
+        }
     }
 }
