@@ -1,5 +1,6 @@
 //! Removal of files of erased campaigns on this host: folders of sessions, workspaces, and conversations in the memory
-//! of this process.
+//! of this process. The processes that share a data folder record together that its files are gone. So each looks for its conversations
+//! itself.
 
 use std::time::Duration;
 
@@ -35,6 +36,7 @@ pub async fn sweep_erased(
     pool: &PgPool,
     host: &str,
 ) -> Result<usize, FolderError> {
+    services.histories.remove_without_session(pool).await?;
     let (mut n_rid, mut after) = (0, None);
     loop {
         let now = services.clock.now();

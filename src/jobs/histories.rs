@@ -13,9 +13,11 @@ use std::{
 };
 
 use hashlink::LruCache;
+use sqlx::PgPool;
 use uuid::Uuid;
 
 use super::compact_session::LoadedView;
+use crate::domain::{StatementError, sessions};
 
 pub(super) struct Histories {
     max_bytes: usize,
@@ -54,6 +56,23 @@ impl Histories {
         {
             kept.bytes -= oldest.bytes();
         }
+    }
+
+    /// Removes all entries of sessions that the database no longer has. They were erased, or removed by a cleanup. A session that was not
+    /// committed yet is only read again.
+    pub(super) async fn remove_without_session(&self, pool: &PgPool) -> Result<(), StatementError> {
+        let known: Vec<Uuid> = self.kept().views.iter().map(|((id, _), _)| *id).collect();
+        if known.is_empty() {
+            return Ok(());
+        }
+        let removed = sessions::filter_without_row(pool, &known).await?;
+        self.remove_sessions(&removed);
+        Ok(())
+    }
+
+    #[cfg(feature = "test-fakes")]
+    pub(super) fn n_views(&self) -> usize {
+        self.kept().views.len()
     }
 
     /// Removes all entries of these sessions.

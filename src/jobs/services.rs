@@ -197,6 +197,12 @@ impl Services {
         self.rate_limits.run(pool, &*self.clock, stop).await;
     }
 
+    /// Returns the number of conversations that this process has cached.
+    #[cfg(feature = "test-fakes")]
+    pub fn n_cached_conversations(&self) -> usize {
+        self.histories.n_views()
+    }
+
     /// Returns the provider and the model of the first entry of an agent's chain.
     pub fn route(&self, agent: &agents::Agent) -> (agents::Provider, Option<String>) {
         self.entry_route(agent.chain.first().unwrap_or(&agents::ChainEntry::default()))

@@ -189,6 +189,21 @@ pub async fn filter_with_sessions(
     .map_err(StatementError::to("list campaigns with sessions"))
 }
 
+/// Returns those of these sessions that are not stored, one look each in the index of ids.
+pub async fn filter_without_row(
+    executor: impl PgExecutor<'_>,
+    ids: &[Uuid],
+) -> Result<Vec<Uuid>, StatementError> {
+    sqlx::query_scalar!(
+        r#"select known.id as "id!" from unnest($1::uuid[]) as known (id)
+            where not exists (select from dalsegno.sessions as s where s.id = known.id offset 0)"#,
+        ids,
+    )
+    .fetch_all(executor)
+    .await
+    .map_err(StatementError::to("find removed sessions"))
+}
+
 /// Returns those of these external session ids that are still needed: open sessions, or closed after `closed_since`.
 pub async fn needed_folders(
     executor: impl PgExecutor<'_>,

@@ -39,7 +39,7 @@ pub use self::{
     credentials::{CredentialUse, uses_by_credential},
     due::{
         DueReason, DueSession, conversations_without_open, due_after, filter_with_sessions,
-        lock_due, needed_folders, remove_all,
+        filter_without_row, lock_due, needed_folders, remove_all,
     },
     error::Error,
     generations::{add_tokens, lock_breaker, next_generation, show_generation, store_breaker},

@@ -9,9 +9,9 @@ use dalsegno::{
         amount::Limit,
         budgets::{self, Payers, Spender},
         campaigns::LimitChange,
-        turn_phases,
+        erasures, turn_phases,
     },
-    jobs::Services,
+    jobs::{Services, sweep_erased},
     transcript::Role,
 };
 use sqlx::PgPool;
@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::{Fixture, fixture::WRITER};
 use crate::{
-    app::{execute, noon},
+    app::{eventually, execute, noon},
     conversations::world::{TurnSettings, World, message},
     providers::fake_ollama::FakeOllama,
     restore::{dump, restore},
@@ -109,4 +109,29 @@ async fn entries_of_a_begin_that_was_rolled_back_are_not_sent() {
     assert_eq!(said.matches("Half an answ").count(), 1, "{said}");
     // Compares the call with the stored messages.
     worker.stop().await;
+}
+
+#[tokio::test]
+async fn each_process_of_a_host_drops_its_views_of_an_erased_campaign() {
+    let fixture = Fixture::new(&[]).await;
+    let processes = [fixture.services(&[]), fixture.services(&[])];
+    for services in &processes {
+        run_all(&fixture, services, &["Write."]).await;
+        assert_eq!(services.n_cached_conversations(), 1);
+    }
+    let mut tx = fixture.pool.begin().await.unwrap();
+    erasures::request(&mut tx, fixture.campaign.id, "by request", noon()).await.unwrap();
+    tx.commit().await.unwrap();
+    let upkeep = fixture.upkeep().await;
+    eventually("the campaign is erased", async || {
+        let ended = "select count(*) from dalsegno.erasures where ended_at is not null";
+        (fixture.count(ended).await == 1).then_some(())
+    })
+    .await;
+    upkeep.stop_only().await;
+    // Both have the same data folder, so the first one confirms that its files are gone.
+    for (services, n_confirmed) in processes.iter().zip([1, 0]) {
+        assert_eq!(sweep_erased(services, &fixture.pool, "here").await.unwrap(), n_confirmed);
+        assert_eq!(services.n_cached_conversations(), 0);
+    }
 }
