@@ -123,6 +123,13 @@ impl Setup {
         sqlx::query(summary).bind(campaign).bind(word).execute(&self.pool).await.unwrap();
     }
 
+    /// Warns of the budget of a user, whose name is the word, after a call that belongs to no task.
+    async fn warn_of_budget(&self, campaign: &str, word: &str) {
+        let warn = "select dalsegno.tell_webhooks_of_budget($1::uuid, null, $2, now())";
+        let data = json!({ "owner": "user", "key": word });
+        sqlx::query(warn).bind(campaign).bind(data).execute(&self.pool).await.unwrap();
+    }
+
     /// Writes more audit lines of agents than one batch of the erasure reads.
     async fn call_tools(&self, campaign: &str, word: &str) {
         let lines = "insert into dalsegno.audit (at, actor_kind, actor, action, subject_kind, subject, data)
@@ -199,10 +206,15 @@ impl Setup {
 async fn no_trace_of_an_erased_campaign_remains() {
     let setup = Setup::new().await;
     let (going, staying) = (setup.campaign(ERASED_WORD).await, setup.campaign(KEPT_WORD).await);
-    // The webhook is disabled, so its deliveries are held.
-    let webhook = setup.post("/v1/webhooks", None, json!({ "url": "https://example.com/" })).await;
-    let disable = format!("/v1/webhooks/{}/disable", webhook["id"].as_str().unwrap());
-    setup.post(&disable, None, json!({})).await;
+    // The webhooks are disabled, so their deliveries are held.
+    for webhook in [
+        json!({ "url": "https://example.com/" }),
+        json!({ "url": "https://example.com/budgets", "kinds": ["budget.warning"] }),
+    ] {
+        let webhook = setup.post("/v1/webhooks", None, webhook).await;
+        let disable = format!("/v1/webhooks/{}/disable", webhook["id"].as_str().unwrap());
+        setup.post(&disable, None, json!({})).await;
+    }
     for (campaign, word) in [(&going, ERASED_WORD), (&staying, KEPT_WORD)] {
         let posts = format!("/v1/campaigns/{campaign}/posts");
         let question = json!({ "audience": ["copywriter"], "text": format!("What of {word}?") });
@@ -287,6 +299,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
         assert_eq!(setup.run_command(&schedule).await.0, 0);
         setup.write_reasons(campaign, &name, word).await;
         setup.archive_post(campaign, word).await;
+        setup.warn_of_budget(campaign, word).await;
         setup.leave_output(campaign, word).await;
     }
     // A waiting task and a running one.
@@ -369,7 +382,7 @@ async fn no_trace_of_an_erased_campaign_remains() {
     let removed = &receipt["removed"];
     assert_eq!(
         (&removed["tasks"], &removed["webhook_deliveries"]),
-        (&json!(6), &json!(6)),
+        (&json!(6), &json!(7)),
         "{receipt}"
     );
     assert_eq!(removed["blackboard_changes"], 40, "{receipt}");

@@ -320,7 +320,9 @@ pub async fn finish(
     flows::erase_inputs(&mut *conn, campaign_id).await?;
     agent_pauses::remove_of_campaign(&mut *conn, campaign_id).await?;
     let n_versions = campaigns::remove_versions(&mut *conn, campaign_id).await?;
-    count(&mut *conn, campaign_id, &[("campaign_versions", n_versions)]).await?;
+    let n_warnings = webhooks::remove_warnings_without_task(&mut *conn, campaign_id).await?;
+    let counts = [("campaign_versions", n_versions), ("webhook_deliveries", n_warnings)];
+    count(&mut *conn, campaign_id, &counts).await?;
     campaigns::erase_texts(&mut *conn, campaign_id).await?;
     sqlx::query!("select dalsegno.end_erasure($1, $2, $3)", campaign_id, now, db::newest_known())
         .execute(conn)

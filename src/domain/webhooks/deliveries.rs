@@ -153,6 +153,22 @@ pub async fn remove_of_tasks(
         .map_err(StatementError::to("remove the deliveries of tasks"))
 }
 
+/// Removes the deliveries of budget warnings about calls of a campaign that belong to no task. Returns their number.
+pub async fn remove_warnings_without_task(
+    executor: impl PgExecutor<'_>,
+    campaign_id: Uuid,
+) -> Result<i64, StatementError> {
+    sqlx::query!(
+        "delete from dalsegno.webhook_deliveries
+          where kind = 'budget.warning' and task_id is null and body::jsonb #>> '{data,campaign_id}' = $1",
+        campaign_id.to_string(),
+    )
+    .execute(executor)
+    .await
+    .map(|removed| i64::try_from(removed.rows_affected()).unwrap_or(i64::MAX))
+    .map_err(StatementError::to("remove the budget warnings of a campaign"))
+}
+
 /// Removes up to `limit` deliveries from before this moment that are not about to be sent. Returns their number.
 pub async fn remove_old(
     executor: impl PgExecutor<'_>,

@@ -33,7 +33,7 @@ pub use self::{
     deliver::{DeliverWebhook, give_up, replay, send_test},
     deliveries::{
         Delivery, FailedDeliveries, Filter, State, deliveries, failed_since, get_delivery,
-        oldest_missed, remove_of_tasks, remove_old,
+        oldest_missed, remove_of_tasks, remove_old, remove_warnings_without_task,
     },
     error::Error,
     list::{find, find_delivery, get, list},
