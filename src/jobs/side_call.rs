@@ -189,10 +189,10 @@ impl SideCall<'_> {
             }
             Err(error) => error,
         };
+        if let Some(after) = model_pause(&error) {
+            return self.back_off(error, after, called_at).await.map(Err);
+        }
         match error.class {
-            Class::Snooze { scope: Scope::Host, after } => {
-                self.back_off(error, after, called_at).await.map(Err)
-            }
             Class::Snooze { scope: scope @ Scope::Worker, after } => {
                 error.class = Class::Snooze { after: after.max(UNREACHABLE_PAUSE), scope };
                 Err(Error::NotAsked(error))
@@ -343,6 +343,17 @@ impl SideCall<'_> {
     }
 }
 
+/// Returns the least time for which a refused call pauses all calls of its model. `None`: the error says nothing about the model, for example
+/// because this host has no disk space left.
+fn model_pause(error: &providers::Error) -> Option<Duration> {
+    match error.class {
+        Class::Snooze { scope: Scope::Host, after } if !error.origin.is_unrelated_to_provider() => {
+            Some(after)
+        }
+        _ => None,
+    }
+}
+
 /// Maps to the ledger's name.
 fn purpose(asked: &Purpose) -> usage::Purpose {
     match asked {
@@ -416,6 +427,22 @@ impl From<Error> for JobError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_refusal_of_the_provider_pauses_the_model() {
+        let after = Duration::from_secs(7);
+        let pause = |scope, origin| {
+            let class = Class::Snooze { after, scope };
+            model_pause(&providers::Error::new("test", class, "no space").of(origin))
+        };
+        assert_eq!(pause(Scope::Host, Origin::Provider), Some(after));
+        for origin in [Origin::Host, Origin::Budget, Origin::RateLimit] {
+            assert_eq!(pause(Scope::Host, origin), None, "{origin:?}");
+        }
+        for scope in [Scope::Worker, Scope::Credential] {
+            assert_eq!(pause(scope, Origin::Provider), None, "{scope:?}");
+        }
+    }
 
     #[test]
     fn a_call_that_was_not_made_has_no_ledger_line() {
