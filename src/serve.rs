@@ -165,6 +165,9 @@ async fn run_pool(
     pool: Pool,
 ) -> Result<(), worker::Error> {
     match pool.slots(&config.worker) {
+        0 if pool == Pool::Turns => {
+            jobs::drop_removed_conversations(services, &connections.pool, &shutdown.soft).await;
+        }
         0 => shutdown.soft.cancelled().await,
         _ => {
             worker::run_pool(config, services.clone(), connections, shutdown.clone(), pool).await?

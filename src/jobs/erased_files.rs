@@ -30,6 +30,22 @@ pub async fn remove_erased_files(
     }
 }
 
+/// Drops cached conversations of removed sessions at an interval, until `stop`. For a process that runs no turns: its previews cache
+/// conversations, too, and the files are removed by other processes.
+pub async fn drop_removed_conversations(
+    services: &Services,
+    pool: &PgPool,
+    stop: &CancellationToken,
+) {
+    let round = async || {
+        tokio::time::sleep(EVERY).await;
+        if let Err(error) = services.histories.remove_without_session(pool).await {
+            tracing::warn!(error = causes(&error), "cannot look for removed conversations");
+        }
+    };
+    while stop.run_until_cancelled(round()).await.is_some() {}
+}
+
 /// Sweeps once. Returns the number of erasures whose files are now gone from this host.
 pub async fn sweep_erased(
     services: &Services,

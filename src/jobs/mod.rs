@@ -49,7 +49,7 @@ pub use self::{
     agent_checks::ignored_key_reasons,
     calibrations::Calibrations,
     endpoint::Endpoint,
-    erased_files::{remove_erased_files, sweep_erased},
+    erased_files::{drop_removed_conversations, remove_erased_files, sweep_erased},
     folder_removals::{Error as FolderError, SweepCount},
     lost_tasks::end_lost_tasks,
     make_embeddings::request_embeddings,
