@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{
     layout::Content,
     page::{Page, PageResult},
-    parts::{empty, next_page, optional, section, url_text, wide},
+    parts::{empty, next_page, optional, section, shell_word, url_text, wide},
 };
 use crate::{
     domain::{class::Kind, costs::Dimension},
@@ -163,7 +163,7 @@ async fn list(page: &Page, name: &str, query: &PageQuery) -> Result<Markup, Refu
                     a href={ (address(name)) "&ended=true" } aria-current=[is_all.then_some("page")] { "With ended ones" }
                 }
             }
-            @if listing.items.is_empty() { (empty("No fact is known about this user.", &format!("dalsegno memory facts state {name} Diet \"Eats no meat.\""))) }
+            @if listing.items.is_empty() { (empty("No fact is known about this user.", &format!("dalsegno memory facts state {} Diet \"Eats no meat.\"", shell_word(name)))) }
             @else { (section("Facts, newest first", &html! { (listing.items.len()) }, &wide("Facts", &table::facts(page, listing.items.iter())))) }
             (next_page(HERE, &[("name", name), ("ended", ended)], listing.next.as_deref()))
         }
@@ -177,7 +177,7 @@ async fn found(page: &Page, name: &str, words: &str) -> Result<Markup, Refusal> 
     Ok(match hits.is_empty() {
         true => empty(
             "No valid fact has these words.",
-            &format!("dalsegno memory facts search {name} WORDS"),
+            &format!("dalsegno memory facts search {} WORDS", shell_word(name)),
         ),
         false => section(
             "Found, best match first",
