@@ -158,7 +158,8 @@ impl TaskFacts {
                     self.job.job_id, self.job.state, self.job.because
                 ),
                 format!(
-                    "Cancel it with `dalsegno task cancel {id}`; then `dalsegno task retry {id}` runs it again."
+                    "Workers look for such tasks every few seconds and end them. After a third lost worker they wait a minute, because that worker may come back. \
+                     `dalsegno task cancel {id}` ends it at once; then `dalsegno task retry {id}` runs it again."
                 ),
             );
         }
@@ -696,10 +697,12 @@ mod tests {
     }
 
     #[test]
-    fn a_task_without_a_job_waits_for_a_person() {
+    fn a_task_without_a_job_is_ended_by_a_worker_or_a_person() {
         for state in ["dead", "ended", "unknown"] {
             let told = facts(State::Running, state).explain();
-            assert!(told.next.contains("dalsegno task cancel"), "{}", told.next);
+            for words in ["Workers look for such tasks", "a minute", "dalsegno task cancel"] {
+                assert!(told.next.contains(words), "{}", told.next);
+            }
         }
     }
 }
