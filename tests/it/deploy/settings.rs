@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use dalsegno::config::Config;
 use serde_json::Value;
 
 use super::yaml::{documents, files, root, text};
+use crate::app::defaults;
 
 /// Returns all settings of the template, such as `http.listen`.
 fn known() -> BTreeSet<String> {
@@ -63,6 +65,21 @@ fn every_setting_of_the_deployments_exists() {
         }
     }
     assert!(n_settings > 20, "{n_settings}");
+}
+
+/// Each waiting request, open page and connection to the database takes a file descriptor.
+#[test]
+fn services_may_open_as_many_files_as_their_limits_allow() {
+    let Config { http, database, .. } = defaults();
+    let n_open = http.max_waiting + http.max_page_streams + database.max_connections as usize;
+    let unit = text("deploy/debian/dalsegno.service");
+    let of_unit = unit.lines().find_map(|line| line.strip_prefix("LimitNOFILE=")).unwrap();
+    let compose = &documents(&root().join("compose.yaml"))[0];
+    let of_service = compose["services"]["service"]["ulimits"]["nofile"].as_u64().unwrap();
+    for n_files in [of_unit.parse().unwrap(), of_service] {
+        // The rest is for short requests, files and child processes.
+        assert!(n_files > 2 * n_open as u64, "{n_files} files for {n_open}");
+    }
 }
 
 #[test]
