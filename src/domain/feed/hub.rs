@@ -24,8 +24,10 @@ use tokio::{
 use super::{Event, EventFilter, FeedItem, Filter, Watch, list, watch::newest_drawn};
 use crate::domain::StatementError;
 
-/// Events in memory: those of some minutes.
+/// Events in memory.
 const MAX_IN_MEMORY: usize = 2_000;
+/// Time for which an event stays in memory. Later, it is read again from the database, which has no events of erased campaigns.
+const MAX_AGE: Duration = Duration::from_mins(5);
 /// Events that a follower may have missed before it joins: those of ten minutes of a busy installation, in ten reads. They are for an
 /// interruption or a restart of the service; a page that was away for longer, such as on a laptop that slept, is read again as a whole.
 /// Ids count, which have gaps. Without this limit, each follower could read the whole feed.
@@ -49,6 +51,7 @@ pub struct Hub(Arc<Mutex<State>>);
 pub struct SharedEvent {
     event: Event,
     json: OnceLock<String>,
+    read_at: Instant,
 }
 
 /// The events of one read.
@@ -144,7 +147,10 @@ impl Hub {
         loop {
             pace.tick().await;
             match watch.read().await {
-                Ok(events) => self.append(events),
+                Ok(events) => {
+                    self.append(events);
+                    self.lock().forget_old();
+                }
                 Err(error) => {
                     tracing::warn!(%error, "cannot read the feed for open pages; trying again");
                     self.hang_up();
@@ -174,7 +180,7 @@ impl Hub {
         let mut state = self.lock();
         state.newest.extend(batch.iter().cloned());
         while state.newest.len() > MAX_IN_MEMORY {
-            state.floor = state.newest.pop_front().map(|event| event.id);
+            state.forget_first();
         }
         // Without a follower, the events stay in memory only.
         let _ = state.sender.send(batch);
@@ -190,6 +196,7 @@ impl Hub {
         let has_lingered = alone_since.get_or_insert_with(Instant::now).elapsed() >= LINGER;
         if has_lingered {
             state.floor = None;
+            state.newest.clear();
         }
         has_lingered
     }
@@ -207,6 +214,19 @@ impl State {
     fn last(&self) -> Option<i64> {
         let floor = self.floor?;
         Some(self.newest.back().map_or(floor, |event| event.id))
+    }
+
+    /// Forgets the events that were read long ago.
+    fn forget_old(&mut self) {
+        while self.newest.front().is_some_and(|event| event.read_at.elapsed() >= MAX_AGE) {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        if let Some(event) = self.newest.pop_front() {
+            self.floor = Some(event.id);
+        }
     }
 }
 
@@ -248,7 +268,7 @@ impl SharedEvent {
 
 impl From<Event> for SharedEvent {
     fn from(event: Event) -> Self {
-        Self { event, json: OnceLock::new() }
+        Self { event, json: OnceLock::new(), read_at: Instant::now() }
     }
 }
 
@@ -269,5 +289,60 @@ async fn begin(pool: &PgPool, after: Option<i64>) -> Result<(Watch, i64), Statem
             FeedItem::Begun(id) => Ok((watch, id)),
             FeedItem::Event(event) => Ok((watch, event.id)),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(id: i64) -> Event {
+        Event {
+            id,
+            created_at: chrono::DateTime::UNIX_EPOCH,
+            campaign_id: None,
+            task_id: None,
+            session_id: None,
+            agent: None,
+            instance: None,
+            kind: "task.queued".to_owned(),
+            data: json!({}),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_that_were_read_long_ago_are_forgotten() {
+        let hub = Hub::default();
+        let in_memory = || {
+            let state = hub.lock();
+            (state.floor, state.newest.len())
+        };
+        hub.lock().floor = Some(6);
+        hub.append(vec![event(7), event(8)]);
+        tokio::time::advance(MAX_AGE / 2).await;
+        hub.append(vec![event(9)]);
+        hub.lock().forget_old();
+        assert_eq!(in_memory(), (Some(6), 3));
+        tokio::time::advance(MAX_AGE / 2).await;
+        hub.lock().forget_old();
+        assert_eq!(in_memory(), (Some(8), 1));
+        tokio::time::advance(MAX_AGE).await;
+        hub.lock().forget_old();
+        assert_eq!(in_memory(), (Some(9), 0));
+        assert_eq!(hub.newest(), Some(9), "the reader goes on behind it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_without_followers_leaves_no_events_in_memory() {
+        let hub = Hub::default();
+        hub.lock().floor = Some(6);
+        hub.append(vec![event(7)]);
+        let mut alone_since = None;
+        assert!(!hub.end_if_alone(&mut alone_since));
+        tokio::time::advance(LINGER).await;
+        assert!(hub.end_if_alone(&mut alone_since));
+        assert!(hub.lock().newest.is_empty());
     }
 }
