@@ -42,7 +42,7 @@ pub(super) struct Turns {
     /// Only the turns with this proof.
     #[arg(long, value_enum, value_name = "PROOF")]
     history: Option<HistoryName>,
-    /// Continues after this turn: the place that a search which stopped has named.
+    /// Continues after this place: a list that stops early prints it.
     #[arg(long, value_name = "PLACE", value_parser = parse_place)]
     after: Option<TurnCursor>,
     /// Maximum number of turns, up to 1000.
@@ -103,7 +103,7 @@ async fn run_on_server(
 
 fn parse_place(text: &str) -> Result<TurnCursor, &'static str> {
     let place = TurnCursor::try_from(text.to_owned());
-    place.map_err(|_| "expected the place that a search which stopped has named")
+    place.map_err(|_| "expected SESSION_TURN, the place that a list prints if it stops early")
 }
 
 fn format_report(report: &FidelityReport) -> String {
