@@ -111,26 +111,7 @@ impl World {
     }
 
     pub fn ask<'a>(&'a self, prompt: &'a str) -> tasks::New<'a> {
-        tasks::New {
-            campaign_id: self.campaign.id,
-            agent: self.agent(),
-            instance: "main",
-            node: None,
-            prompt,
-            session_mode: None,
-            budget: Limit::default(),
-            idempotency_key: None,
-            priority: None,
-            run_at: None,
-            added_by: None,
-            links: tasks::Links::default(),
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
-            attachments: &[],
-            within_secs: None,
-        }
+        tasks::New::for_agent(self.campaign.id, self.agent(), prompt)
     }
 
     pub async fn add(&self, prompt: &str) -> Task {
