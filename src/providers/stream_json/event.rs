@@ -41,8 +41,6 @@ pub struct Init<'a> {
     #[serde(borrow)]
     pub model: Option<Text<'a>>,
     #[serde(borrow)]
-    pub claude_code_version: Option<Text<'a>>,
-    #[serde(borrow)]
     pub mcp_servers: Vec<McpServer<'a>>,
     #[serde(borrow)]
     pub tools: Vec<Text<'a>>,
@@ -87,8 +85,6 @@ pub struct McpServer<'a> {
 pub struct Retry<'a> {
     #[serde(deserialize_with = "lenient::count")]
     pub attempt: Option<u64>,
-    #[serde(deserialize_with = "lenient::count")]
-    pub error_status: Option<u64>,
     #[serde(borrow)]
     pub error: Option<Text<'a>>,
 }
@@ -252,8 +248,6 @@ pub struct TurnResult {
     pub model_usage: BTreeMap<String, ModelUsage>,
     /// JSON that matches the requested schema.
     pub structured_output: Option<Box<RawJson>>,
-    #[serde(deserialize_with = "lenient::count")]
-    pub duration_api_ms: Option<u64>,
     pub permission_denials: Vec<Denial>,
 }
 
