@@ -225,7 +225,7 @@ fn not_added(error: BulkError) -> Refusal {
         BulkError::All(error) => error.into(),
         BulkError::Items(mut wrong) => match wrong.pop() {
             Some((place, error)) => match Refusal::from(error) {
-                Refusal::Said(words) => {
+                Refusal::Text(words) => {
                     Refusal::of_text(format!("nothing was handed out: task {}: {words}", place + 1))
                 }
                 other => other,

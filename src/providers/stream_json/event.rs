@@ -18,11 +18,11 @@ pub enum Event<'a> {
     /// State of the credential's rate limit. Sent for subscriptions, never for an API key.
     RateLimit(RateLimit<'a>),
     /// One block of an answer.
-    Said(AssistantLine<'a>),
+    Assistant(AssistantLine<'a>),
     /// Results of tools, and texts that the CLI adds in the user's name.
     Exchange(Exchange<'a>),
     /// A piece of an answer that is still being written.
-    Shown(StreamLine<'a>),
+    Stream(StreamLine<'a>),
     /// The answer to a control request.
     Controlled(ControlResponse<'a>),
     /// The end of a turn.
