@@ -17,10 +17,10 @@ use dalsegno::{
         campaigns::{self, Campaign},
         conversations::{Inheritance, NewSession, ResolvedSession, SessionRequest, resolve},
         messages::{self, MaxWeight},
-        sessions,
+        sessions::{self, Reason},
         tasks::{self, Task, TaskFilter},
         turn_phases,
-        turn_phases::{AnsweredTurn, Begin, StartedTurn, TurnEnd},
+        turn_phases::{AnsweredTurn, Begin, Failure, StartedTurn, TurnEnd},
         turns::HistoryCheck,
         usage,
     },
@@ -212,6 +212,31 @@ impl World {
         turn_phases::commit(&mut tx, &ending, &done(answer, now)).await?;
         tx.commit().await.unwrap();
         Ok(())
+    }
+
+    /// Fails a turn without an answer. With a reason for a rebuild, its task waits for the next attempt; otherwise the task fails, too.
+    pub async fn fail(&self, begun: &StartedTurn, error: &str, rebuild: Option<Reason>) {
+        let ending = TurnEnd {
+            turn: begun,
+            calls: &[],
+            messages: &[],
+            record: Default::default(),
+            now: noon(),
+        };
+        let failure = Failure {
+            error,
+            rebuild,
+            ends_task: rebuild.is_none(),
+            refusal: None,
+            forgotten: false,
+            interrupted: false,
+            history_check: None,
+            rejected: false,
+            put_off: false,
+        };
+        let mut tx = self.pool.begin().await.unwrap();
+        turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
+        tx.commit().await.unwrap();
     }
 
     /// Runs a whole turn of a new task.
