@@ -67,11 +67,11 @@ fn processor_time() -> Duration {
 
 fn text_bytes(event: &Event<'_>) -> usize {
     match event {
-        Event::Shown(shown) => {
+        Event::Stream(shown) => {
             let delta = shown.event.delta.as_ref();
             delta.and_then(|delta| delta.text.as_ref()).map_or(0, |text| text.len())
         }
-        Event::Said(said) => {
+        Event::Assistant(said) => {
             said.message.content.iter().filter_map(|b| b.text.as_deref()).map(str::len).sum()
         }
         Event::Result(result) => result.result.as_ref().map_or(0, String::len),

@@ -146,24 +146,5 @@ impl Worker {
 }
 
 pub fn ask<'a>(campaign_id: Uuid, agent: &'a Agent, prompt: &'a str) -> tasks::New<'a> {
-    tasks::New {
-        campaign_id,
-        agent,
-        instance: "main",
-        node: None,
-        prompt,
-        session_mode: None,
-        budget: Limit::default(),
-        idempotency_key: None,
-        priority: None,
-        run_at: None,
-        added_by: None,
-        links: tasks::Links::default(),
-        traceparent: None,
-        labels: Default::default(),
-        parameters: None,
-        result_schema: None,
-        attachments: &[],
-        within_secs: None,
-    }
+    tasks::New::for_agent(campaign_id, agent, prompt)
 }

@@ -135,24 +135,8 @@ impl Fixture {
     ) -> anyhow::Result<Task> {
         let catalogue = self.library.current();
         let new = tasks::New {
-            campaign_id,
-            agent: catalogue.agent(agent)?,
             instance,
-            node: None,
-            prompt: "Write part one.",
-            session_mode: None,
-            budget: Limit::default(),
-            idempotency_key: None,
-            priority: None,
-            run_at: None,
-            added_by: None,
-            links: tasks::Links::default(),
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
-            attachments: &[],
-            within_secs: None,
+            ..tasks::New::for_agent(campaign_id, catalogue.agent(agent)?, "Write part one.")
         };
         let mut tx = self.pool.begin().await?;
         let added = tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;

@@ -202,24 +202,12 @@ impl Fixture {
             let conversation = &conversations[n % conversations.len()];
             let prompt = words::text(n as u64, PROMPT_BYTES);
             let new = tasks::New {
-                campaign_id: conversation.campaign_id,
-                agent: catalogue.agent(conversation.agent)?,
-                node: None,
                 instance: &conversation.instance,
-                prompt: &prompt,
-                session_mode: None,
-                budget: Limit::default(),
-                idempotency_key: None,
-                priority: None,
-                run_at: None,
-                added_by: None,
-                links: tasks::Links::default(),
-                traceparent: None,
-                labels: Default::default(),
-                parameters: None,
-                result_schema: None,
-                attachments: &[],
-                within_secs: None,
+                ..tasks::New::for_agent(
+                    conversation.campaign_id,
+                    catalogue.agent(conversation.agent)?,
+                    &prompt,
+                )
             };
             tasks::add(&mut tx, &self.config.tasks, &new, SystemClock.now()).await?;
         }

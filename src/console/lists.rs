@@ -171,16 +171,12 @@ pub(super) async fn tasks(Query(asked): Query<TasksAsked>, page: Page) -> PageRe
     let list = ListTasks {
         campaign_id: campaign_id(&asked.campaign_id)?,
         agent: given(&asked.agent),
-        instance: None,
         state,
         created_after: range.map(|range| range.begin(page.view.now)),
-        created_before: None,
-        ended_after: None,
         text: given(&asked.text),
-        tags: None,
-        metadata: None,
         cursor: asked.cursor,
         limit: Some(TASKS_PER_PAGE),
+        ..ListTasks::default()
     };
     let listing = page.caller.run(list).await?;
     let query = [

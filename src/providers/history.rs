@@ -33,7 +33,7 @@ impl SentMessage<'_> {
 }
 
 /// Text in place of a result, if the call was cut off.
-const NO_RESULT: &str =
+pub(super) const NO_RESULT: &str =
     "No result was recorded: the call was interrupted and may or may not have taken effect.";
 
 pub(super) fn messages<'a>(

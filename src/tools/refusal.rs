@@ -13,7 +13,7 @@ pub(super) enum Refusal {
     NotOffered { tool: String, offered: Vec<String> },
     /// Refusal because of the arguments, or of the state of the data.
     #[error("{0}")]
-    Said(String),
+    Text(String),
     #[error(
         "nothing was done: this turn has ended, or another worker has taken it over. Make no more calls, and end your answer"
     )]
@@ -32,7 +32,7 @@ pub(super) enum Refusal {
 
 impl Refusal {
     pub(super) fn of_text(words: impl Into<String>) -> Self {
-        Self::Said(words.into())
+        Self::Text(words.into())
     }
 
     /// Logs the details that the model is not told.
@@ -44,7 +44,7 @@ impl Refusal {
             Self::TookTooLong { .. } | Self::Panicked => {
                 tracing::error!(tool, "a tool failed: {self}");
             }
-            Self::NotOffered { .. } | Self::Said(_) | Self::Over => {
+            Self::NotOffered { .. } | Self::Text(_) | Self::Over => {
                 tracing::debug!(tool, "refused the call of a tool");
             }
         }
@@ -53,7 +53,7 @@ impl Refusal {
     pub(super) fn outcome(&self) -> &'static str {
         match self {
             Self::NotOffered { .. } => "denied",
-            Self::Said(_) | Self::Over => "refused",
+            Self::Text(_) | Self::Over => "refused",
             Self::TookTooLong { .. } => "timed_out",
             Self::Failed(_) | Self::Panicked => "failed",
         }
@@ -67,7 +67,7 @@ impl<E: Classify> From<E> for Refusal {
             Kind::Unavailable | Kind::Internal => Self::Failed(Box::new(error)),
             _ => {
                 let words = class.words.map_or_else(|| error.to_string(), str::to_owned);
-                Self::Said(without_commands(&words).to_owned())
+                Self::Text(without_commands(&words).to_owned())
             }
         }
     }

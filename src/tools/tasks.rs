@@ -19,7 +19,6 @@ use super::{
 use crate::domain::{
     Page,
     agents::{AgentInstance, Catalogue, MAIN},
-    amount::Limit,
     tasks::{self, BulkError, BulkTask, FanOut, Links, State, Task, TaskFilter},
     transaction,
 };
@@ -147,24 +146,10 @@ async fn dispatch(call: Call<'_>) -> Result<ToolAnswer, Refusal> {
     let news: Vec<tasks::New<'_>> = drafts
         .iter()
         .map(|(agent, instance, text)| tasks::New {
-            campaign_id: call.caller.campaign_id(),
-            agent,
             instance,
-            prompt: text,
-            node: None,
-            session_mode: None,
-            budget: Limit::default(),
-            idempotency_key: None,
-            priority: None,
-            run_at: None,
             added_by: Some(&added_by),
             links: Links { parent_id, ..Links::default() },
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
-            attachments: &[],
-            within_secs: None,
+            ..tasks::New::for_agent(call.caller.campaign_id(), agent, text)
         })
         .collect();
     let (placed, continuation) = add(&call, &mut change, &news, then.as_deref()).await?;
@@ -240,7 +225,7 @@ fn not_added(error: BulkError) -> Refusal {
         BulkError::All(error) => error.into(),
         BulkError::Items(mut wrong) => match wrong.pop() {
             Some((place, error)) => match Refusal::from(error) {
-                Refusal::Said(words) => {
+                Refusal::Text(words) => {
                     Refusal::of_text(format!("nothing was handed out: task {}: {words}", place + 1))
                 }
                 other => other,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use boon::{Compiler, Schemas};
 use dalsegno::domain::{
     audit::Actor,
-    campaign_files::{self, Error, Import, Imported, LEFT_OUT, Table, tables},
+    campaign_files::{self, Error, Import, ImportResult, LEFT_OUT, Table, tables},
     campaigns::Status,
 };
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ async fn export(pool: &PgPool) -> Vec<u8> {
     file
 }
 
-async fn import(pool: &PgPool, file: &[u8], is_dry_run: bool) -> Result<Imported, Error> {
+async fn import(pool: &PgPool, file: &[u8], is_dry_run: bool) -> Result<ImportResult, Error> {
     let actor = Actor::cli("ann", "host");
     let import = Import { actor: &actor, now: noon(), is_dry_run, makes_embeddings: false };
     Box::pin(campaign_files::import(pool, &mut &file[..], import)).await
@@ -281,7 +281,7 @@ async fn a_file_that_was_cut_or_changed_adds_nothing() {
     let shown = import(&target, &file, true).await.unwrap();
     assert_eq!(count(&target, "campaigns").await, 0, "a dry run adds nothing");
     let imported = import(&target, &file, false).await.unwrap();
-    assert_eq!(Imported { is_dry_run: false, ..shown }, imported);
+    assert_eq!(ImportResult { is_dry_run: false, ..shown }, imported);
 }
 
 #[tokio::test]

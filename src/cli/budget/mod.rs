@@ -86,7 +86,7 @@ enum ListedOwner {
 }
 
 /// The owner that an operation names.
-enum Named {
+enum BudgetTarget {
     Campaign(Uuid),
     Task(Uuid),
     Stored(StoredOwner, Option<String>),
@@ -135,7 +135,7 @@ async fn run_on_server(
 
 /// Changes a budget, or shows it if no flag is set.
 async fn change(
-    named: Named,
+    named: BudgetTarget,
     limits: &LimitFlags,
     on_limit: Option<OnLimit>,
     context: &Context,
@@ -144,7 +144,7 @@ async fn change(
     let output = context.output;
     let is_read = limits.are_none() && on_limit.is_none();
     match named {
-        Named::Campaign(id) => {
+        BudgetTarget::Campaign(id) => {
             let budget = match is_read {
                 true => server.call(ShowCampaign { id, summary: false }).await?.budget,
                 false => Some(server.call(campaign::limits_of(id, limits, on_limit)).await?),
@@ -153,7 +153,7 @@ async fn change(
                 || budget.as_ref().map(campaign::show::format_noted_budget).unwrap_or_default();
             output.print_data(&budget, text);
         }
-        Named::Task(id) => {
+        BudgetTarget::Task(id) => {
             if on_limit.is_some() {
                 let words =
                     "--on-limit is not possible for a task: set `on_limit` in the agent's file";
@@ -165,7 +165,7 @@ async fn change(
             };
             output.print_data(&shown, || show::format_task_budget(&shown));
         }
-        Named::Stored(owner, key) => {
+        BudgetTarget::Stored(owner, key) => {
             let set = SetBudget {
                 owner,
                 key,
@@ -200,26 +200,26 @@ async fn find(named: &SetBudget, server: &Server) -> Result<Option<OwnedBudget>,
 }
 
 impl Owner {
-    async fn find(&self, server: &Server) -> Result<Named, Failure> {
+    async fn find(&self, server: &Server) -> Result<BudgetTarget, Failure> {
         let name = self.name.as_deref().unwrap_or_default();
         let missing = |what: &str| {
             let words = format!("the name is missing: give {what}");
             Failure::new(Exit::Usage, anyhow!(words))
         };
         match self.owner {
-            OwnerName::Day => Ok(Named::Stored(StoredOwner::Day, self.name.clone())),
+            OwnerName::Day => Ok(BudgetTarget::Stored(StoredOwner::Day, self.name.clone())),
             OwnerName::Campaign if name.is_empty() => Err(missing("the campaign")),
             OwnerName::Task if name.is_empty() => Err(missing("the id of the task")),
             OwnerName::Campaign => {
                 let given: GivenCampaign = name.parse().map_err(|error| usage(&error))?;
-                Ok(Named::Campaign(server.campaign(&given).await?))
+                Ok(BudgetTarget::Campaign(server.campaign(&given).await?))
             }
             OwnerName::Task => {
                 let given: PartialId = name.parse().map_err(|error| usage(&error))?;
-                Ok(Named::Task(server.id(Noun::Task, &given).await?))
+                Ok(BudgetTarget::Task(server.id(Noun::Task, &given).await?))
             }
-            OwnerName::Agent => Ok(Named::Stored(StoredOwner::Agent, self.name.clone())),
-            OwnerName::User => Ok(Named::Stored(StoredOwner::User, self.name.clone())),
+            OwnerName::Agent => Ok(BudgetTarget::Stored(StoredOwner::Agent, self.name.clone())),
+            OwnerName::User => Ok(BudgetTarget::Stored(StoredOwner::User, self.name.clone())),
         }
     }
 }

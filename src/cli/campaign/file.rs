@@ -28,7 +28,7 @@ use crate::{
     clock::{Clock as _, SystemClock},
     db::{Database, Use},
     domain::{
-        campaign_files::{self, Counts, Exported, Imported},
+        campaign_files::{self, Counts, ExportResult, ImportResult},
         campaigns::{self, Status},
         text::count,
     },
@@ -74,7 +74,7 @@ async fn write(
     export: &Export,
     context: &Context,
     database: &Database,
-) -> Result<Exported, Failure> {
+) -> Result<ExportResult, Failure> {
     let given = &export.campaign.id;
     let id = match given.whole() {
         Some(id) => id,
@@ -115,7 +115,7 @@ async fn read(
     flags: &ImportFlags,
     context: &Context,
     database: &Database,
-) -> Result<Imported, Failure> {
+) -> Result<ImportResult, Failure> {
     let file = match flags.file.as_os_str() == "-" {
         true => io::stdin().as_fd().try_clone_to_owned().map(std::fs::File::from),
         false => std::fs::File::open(&flags.file),
@@ -165,16 +165,16 @@ fn counts(rows: &Counts) -> String {
     format_table(&["TABLE", "ROWS"], rows.iter().map(|(table, n)| [table.clone(), n.to_string()]))
 }
 
-fn summary(exported: &Exported) -> String {
+fn summary(exported: &ExportResult) -> String {
     let n_messages = exported.rows.get("messages").copied().unwrap_or_default();
     let n_rows: u64 = exported.rows.values().sum();
-    let Exported { campaign_id, bytes, .. } = exported;
+    let ExportResult { campaign_id, bytes, .. } = exported;
     let messages = count(n_messages, "message", "messages");
     format!("campaign {campaign_id} is exported: {n_rows} rows with {messages}, {bytes} bytes")
 }
 
-fn next_step(imported: &Imported) -> String {
-    let Imported { campaign_id: id, name, skipped, waiting_tasks, is_dry_run, .. } = imported;
+fn next_step(imported: &ImportResult) -> String {
+    let ImportResult { campaign_id: id, name, skipped, waiting_tasks, is_dry_run, .. } = imported;
     let mut text = match is_dry_run {
         true => format!("campaign {id} (`{name}`) would be imported; nothing was added"),
         false => format!("campaign {id} (`{name}`) is imported"),

@@ -94,17 +94,10 @@ async fn list_tasks(
 ) -> Result<Vec<ListedTask>, Failure> {
     let page = |cursor: Option<String>, limit| ListTasks {
         campaign_id: Some(campaign_id),
-        agent: None,
-        instance: None,
-        state: None,
-        created_after: None,
-        created_before: None,
-        ended_after: None,
-        text: None,
-        tags: None,
         metadata: Some(label.to_string()),
         cursor: cursor.and_then(|cursor| cursor.parse().ok()),
         limit: Some(limit),
+        ..ListTasks::default()
     };
     server.items(MAX_READ, page).await
 }

@@ -228,17 +228,9 @@ fn cards(page: &Page, campaign: Uuid, agents: &[AgentOverview]) -> Markup {
 async fn tasks(page: &Page, given: Uuid, cursor: &str, status: Status) -> Result<Markup, Refusal> {
     let list = ListTasks {
         campaign_id: Some(given),
-        agent: None,
-        instance: None,
-        state: None,
-        created_after: None,
-        created_before: None,
-        ended_after: None,
-        text: None,
-        tags: None,
-        metadata: None,
         cursor: cursor.parse().ok(),
         limit: Some(TASKS_PER_PAGE),
+        ..ListTasks::default()
     };
     let listing = page.caller.run(list).await?;
     let here = format!("/campaigns/{given}");

@@ -42,7 +42,7 @@ pub(super) struct PageQuery {
 }
 
 /// A result: what it is, and where.
-struct Found {
+struct Hit {
     target: String,
     name: Markup,
     kind: &'static str,
@@ -55,12 +55,12 @@ pub(super) async fn show(
 ) -> PageResult {
     let text = query.q.trim();
     let found = find(&page, text).await?;
-    let is_single = |it: &&Found| it.kind != EVERYWHERE;
+    let is_single = |it: &&Hit| it.kind != EVERYWHERE;
     let n_hits = found.iter().filter(is_single).count();
     let list = html! {
         @if found.is_empty() && !text.is_empty() { div.empty { "Nothing is called “" bdi { (title(text)) } "”." @if is_id_like(text) { " The end of an id is found among the newest 20,000; write the beginning or the whole of an older one." } } }
         ul."rows found" data-query=(text) data-hits=(n_hits) {
-            @for Found { target, name, kind } in &found { li { a href=(target) data-everywhere[*kind == EVERYWHERE] { (name) " " span."faint small" { (kind) } } } }
+            @for Hit { target, name, kind } in &found { li { a href=(target) data-everywhere[*kind == EVERYWHERE] { (name) " " span."faint small" { (kind) } } } }
         }
     };
     if headers.contains_key("hx-request") {
@@ -81,13 +81,13 @@ pub(super) async fn show(
         .await?)
 }
 
-async fn find(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
+async fn find(page: &Page, text: &str) -> Result<Vec<Hit>, Refusal> {
     if text.is_empty() {
-        return Ok(PAGES.iter().map(Found::of).collect());
+        return Ok(PAGES.iter().map(Hit::of).collect());
     }
     let words = words_of(text);
     let places = if words.is_empty() { Vec::new() } else { matching(&words) };
-    let mut all: Vec<Found> = Vec::new();
+    let mut all: Vec<Hit> = Vec::new();
     let mut named = Vec::new();
     if is_id_like(text) {
         all.extend(by_id(page, text).await?);
@@ -99,16 +99,16 @@ async fn find(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
         named = pauses::find(page, &words).await?;
         named.extend(tasks(page, text).await?);
     }
-    all.extend(places.into_iter().map(Found::of));
+    all.extend(places.into_iter().map(Hit::of));
     all.extend(named);
     if all.is_empty() && !is_id_like(text) {
-        all.extend(nearest(&words).into_iter().take(MAX_OF_KIND).map(Found::of));
+        all.extend(nearest(&words).into_iter().take(MAX_OF_KIND).map(Hit::of));
     }
     all.extend(everywhere(page, text));
     Ok(all)
 }
 
-impl Found {
+impl Hit {
     fn of(place: &Destination) -> Self {
         let is_page = PAGES.contains(place);
         Self {
@@ -120,9 +120,9 @@ impl Found {
 }
 
 /// Leads from the words to the search over all texts.
-fn everywhere(page: &Page, text: &str) -> Option<Found> {
+fn everywhere(page: &Page, text: &str) -> Option<Hit> {
     let has_word = text.chars().filter(|c| c.is_alphanumeric()).count() >= 2;
-    let found = || Found {
+    let found = || Hit {
         target: search::target(text),
         name: html! { "Search for “" bdi { (title(text)) } "” in texts" },
         kind: EVERYWHERE,
@@ -135,7 +135,7 @@ fn is_id_like(text: &str) -> bool {
     n_digits >= MIN_DIGITS && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 
-async fn by_id(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
+async fn by_id(page: &Page, text: &str) -> Result<Vec<Hit>, Refusal> {
     let mut all = Vec::new();
     for (noun, kind, folder) in [
         (Noun::Task, "task", "tasks"),
@@ -145,7 +145,7 @@ async fn by_id(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
     ] {
         let find = FindId { noun, text: text.to_owned(), newest: Some(NEWEST) };
         match page.caller.run_if_allowed(find).await {
-            Ok(Some(found)) => all.push(Found {
+            Ok(Some(found)) => all.push(Hit {
                 target: format!("/{folder}/{}", found.id),
                 name: id(kind, found.id),
                 kind,
@@ -163,11 +163,11 @@ async fn by_id(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
     Ok(all)
 }
 
-async fn campaigns(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
+async fn campaigns(page: &Page, text: &str) -> Result<Vec<Hit>, Refusal> {
     let words = [text.to_owned()];
     let query = NameQuery { words: &words, status: None, within: None, limit: MAX_CAMPAIGNS };
     let named = page.caller.search_campaigns(query).await?;
-    let found = named.into_iter().map(|(id, name)| Found {
+    let found = named.into_iter().map(|(id, name)| Hit {
         target: format!("/campaigns/{id}"),
         name: html! { bdi { (name) } },
         kind: "campaign",
@@ -175,12 +175,12 @@ async fn campaigns(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
     Ok(found.collect())
 }
 
-async fn agents(page: &Page, needle: &str) -> Result<Vec<Found>, Refusal> {
+async fn agents(page: &Page, needle: &str) -> Result<Vec<Hit>, Refusal> {
     let agents = page.caller.run_if_allowed(ListAgents {}).await?;
     let names = agents.into_iter().flat_map(|all| all.items);
     let names = names.filter_map(|it| it["name"].as_str().map(str::to_owned));
     let named = names.filter(|name| name.to_lowercase().contains(needle));
-    let found = named.take(MAX_OF_KIND).map(|name| Found {
+    let found = named.take(MAX_OF_KIND).map(|name| Hit {
         target: format!("/catalogue/agent/{}", url_text(&name)),
         name: html! { bdi { (name) } },
         kind: "agent",
@@ -189,7 +189,7 @@ async fn agents(page: &Page, needle: &str) -> Result<Vec<Found>, Refusal> {
 }
 
 /// Finds the user with exactly this name, if there is a fact about them.
-async fn user(page: &Page, name: &str) -> Result<Option<Found>, Refusal> {
+async fn user(page: &Page, name: &str) -> Result<Option<Hit>, Refusal> {
     let list = ListFacts { name: name.to_owned(), ended: false, cursor: None, limit: Some(1) };
     let has_facts = match page.caller.run_if_allowed(list).await {
         Ok(listing) => listing.is_some_and(|listing| !listing.items.is_empty()),
@@ -197,14 +197,14 @@ async fn user(page: &Page, name: &str) -> Result<Option<Found>, Refusal> {
         Err(refusal) if refusal.kind == Kind::Invalid => false,
         Err(refusal) => return Err(refusal),
     };
-    Ok(has_facts.then(|| Found {
+    Ok(has_facts.then(|| Hit {
         target: users::address(name),
         name: html! { "Facts about " bdi { (name) } },
         kind: "user",
     }))
 }
 
-async fn tasks(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
+async fn tasks(page: &Page, text: &str) -> Result<Vec<Hit>, Refusal> {
     let list = ListTasks {
         text: Some(text.chars().take(200).collect()),
         limit: Some(5),
@@ -217,7 +217,7 @@ async fn tasks(page: &Page, text: &str) -> Result<Vec<Found>, Refusal> {
     }
     let listed: Vec<_> = all.iter().map(|listed| &listed.task).collect();
     let names = page.caller.campaign_names(&listed).await?;
-    let found = all.into_iter().take(MAX_OF_KIND).map(|ListedTask { task, .. }| Found {
+    let found = all.into_iter().take(MAX_OF_KIND).map(|ListedTask { task, .. }| Hit {
         target: format!("/tasks/{}", task.id),
         name: html! {
             bdi { (title(task.subject())) }

@@ -3,7 +3,7 @@
 use maud::html;
 use uuid::Uuid;
 
-use super::{Found, MAX_CAMPAIGNS, MAX_OF_KIND};
+use super::{Hit, MAX_CAMPAIGNS, MAX_OF_KIND};
 use crate::{
     console::{page::Page, parts::url_text},
     domain::campaigns::{NameQuery, Status},
@@ -29,7 +29,7 @@ struct Intent<'a> {
 }
 
 /// Lists the things that the words name together with a verb. A verb alone names nothing.
-pub(super) async fn find(page: &Page, words: &[String]) -> Result<Vec<Found>, Refusal> {
+pub(super) async fn find(page: &Page, words: &[String]) -> Result<Vec<Hit>, Refusal> {
     let Some(intent) = Intent::of(words) else { return Ok(Vec::new()) };
     let mut all = Vec::new();
     if intent.concerns("campaign") && page.caller.may_reach(&PauseCampaign::SPEC) {
@@ -73,8 +73,8 @@ impl<'a> Intent<'a> {
     }
 
     /// Builds a result: `Pause the agent reviewer everywhere`.
-    fn found(&self, noun: &'static str, name: &str, more: &str, target: String) -> Found {
-        Found {
+    fn found(&self, noun: &'static str, name: &str, more: &str, target: String) -> Hit {
+        Hit {
             target,
             name: html! { (self.verb()) " the " (noun) " " bdi { (name) } (more) },
             kind: "action",
@@ -82,7 +82,7 @@ impl<'a> Intent<'a> {
     }
 }
 
-async fn campaigns(page: &Page, intent: &Intent<'_>) -> Result<Vec<Found>, Refusal> {
+async fn campaigns(page: &Page, intent: &Intent<'_>) -> Result<Vec<Hit>, Refusal> {
     let status = if intent.is_pause { Status::Active } else { Status::Paused };
     let words: Vec<String> = intent.names.iter().map(|word| (*word).to_owned()).collect();
     let (status, limit) = (Some(status), MAX_CAMPAIGNS);
@@ -95,7 +95,7 @@ async fn campaigns(page: &Page, intent: &Intent<'_>) -> Result<Vec<Found>, Refus
     Ok(fitting.iter().map(found).collect())
 }
 
-async fn agents(page: &Page, intent: &Intent<'_>) -> Result<Vec<Found>, Refusal> {
+async fn agents(page: &Page, intent: &Intent<'_>) -> Result<Vec<Hit>, Refusal> {
     let pauses = page.caller.run_if_allowed(ListAgentPauses {}).await?;
     let pauses = pauses.map(|all| all.items).unwrap_or_default();
     if !intent.is_pause {
@@ -127,7 +127,7 @@ fn page_of(agent: &str) -> String {
     format!("/catalogue/agent/{}", url_text(agent))
 }
 
-async fn queues(page: &Page, intent: &Intent<'_>) -> Result<Vec<Found>, Refusal> {
+async fn queues(page: &Page, intent: &Intent<'_>) -> Result<Vec<Hit>, Refusal> {
     let queues = page.caller.run_if_allowed(ListQueues {}).await?;
     let queues = queues.map(|all| all.items).unwrap_or_default();
     let fitting = queues

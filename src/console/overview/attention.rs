@@ -268,27 +268,7 @@ mod tests {
     use super::*;
 
     fn item(kind: Kind, subject: &str, because: &str) -> Attention {
-        Attention {
-            kind,
-            subject: subject.to_owned(),
-            name: subject.to_owned(),
-            agent: None,
-            campaign_id: None,
-            because: because.to_owned(),
-            present: None,
-            command: String::new(),
-            then: None,
-            group: None,
-            unlisted: None,
-            flow_id: None,
-            step: None,
-            budget: None,
-            refused_by: None,
-            replay_since: None,
-            since: None,
-            until: None,
-            count: None,
-        }
+        Attention::of(kind, subject, because.to_owned(), String::new())
     }
 
     #[test]

@@ -218,7 +218,8 @@ pub async fn list(
 }
 
 impl Attention {
-    fn of(kind: Kind, subject: &str, because: String, command: String) -> Self {
+    /// Returns an item that has only a subject, a reason and a command.
+    pub fn of(kind: Kind, subject: &str, because: String, command: String) -> Self {
         Self {
             kind,
             subject: subject.to_owned(),

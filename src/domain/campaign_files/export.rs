@@ -22,7 +22,7 @@ use crate::domain::{
 
 /// Result of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Exported {
+pub struct ExportResult {
     pub campaign_id: Uuid,
     pub name: String,
     pub rows: Counts,
@@ -38,7 +38,7 @@ pub async fn export(
     actor: &Actor,
     now: DateTime<Utc>,
     out: &mut (impl AsyncWrite + Unpin),
-) -> Result<Exported, Error> {
+) -> Result<ExportResult, Error> {
     let schema = schema_version(pool).await?;
     let mut snapshot = transaction::begin_snapshot(pool).await?;
     let campaign = campaigns::get(&mut *snapshot, id).await?;
@@ -86,7 +86,7 @@ pub async fn export(
     lines.write(&serde_json::to_string(&trailer)?).await?;
     lines.out.flush().await.map_err(Error::Write)?;
     let Trailer { rows, sha256 } = trailer;
-    Ok(Exported { campaign_id: id, name: campaign.name, rows, bytes: lines.bytes, sha256 })
+    Ok(ExportResult { campaign_id: id, name: campaign.name, rows, bytes: lines.bytes, sha256 })
 }
 
 async fn write_rows(

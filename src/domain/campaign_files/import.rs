@@ -44,7 +44,7 @@ pub struct Import<'a> {
 
 /// Result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Imported {
+pub struct ImportResult {
     pub campaign_id: Uuid,
     pub name: String,
     /// `paused`, or `closed` as in the file.
@@ -62,7 +62,7 @@ pub async fn import(
     pool: &PgPool,
     source: &mut (impl AsyncBufRead + Unpin),
     import: Import<'_>,
-) -> Result<Imported, Error> {
+) -> Result<ImportResult, Error> {
     let here = schema_version(pool).await?;
     let mut lines = Lines { source, line: Vec::new(), n_lines: 0, sha256: Sha256::new() };
     let header = lines.header(here).await?;
@@ -96,9 +96,9 @@ pub async fn import(
         true => transaction.rollback().await.map_err(StatementError::to("roll an import back"))?,
         false => transaction::commit(transaction).await?,
     }
-    let Added { rows, skipped } = added;
+    let RowCounts { rows, skipped } = added;
     let is_dry_run = import.is_dry_run;
-    Ok(Imported {
+    Ok(ImportResult {
         campaign_id: id,
         name: header.name,
         status,
@@ -110,7 +110,7 @@ pub async fn import(
 }
 
 #[derive(Debug, Default)]
-struct Added {
+struct RowCounts {
     rows: Counts,
     skipped: Counts,
 }
@@ -120,7 +120,7 @@ async fn write(
     conn: &mut PgConnection,
     lines: &mut Lines<'_, impl AsyncBufRead + Unpin>,
     header: &Header,
-) -> Result<Added, Error> {
+) -> Result<RowCounts, Error> {
     let id = header.campaign_id;
     // A second import of the file waits here for the first.
     campaigns::lock(&mut *conn, id).await?;
@@ -141,7 +141,7 @@ async fn write(
     .map_err(StatementError::to("prepare the renumbering of an import"))?;
     let plans = plans(&columns_of_tables(&mut *conn).await?, header)?;
     let mut batch = Batch { place: 0, rows: "[".to_owned(), n_rows: 0 };
-    let (mut added, mut n_read) = (Added::default(), Counts::new());
+    let (mut added, mut n_read) = (RowCounts::default(), Counts::new());
     loop {
         let before = lines.sha256.clone();
         let Some(line) = lines.next().await? else {
@@ -250,7 +250,7 @@ impl Batch {
         campaign_id: Uuid,
         plan: Option<&Plan>,
         line: u64,
-        added: &mut Added,
+        added: &mut RowCounts,
     ) -> Result<(), Error> {
         let Some(Plan { table, renumber, write }) = plan.filter(|_| self.n_rows > 0) else {
             return Ok(());

@@ -26,9 +26,9 @@ use sqlx::{PgConnection, PgPool};
 
 pub use self::{
     error::Error,
-    export::{Exported, export},
+    export::{ExportResult, export},
     format::schema,
-    import::{Import, Imported, import},
+    import::{Import, ImportResult, import},
     tables::{LEFT_OUT, Table, tables},
 };
 use super::StatementError;

@@ -125,7 +125,7 @@ async fn write(
 ) -> Result<Fact, Error> {
     match record(conn, stated, settings, now).await? {
         RecordOutcome::New(fact) => Ok(*fact),
-        RecordOutcome::Known(id) | RecordOutcome::Shown(id) => Err(Error::Known(id)),
+        RecordOutcome::Known(id) | RecordOutcome::AlreadyShown(id) => Err(Error::Known(id)),
         RecordOutcome::Full => {
             Err(Error::Full { user: stated.user.to_owned(), limit: settings.0.user_max })
         }

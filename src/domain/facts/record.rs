@@ -39,7 +39,7 @@ pub enum RecordOutcome {
     /// This fact says the same.
     Known(Uuid),
     /// This fact says the same, and was shown to the session.
-    Shown(Uuid),
+    AlreadyShown(Uuid),
     /// The user has too many facts.
     Full,
 }
@@ -148,7 +148,7 @@ async fn find_known(
     .map_err(StatementError::to("find a fact with the same content"))?;
     Ok(found.map(|found| match found.is_known {
         true => RecordOutcome::Known(found.id),
-        false => RecordOutcome::Shown(found.id),
+        false => RecordOutcome::AlreadyShown(found.id),
     }))
 }
 

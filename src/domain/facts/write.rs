@@ -58,7 +58,7 @@ pub async fn write(
             record_showings(conn, (session_id, campaign_id), &[fact.id], now).await?;
             Ok(WrittenFact { fact: *fact, is_new: true })
         }
-        RecordOutcome::Known(id) | RecordOutcome::Shown(id) => {
+        RecordOutcome::Known(id) | RecordOutcome::AlreadyShown(id) => {
             Ok(WrittenFact { fact: get(conn, &user, id).await?, is_new: false })
         }
         RecordOutcome::Full => Err(Error::Full { user, limit: config.user_max }),

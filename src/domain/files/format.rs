@@ -49,6 +49,7 @@ impl FileFormat {
     }
 
     /// Returns the names of keys without a description, and of descriptions without a key.
+    #[cfg(test)]
     pub fn undocumented(&self) -> Vec<&'static str> {
         let keys = self.keys.iter().map(|key| key.name);
         let without_text = keys.filter(|name| self.text(name).is_none());

@@ -106,6 +106,20 @@ async fn list_of_owner(
     .map_err(StatementError::to("list a journal"))
 }
 
+/// Selects whole items; `$rest` follows the name of the table.
+macro_rules! select_items {
+    ($rest:literal, $($argument:expr),+ $(,)?) => {
+        sqlx::query_as!(
+            Item,
+            r#"select id, campaign_id, kind as "kind: Kind", nullif(owner, '') as owner, name, version, title, body,
+                  bytes as "bytes!", trust as "trust: Trust", origin as "origin: Origin", author, task_id, turn, created_at, written_at,
+                  expires_at, revoked_at, revoked_by
+             from dalsegno.memory_items"# + $rest,
+            $($argument),+
+        )
+    };
+}
+
 /// Lists whole items for an operator's export, in the order of their first publication.
 pub async fn list_whole(
     executor: impl PgExecutor<'_>,
@@ -113,15 +127,11 @@ pub async fn list_whole(
     page: Page,
     now: DateTime<Utc>,
 ) -> Result<Vec<Item>, StatementError> {
-    sqlx::query_as!(
-        Item,
-        r#"select id, campaign_id, kind as "kind: Kind", nullif(owner, '') as owner, name, version, title, body,
-                  bytes as "bytes!", trust as "trust: Trust", origin as "origin: Origin", author, task_id, turn, created_at, written_at,
-                  expires_at, revoked_at, revoked_by
-             from dalsegno.memory_items
+    select_items!(
+        "
             where campaign_id = $1 and revoked_at is null and (expires_at is null or expires_at > $2)
               and ($3::uuid is null or id > $3)
-            order by id limit $4"#,
+            order by id limit $4",
         campaign_id,
         now,
         page.after,
@@ -151,19 +161,11 @@ pub async fn by_name(
 
 /// Reads the current version by id, for operators.
 pub async fn get(conn: &mut PgConnection, campaign_id: Uuid, id: Uuid) -> Result<Item, Error> {
-    sqlx::query_as!(
-        Item,
-        r#"select id, campaign_id, kind as "kind: Kind", nullif(owner, '') as owner, name, version, title, body,
-                  bytes as "bytes!", trust as "trust: Trust", origin as "origin: Origin", author, task_id, turn, created_at, written_at,
-                  expires_at, revoked_at, revoked_by
-             from dalsegno.memory_items where campaign_id = $1 and id = $2"#,
-        campaign_id,
-        id,
-    )
-    .fetch_optional(conn)
-    .await
-    .map_err(StatementError::to("read an item"))?
-    .ok_or(Error::NoId(id))
+    select_items!(" where campaign_id = $1 and id = $2", campaign_id, id,)
+        .fetch_optional(conn)
+        .await
+        .map_err(StatementError::to("read an item"))?
+        .ok_or(Error::NoId(id))
 }
 
 /// Returns an item in one of its versions.
@@ -235,12 +237,8 @@ pub(super) async fn find(
     if !crate::domain::agents::is_name(name) || owner.contains('\0') {
         return Ok(None);
     }
-    sqlx::query_as!(
-        Item,
-        r#"select id, campaign_id, kind as "kind: Kind", nullif(owner, '') as owner, name, version, title, body,
-                  bytes as "bytes!", trust as "trust: Trust", origin as "origin: Origin", author, task_id, turn, created_at, written_at,
-                  expires_at, revoked_at, revoked_by
-             from dalsegno.memory_items where campaign_id = $1 and kind = $2 and owner = $3 and name = $4"#,
+    select_items!(
+        " where campaign_id = $1 and kind = $2 and owner = $3 and name = $4",
         campaign_id,
         kind as Kind,
         owner,

@@ -40,11 +40,7 @@ pub use self::{
     limits::LIMITS,
     post::{CalledAgent, NewPost, PostResult, post},
 };
-use super::{
-    agents::AgentInstance,
-    amount::Limit,
-    tasks::{self, Links},
-};
+use super::{agents::AgentInstance, tasks};
 
 /// Builds the task of each called agent.
 fn build_tasks<'a>(
@@ -54,24 +50,9 @@ fn build_tasks<'a>(
     added_by: &'a str,
 ) -> Vec<tasks::New<'a>> {
     let new = |one: &'a AgentInstance<'a>| tasks::New {
-        campaign_id,
-        agent: one.agent,
         instance: one.instance,
-        node: None,
-        prompt,
-        session_mode: None,
-        budget: Limit::default(),
-        idempotency_key: None,
-        priority: None,
-        run_at: None,
         added_by: Some(added_by),
-        traceparent: None,
-        labels: Default::default(),
-        parameters: None,
-        result_schema: None,
-        attachments: &[],
-        within_secs: None,
-        links: Links::default(),
+        ..tasks::New::for_agent(campaign_id, one.agent, prompt)
     };
     called.iter().map(new).collect()
 }

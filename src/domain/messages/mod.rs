@@ -113,19 +113,29 @@ impl Span {
     }
 }
 
+/// Selects messages; `$rest` follows the name of the table.
+macro_rules! select_messages {
+    ($rest:literal, $($argument:expr),+ $(,)?) => {
+        sqlx::query_as!(
+            Row,
+            r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
+                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
+                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
+             from dalsegno.messages"# + $rest,
+            $($argument),+
+        )
+    };
+}
+
 /// Lists a range of a session's transcript, in order. Never sets `rejected`: [`super::sessions::transcript`] does.
 pub async fn list(
     executor: impl PgExecutor<'_>,
     session_id: Uuid,
     span: Span,
 ) -> Result<Vec<StoredMessage>, StatementError> {
-    let rows = sqlx::query_as!(
-        Row,
-        r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
-                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
-                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
-             from dalsegno.messages
-            where session_id = $1 and seq > $2 order by seq limit $3"#,
+    let rows = select_messages!(
+        "
+            where session_id = $1 and seq > $2 order by seq limit $3",
         session_id,
         span.after_seq,
         span.limit,
@@ -143,13 +153,9 @@ pub async fn list_before(
     span: Span,
     before_seq: i64,
 ) -> Result<Vec<StoredMessage>, StatementError> {
-    let rows = sqlx::query_as!(
-        Row,
-        r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
-                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
-                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
-             from dalsegno.messages
-            where session_id = $1 and seq > $2 and seq < $3 order by seq desc limit $4"#,
+    let rows = select_messages!(
+        "
+            where session_id = $1 and seq > $2 and seq < $3 order by seq desc limit $4",
         session_id,
         span.after_seq,
         before_seq,
@@ -168,13 +174,9 @@ pub async fn list_up_to_turn(
     after_seq: i64,
     turn: i32,
 ) -> Result<Vec<StoredMessage>, StatementError> {
-    let rows = sqlx::query_as!(
-        Row,
-        r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
-                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
-                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
-             from dalsegno.messages
-            where session_id = $1 and seq > $2 and turn <= $3 order by seq"#,
+    let rows = select_messages!(
+        "
+            where session_id = $1 and seq > $2 and turn <= $3 order by seq",
         session_id,
         after_seq,
         turn,
@@ -191,13 +193,9 @@ pub async fn list_by_ids(
     session_id: Uuid,
     ids: &[Uuid],
 ) -> Result<Vec<StoredMessage>, StatementError> {
-    let rows = sqlx::query_as!(
-        Row,
-        r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
-                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
-                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
-             from dalsegno.messages
-            where session_id = $1 and id = any($2) order by seq"#,
+    let rows = select_messages!(
+        "
+            where session_id = $1 and id = any($2) order by seq",
         session_id,
         ids,
     )
@@ -213,13 +211,9 @@ pub async fn find(
     session_id: Uuid,
     id: Uuid,
 ) -> Result<Option<Message>, StatementError> {
-    let row = sqlx::query_as!(
-        Row,
-        r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
-                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
-                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
-             from dalsegno.messages
-            where session_id = $1 and id = $2 order by seq limit 1"#,
+    let row = select_messages!(
+        "
+            where session_id = $1 and id = $2 order by seq limit 1",
         session_id,
         id,
     )
@@ -235,12 +229,8 @@ pub async fn list_answers(
     session_id: Uuid,
     turn: i32,
 ) -> Result<Vec<Message>, StatementError> {
-    let rows = sqlx::query_as!(
-        Row,
-        r#"select id, seq, turn, partial, created_at, weight, digest, role, posts is not null as "are_posts!", text, tool_call_id, tool_name,
-                  role = 'user' and exists (select from dalsegno.task_attachments as a where a.task_id = messages.id) as "has_files!",
-                  tool_calls as "tool_calls: Json<Vec<ToolCall>>"
-             from dalsegno.messages where session_id = $1 and turn = $2 and role = 'assistant' order by seq"#,
+    let rows = select_messages!(
+        " where session_id = $1 and turn = $2 and role = 'assistant' order by seq",
         session_id,
         turn,
     )

@@ -84,7 +84,31 @@ pub struct New<'a> {
     pub within_secs: Option<i32>,
 }
 
-impl New<'_> {
+impl<'a> New<'a> {
+    /// Returns a task for the instance `main` of an agent, with defaults for everything else.
+    pub fn for_agent(campaign_id: Uuid, agent: &'a Agent, prompt: &'a str) -> Self {
+        Self {
+            campaign_id,
+            agent,
+            instance: agents::MAIN,
+            prompt,
+            node: None,
+            session_mode: None,
+            budget: Limit::default(),
+            idempotency_key: None,
+            priority: None,
+            run_at: None,
+            added_by: None,
+            links: Links::default(),
+            traceparent: None,
+            labels: Labels::default(),
+            parameters: None,
+            result_schema: None,
+            attachments: &[],
+            within_secs: None,
+        }
+    }
+
     pub(super) fn has_parameters(&self) -> bool {
         self.parameters.is_some_and(|parameters| !parameters.is_empty())
     }

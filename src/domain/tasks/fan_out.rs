@@ -58,25 +58,13 @@ pub async fn fan_out(
         .collect();
     let all: Vec<TaskLink> = (0..children.len()).map(|item| TaskLink::Item { item }).collect();
     news.push(New {
-        campaign_id: parent.campaign_id,
-        agent: what.agent,
         instance: &parent.instance,
         // Stays at the node where the conversation is.
         node: None,
-        prompt: what.continuation,
         // Runs in the parent's own conversation.
         session_mode: Some(SessionMode::Continue),
-        budget: crate::domain::amount::Limit::default(),
         idempotency_key: what.idempotency_key,
-        priority: None,
-        run_at: None,
         added_by: what.added_by,
-        traceparent: None,
-        labels: Default::default(),
-        parameters: None,
-        result_schema: None,
-        attachments: &[],
-        within_secs: None,
         links: Links {
             depends_on: &all,
             on_failure: OnFailure::Run,
@@ -87,6 +75,7 @@ pub async fn fan_out(
             // A continuation has those of its task.
             flow_templates: None,
         },
+        ..New::for_agent(parent.campaign_id, what.agent, what.continuation)
     });
     let mut placed = add_many(conn, config, parent.campaign_id, &news, now).await?;
     // Only for new tasks: a repeated request returns the existing ones, even if their parent has ended since.

@@ -10,19 +10,26 @@ use crate::domain::{
     ids::{self, PartialId},
 };
 
-pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Task, Error> {
-    sqlx::query_as!(
-        Task,
-        r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
+/// Selects whole tasks; `$rest` follows the name of the table.
+macro_rules! select_task_rows {
+    ($rest:literal, $($argument:expr),+ $(,)?) => {
+        sqlx::query_as!(
+            Task,
+            r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
                   result_json, error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
                   started_at, ended_at
-             from dalsegno.tasks where id = $1"#,
-        id,
-    )
-    .fetch_optional(executor)
-    .await
-    .map_err(StatementError::to("read a task"))?
-    .ok_or(Error::Unknown(id))
+             from dalsegno.tasks"# + $rest,
+            $($argument),+
+        )
+    };
+}
+
+pub async fn get(executor: impl PgExecutor<'_>, id: Uuid) -> Result<Task, Error> {
+    select_task_rows!(" where id = $1", id,)
+        .fetch_optional(executor)
+        .await
+        .map_err(StatementError::to("read a task"))?
+        .ok_or(Error::Unknown(id))
 }
 
 /// Returns true if a task has ended. Cheap enough for polling.
@@ -39,18 +46,11 @@ pub async fn has_ended(executor: impl PgExecutor<'_>, id: Uuid) -> Result<bool, 
 
 /// Returns the task that a job runs.
 pub async fn by_job(executor: impl PgExecutor<'_>, job_id: i64) -> Result<Task, Error> {
-    sqlx::query_as!(
-        Task,
-        r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
-                  result_json, error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
-                  started_at, ended_at
-             from dalsegno.tasks where job_id = $1"#,
-        job_id,
-    )
-    .fetch_optional(executor)
-    .await
-    .map_err(StatementError::to("find the task of a job"))?
-    .ok_or(Error::NoTaskOfJob(job_id))
+    select_task_rows!(" where job_id = $1", job_id,)
+        .fetch_optional(executor)
+        .await
+        .map_err(StatementError::to("find the task of a job"))?
+        .ok_or(Error::NoTaskOfJob(job_id))
 }
 
 /// Resolves the id of a task that a person has given.
@@ -75,17 +75,10 @@ pub(super) async fn of_ids(
     executor: impl PgExecutor<'_>,
     ids: &[Uuid],
 ) -> Result<Vec<Task>, StatementError> {
-    sqlx::query_as!(
-        Task,
-        r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
-                  result_json, error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
-                  started_at, ended_at
-             from dalsegno.tasks where id = any($1) order by id desc"#,
-        ids,
-    )
-    .fetch_all(executor)
-    .await
-    .map_err(StatementError::to("read tasks"))
+    select_task_rows!(" where id = any($1) order by id desc", ids,)
+        .fetch_all(executor)
+        .await
+        .map_err(StatementError::to("read tasks"))
 }
 
 /// Lists the tasks of one conversation (campaign, agent, instance), the newest first.
@@ -95,15 +88,11 @@ pub async fn of_conversation(
     state: Option<State>,
     page: Page,
 ) -> Result<Vec<Task>, StatementError> {
-    sqlx::query_as!(
-        Task,
-        r#"select id, campaign_id, agent, instance, session_mode as "session_mode: Mode", state as "state: State", prompt, result,
-                  result_json, error, budget_micros, budget_tokens, spent_micros, spent_tokens, job_id, session_id, turn, created_at,
-                  started_at, ended_at
-             from dalsegno.tasks
+    select_task_rows!(
+        "
             where campaign_id = $1 and agent = $2 and instance = $3 and ($4::text is null or state = $4)
               and id < coalesce($5, 'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid)
-            order by id desc limit $6"#,
+            order by id desc limit $6",
         campaign_id,
         agent,
         instance,

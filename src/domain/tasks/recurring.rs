@@ -3,12 +3,11 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Links, New};
+use super::New;
 use crate::{
     domain::{
         agents::SessionMode as Mode,
         agents::{Agent, MAIN},
-        amount::Limit,
     },
     queue::{Job, Policy},
 };
@@ -44,25 +43,11 @@ impl AddTask {
     /// Builds the task, for an agent of this name.
     pub fn to_new_task<'a>(&'a self, agent: &'a Agent) -> New<'a> {
         New {
-            campaign_id: self.campaign_id,
-            agent,
             instance: &self.instance,
-            prompt: &self.prompt,
-            node: None,
             session_mode: self.session,
-            budget: Limit::default(),
             // Needs no key, because its job ends in the transaction that adds the task.
             idempotency_key: None,
-            priority: None,
-            run_at: None,
-            added_by: None,
-            links: Links::default(),
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
-            attachments: &[],
-            within_secs: None,
+            ..New::for_agent(self.campaign_id, agent, &self.prompt)
         }
     }
 }

@@ -136,22 +136,29 @@ impl Turn {
     }
 }
 
+/// Selects turns; `$rest` follows the name of the table.
+macro_rules! select_turns {
+    ($rest:literal, $($argument:expr),+ $(,)?) => {
+        sqlx::query_as!(
+            Turn,
+            r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
+                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error,
+                  history_check as "history_check: HistoryCheck", chain as "chain: Json<ChainChoice>"
+             from dalsegno.turns"# + $rest,
+            $($argument),+
+        )
+    };
+}
+
 /// Lists the attempts of a task, in order.
 pub async fn of_task(
     executor: impl PgExecutor<'_>,
     task_id: Uuid,
 ) -> Result<Vec<Turn>, StatementError> {
-    sqlx::query_as!(
-        Turn,
-        r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
-                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error,
-                  history_check as "history_check: HistoryCheck", chain as "chain: Json<ChainChoice>"
-             from dalsegno.turns where task_id = $1 order by started_at, number"#,
-        task_id,
-    )
-    .fetch_all(executor)
-    .await
-    .map_err(StatementError::to("list the turns of a task"))
+    select_turns!(" where task_id = $1 order by started_at, number", task_id,)
+        .fetch_all(executor)
+        .await
+        .map_err(StatementError::to("list the turns of a task"))
 }
 
 /// Reads one turn.
@@ -160,18 +167,10 @@ pub async fn find(
     session_id: Uuid,
     number: i32,
 ) -> Result<Option<Turn>, StatementError> {
-    sqlx::query_as!(
-        Turn,
-        r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
-                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error,
-                  history_check as "history_check: HistoryCheck", chain as "chain: Json<ChainChoice>"
-             from dalsegno.turns where session_id = $1 and number = $2"#,
-        session_id,
-        number,
-    )
-    .fetch_optional(executor)
-    .await
-    .map_err(StatementError::to("read a turn"))
+    select_turns!(" where session_id = $1 and number = $2", session_id, number,)
+        .fetch_optional(executor)
+        .await
+        .map_err(StatementError::to("read a turn"))
 }
 
 /// A turn whose answer was committed.
@@ -242,12 +241,8 @@ pub async fn of_session(
     before: Option<i32>,
     limit: i64,
 ) -> Result<Vec<Turn>, StatementError> {
-    sqlx::query_as!(
-        Turn,
-        r#"select session_id, number, task_id, attempt, job_id, lease, state as "state: State", started_at, ended_at, input_tokens,
-                  output_tokens, cache_read_tokens, cache_creation_tokens, cost_micros, calls, flags, error,
-                  history_check as "history_check: HistoryCheck", chain as "chain: Json<ChainChoice>"
-             from dalsegno.turns where session_id = $1 and number < coalesce($2, 2147483647) order by number desc limit $3"#,
+    select_turns!(
+        " where session_id = $1 and number < coalesce($2, 2147483647) order by number desc limit $3",
         session_id,
         before,
         limit,

@@ -226,7 +226,7 @@ impl ExtractionRecord<'_> {
             match self.record(&mut *conn, fact, request, now).await? {
                 RecordOutcome::New(_) => counts.new += 1,
                 RecordOutcome::Full => counts.full += 1,
-                RecordOutcome::Known(_) | RecordOutcome::Shown(_) => {}
+                RecordOutcome::Known(_) | RecordOutcome::AlreadyShown(_) => {}
             }
         }
         Ok(counts)

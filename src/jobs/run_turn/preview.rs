@@ -25,7 +25,6 @@ use crate::{
     context::Digest,
     domain::{
         agents::{AgentInstance, SessionMode},
-        amount::Limit,
         context_previews::{BeginTransaction, ContextPreview, Error, PreviewSubject, Previews},
         contexts::ProviderRequest,
         conversations::{self, Decision},
@@ -33,7 +32,7 @@ use crate::{
         manifests,
         sessions::State,
         task_files::attachments::NewAttachment,
-        tasks::{self, Links, Task},
+        tasks::{self, Task},
     },
     jobs::Services,
     providers::{self, CallTexts, Request},
@@ -171,24 +170,11 @@ async fn add(
     let AgentInstance { agent, instance } = catalogue.resolve_addressee(agent, instance)?;
     let node = node.map(|node| catalogue.node(node)).transpose()?;
     let new = tasks::New {
-        campaign_id,
-        agent,
         instance,
-        prompt: prompt.unwrap_or(NO_PROMPT),
         node: node.map(AsRef::as_ref),
         session_mode,
-        budget: Limit::default(),
-        idempotency_key: None,
-        priority: None,
-        run_at: None,
-        added_by: None,
-        links: Links::default(),
-        traceparent: None,
-        labels: Default::default(),
-        parameters: None,
-        result_schema: None,
         attachments,
-        within_secs: None,
+        ..tasks::New::for_agent(campaign_id, agent, prompt.unwrap_or(NO_PROMPT))
     };
     Ok(tasks::add(conn, &services.tasks, &new, services.clock.now()).await?.task)
 }

@@ -26,8 +26,8 @@ fn leading_type(line: &[u8]) -> Option<&str> {
 
 fn known<'a>(kind: &str, line: &'a [u8]) -> Option<Event<'a>> {
     match kind {
-        "stream_event" => read(line).map(|shown: StreamLine<'a>| Event::Shown(shown)),
-        "assistant" => read(line).map(|said: AssistantLine<'a>| Event::Said(said)),
+        "stream_event" => read(line).map(|shown: StreamLine<'a>| Event::Stream(shown)),
+        "assistant" => read(line).map(|said: AssistantLine<'a>| Event::Assistant(said)),
         "user" => read(line).map(|exchange: Exchange<'a>| Event::Exchange(exchange)),
         "result" => result(line).map(|result| Event::Result(Box::new(result))),
         _ => None,
@@ -113,9 +113,9 @@ mod tests {
             Event::Retry(_) => "retry",
             Event::Compacted => "compacted",
             Event::RateLimit(_) => "rate limit",
-            Event::Said(_) => "said",
+            Event::Assistant(_) => "assistant",
             Event::Exchange(_) => "exchange",
-            Event::Shown(_) => "shown",
+            Event::Stream(_) => "stream",
             Event::Controlled(_) => "controlled",
             Event::Result(_) => "result",
             Event::Other { .. } => "other",
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn texts_are_borrowed_where_possible() {
         let line = br#"{"type":"stream_event","event":{"type":"content_block_delta","delta":{"type":"text_delta","text":"a \"b\""}}}"#;
-        let Event::Shown(shown) = event(line) else { panic!("another event") };
+        let Event::Stream(shown) = event(line) else { panic!("another event") };
         assert_eq!(&*shown.event.kind, "content_block_delta");
         assert_eq!(shown.event.delta.unwrap().text.as_deref(), Some("a \"b\""));
     }

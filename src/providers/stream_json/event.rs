@@ -18,11 +18,11 @@ pub enum Event<'a> {
     /// State of the credential's rate limit. Sent for subscriptions, never for an API key.
     RateLimit(RateLimit<'a>),
     /// One block of an answer.
-    Said(AssistantLine<'a>),
+    Assistant(AssistantLine<'a>),
     /// Results of tools, and texts that the CLI adds in the user's name.
     Exchange(Exchange<'a>),
     /// A piece of an answer that is still being written.
-    Shown(StreamLine<'a>),
+    Stream(StreamLine<'a>),
     /// The answer to a control request.
     Controlled(ControlResponse<'a>),
     /// The end of a turn.
@@ -40,8 +40,6 @@ pub struct Init<'a> {
     pub session_id: Option<Text<'a>>,
     #[serde(borrow)]
     pub model: Option<Text<'a>>,
-    #[serde(borrow)]
-    pub claude_code_version: Option<Text<'a>>,
     #[serde(borrow)]
     pub mcp_servers: Vec<McpServer<'a>>,
     #[serde(borrow)]
@@ -87,8 +85,6 @@ pub struct McpServer<'a> {
 pub struct Retry<'a> {
     #[serde(deserialize_with = "lenient::count")]
     pub attempt: Option<u64>,
-    #[serde(deserialize_with = "lenient::count")]
-    pub error_status: Option<u64>,
     #[serde(borrow)]
     pub error: Option<Text<'a>>,
 }
@@ -252,8 +248,6 @@ pub struct TurnResult {
     pub model_usage: BTreeMap<String, ModelUsage>,
     /// JSON that matches the requested schema.
     pub structured_output: Option<Box<RawJson>>,
-    #[serde(deserialize_with = "lenient::count")]
-    pub duration_api_ms: Option<u64>,
     pub permission_denials: Vec<Denial>,
 }
 

@@ -99,24 +99,8 @@ impl BoardSetup {
         let new = by_operator(self.campaign(), &audience, text);
         let post = posts::add(&mut *tx, &new, at()).await.unwrap();
         let new = tasks::New {
-            campaign_id: self.campaign(),
-            agent: catalogue.agent(agent).unwrap(),
             instance,
-            prompt: text,
-            session_mode: None,
-            budget: Default::default(),
-            idempotency_key: None,
-            priority: None,
-            run_at: None,
-            added_by: None,
-            node: None,
-            links: Default::default(),
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
-            attachments: &[],
-            within_secs: None,
+            ..tasks::New::for_agent(self.campaign(), catalogue.agent(agent).unwrap(), text)
         };
         let task = tasks::add(&mut tx, &config.tasks, &new, at()).await.unwrap().task;
         let of_post = "update dalsegno.tasks set post_id = $2 where id = $1";

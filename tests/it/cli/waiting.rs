@@ -3,8 +3,6 @@
 use dalsegno::domain::{
     feed::{self, Kind},
     tasks::{self, Task},
-    turn_phases,
-    turn_phases::{Failure, TurnEnd},
 };
 use serde_json::{Value, json};
 use tokio::{io::AsyncReadExt as _, process::Child};
@@ -45,27 +43,7 @@ impl Fixture {
 
     async fn fail(&self, task: &Task, error: &str) {
         let (_, begun) = self.world.begin(task, self.world.lease(), TurnSettings::default()).await;
-        let ending = TurnEnd {
-            turn: &begun,
-            calls: &[],
-            messages: &[],
-            record: Default::default(),
-            now: noon(),
-        };
-        let mut tx = self.world.pool.begin().await.unwrap();
-        let failure = Failure {
-            error,
-            rebuild: None,
-            ends_task: true,
-            refusal: None,
-            forgotten: false,
-            interrupted: false,
-            history_check: None,
-            rejected: false,
-            put_off: false,
-        };
-        turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
-        tx.commit().await.unwrap();
+        self.world.fail(&begun, error, None).await;
     }
 }
 

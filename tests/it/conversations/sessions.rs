@@ -9,7 +9,6 @@ use dalsegno::domain::{
     sessions::{self, Reason, State},
     tasks::{self, New},
     turn_phases,
-    turn_phases::{Failure, TurnEnd},
 };
 use tokio::task::JoinSet;
 
@@ -173,27 +172,7 @@ async fn a_retried_fresh_task_starts_a_new_session_after_other_turns() {
     let now = TurnSettings::default();
     let task = world.add_mode("Forget all.", Mode::Fresh).await;
     let (first, begun) = world.begin(&task, world.lease(), now).await;
-    let ending = TurnEnd {
-        turn: &begun,
-        calls: &[],
-        messages: &[],
-        record: Default::default(),
-        now: noon(),
-    };
-    let failure = Failure {
-        error: "refused",
-        rebuild: None,
-        ends_task: true,
-        refusal: None,
-        forgotten: false,
-        interrupted: false,
-        history_check: None,
-        rejected: false,
-        put_off: false,
-    };
-    let mut tx = world.pool.begin().await.unwrap();
-    turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
-    tx.commit().await.unwrap();
+    world.fail(&begun, "refused", None).await;
     let between = world.turn("Part two.", now).await.session.id;
     assert_eq!(between, first.session.id);
 
@@ -329,27 +308,7 @@ async fn an_older_lease_does_not_rebuild_a_session_that_a_newer_run_has_left() {
     let task = world.add("Part one.").await;
     let (old, new) = (world.lease(), world.lease());
     let (resolved, begun) = world.begin(&task, new, TurnSettings::default()).await;
-    let ending = TurnEnd {
-        turn: &begun,
-        calls: &[],
-        messages: &[],
-        record: Default::default(),
-        now: noon(),
-    };
-    let failure = Failure {
-        error: "refused",
-        rebuild: Some(Reason::Poisoned),
-        ends_task: false,
-        refusal: None,
-        forgotten: false,
-        interrupted: false,
-        history_check: None,
-        rejected: false,
-        put_off: false,
-    };
-    let mut tx = world.pool.begin().await.unwrap();
-    turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
-    tx.commit().await.unwrap();
+    world.fail(&begun, "refused", Some(Reason::Poisoned)).await;
     let late = async || {
         let late = world.try_begin(&task, old, TurnSettings::default(), Default::default()).await;
         matches!(late, Err(turn_phases::Error::Session(sessions::Error::Overtaken(_))))

@@ -11,7 +11,7 @@ use dalsegno::{
         sessions::{self, Reason, State as SessionState},
         tasks::State as TaskState,
         turn_phases,
-        turn_phases::{Begin, Failure, TurnEnd},
+        turn_phases::{Begin, TurnEnd},
         turns::{self, State},
         usage,
     },
@@ -211,27 +211,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
     world.turn("Part one.", TurnSettings::default()).await;
     let task = world.add("Part two.").await;
     let (_, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
-    let ending = TurnEnd {
-        turn: &begun,
-        calls: &[],
-        messages: &[],
-        record: Default::default(),
-        now: noon(),
-    };
-    let failure = Failure {
-        error: "refused: bad image",
-        rebuild: Some(Reason::Poisoned),
-        ends_task: false,
-        refusal: None,
-        forgotten: false,
-        interrupted: false,
-        history_check: None,
-        rejected: false,
-        put_off: false,
-    };
-    let mut tx = world.pool.begin().await.unwrap();
-    turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
-    tx.commit().await.unwrap();
+    world.fail(&begun, "refused: bad image", Some(Reason::Poisoned)).await;
     assert_eq!(world.session(begun.session_id).await.state, SessionState::Error);
     assert_eq!(world.task(task.id).await.state, TaskState::Queued);
     let (resolved, begun) = world.begin(&task, world.lease(), TurnSettings::default()).await;
@@ -240,27 +220,7 @@ async fn a_failed_turn_can_have_its_session_rebuilt() {
     let lines = world.transcript(begun.session_id).await;
     assert_eq!(lines, ["User: Part one.", "Assistant: Answer to: Part one.", "User: Part two."]);
 
-    let ending = TurnEnd {
-        turn: &begun,
-        calls: &[],
-        messages: &[],
-        record: Default::default(),
-        now: noon(),
-    };
-    let failure = Failure {
-        error: "still refused",
-        rebuild: None,
-        ends_task: true,
-        refusal: None,
-        forgotten: false,
-        interrupted: false,
-        history_check: None,
-        rejected: false,
-        put_off: false,
-    };
-    let mut tx = world.pool.begin().await.unwrap();
-    turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
-    tx.commit().await.unwrap();
+    world.fail(&begun, "still refused", None).await;
     let task = world.task(task.id).await;
     assert_eq!((task.state, task.error.as_deref()), (TaskState::Failed, Some("still refused")));
 }

@@ -17,10 +17,10 @@ use dalsegno::{
         campaigns::{self, Campaign},
         conversations::{Inheritance, NewSession, ResolvedSession, SessionRequest, resolve},
         messages::{self, MaxWeight},
-        sessions,
+        sessions::{self, Reason},
         tasks::{self, Task, TaskFilter},
         turn_phases,
-        turn_phases::{AnsweredTurn, Begin, StartedTurn, TurnEnd},
+        turn_phases::{AnsweredTurn, Begin, Failure, StartedTurn, TurnEnd},
         turns::HistoryCheck,
         usage,
     },
@@ -111,26 +111,7 @@ impl World {
     }
 
     pub fn ask<'a>(&'a self, prompt: &'a str) -> tasks::New<'a> {
-        tasks::New {
-            campaign_id: self.campaign.id,
-            agent: self.agent(),
-            instance: "main",
-            node: None,
-            prompt,
-            session_mode: None,
-            budget: Limit::default(),
-            idempotency_key: None,
-            priority: None,
-            run_at: None,
-            added_by: None,
-            links: tasks::Links::default(),
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
-            attachments: &[],
-            within_secs: None,
-        }
+        tasks::New::for_agent(self.campaign.id, self.agent(), prompt)
     }
 
     pub async fn add(&self, prompt: &str) -> Task {
@@ -231,6 +212,31 @@ impl World {
         turn_phases::commit(&mut tx, &ending, &done(answer, now)).await?;
         tx.commit().await.unwrap();
         Ok(())
+    }
+
+    /// Fails a turn without an answer. With a reason for a rebuild, its task waits for the next attempt; otherwise the task fails, too.
+    pub async fn fail(&self, begun: &StartedTurn, error: &str, rebuild: Option<Reason>) {
+        let ending = TurnEnd {
+            turn: begun,
+            calls: &[],
+            messages: &[],
+            record: Default::default(),
+            now: noon(),
+        };
+        let failure = Failure {
+            error,
+            rebuild,
+            ends_task: rebuild.is_none(),
+            refusal: None,
+            forgotten: false,
+            interrupted: false,
+            history_check: None,
+            rejected: false,
+            put_off: false,
+        };
+        let mut tx = self.pool.begin().await.unwrap();
+        turn_phases::fail(&mut tx, &ending, &failure).await.unwrap();
+        tx.commit().await.unwrap();
     }
 
     /// Runs a whole turn of a new task.

@@ -35,24 +35,9 @@ pub async fn fan_out(
         .zip(&instances)
         .zip(&keys)
         .map(|((prompt, instance), key)| New {
-            campaign_id: fixture.campaign.id,
-            agent,
             instance,
-            node: None,
-            prompt,
-            session_mode: None,
-            budget: Default::default(),
             idempotency_key: key.as_deref(),
-            priority: None,
-            run_at: None,
-            added_by: None,
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
-            attachments: &[],
-            within_secs: None,
-            links: Default::default(),
+            ..New::for_agent(fixture.campaign.id, agent, prompt)
         })
         .collect();
     let what = FanOut {
@@ -280,23 +265,7 @@ async fn a_child_added_during_the_cancellation_is_cancelled_or_refused() {
 
 fn child_of<'a>(fixture: &Fixture, catalogue: &'a Catalogue) -> New<'a> {
     New {
-        campaign_id: fixture.campaign.id,
-        agent: catalogue.agent("writer").unwrap(),
         instance: "part",
-        node: None,
-        prompt: "x",
-        session_mode: None,
-        budget: Default::default(),
-        idempotency_key: None,
-        priority: None,
-        run_at: None,
-        added_by: None,
-        traceparent: None,
-        labels: Default::default(),
-        parameters: None,
-        result_schema: None,
-        attachments: &[],
-        within_secs: None,
-        links: Default::default(),
+        ..New::for_agent(fixture.campaign.id, catalogue.agent("writer").unwrap(), "x")
     }
 }

@@ -9,7 +9,7 @@ use dalsegno::{
         erasures,
         facts::{self, EndReason, Outcome, Source, Trust},
         sessions,
-        tasks::Links,
+        tasks::{Links, Task},
         transaction::begin,
     },
     queue::admin,
@@ -215,10 +215,8 @@ async fn an_invalid_answer_is_refused_with_its_reason_and_nothing_is_lost() {
     assert_eq!(extractions(&fixture).await[0].outcome, Outcome::Done);
 }
 
-/// There are more prompts than one reading takes.
-#[tokio::test]
-async fn a_refused_stretch_is_extracted_before_later_ones() {
-    let fixture = fixture(&[("sim.window_tokens", "200000")]).await;
+/// Runs more prompts than one reading takes. The first and the last state a fact.
+async fn run_many_prompts(fixture: &Fixture) -> Task {
     let worker = fixture.start_worker().await;
     let first = fixture.done(&fixture.add("My diet is vegan. Write.").await).await;
     for _ in 0..49 {
@@ -226,6 +224,13 @@ async fn a_refused_stretch_is_extracted_before_later_ones() {
     }
     fixture.done(&fixture.add("My city is Porto. Write.").await).await;
     worker.stop().await;
+    first
+}
+
+#[tokio::test]
+async fn a_refused_stretch_is_extracted_before_later_ones() {
+    let fixture = fixture(&[("sim.window_tokens", "200000")]).await;
+    let first = run_many_prompts(&fixture).await;
     let settings = [("sim.window_tokens", "200000"), ("sim.facts", "no_json")];
     let careless = fixture.start_worker_with(&settings).await;
     request(&fixture, first.session_id.unwrap()).await;
@@ -324,13 +329,7 @@ async fn a_stretch_without_an_answer_is_a_dead_letter_until_a_person_retries_it(
 async fn a_stretch_that_every_provider_declines_blocks_no_later_one() {
     let settings = [("sim.window_tokens", "200000")];
     let fixture = fixture(&settings).await;
-    let worker = fixture.start_worker().await;
-    let first = fixture.done(&fixture.add("My diet is vegan. Write.").await).await;
-    for _ in 0..49 {
-        fixture.done(&fixture.add("Write on.").await).await;
-    }
-    fixture.done(&fixture.add("My city is Porto. Write.").await).await;
-    worker.stop().await;
+    let first = run_many_prompts(&fixture).await;
     let away = fixture.start_worker_with(&[settings[0], ("sim.faults", "[\"error 400\"]")]).await;
     request(&fixture, first.session_id.unwrap()).await;
     let dead = wait_for_dead_letter(&fixture).await;

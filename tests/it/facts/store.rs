@@ -129,7 +129,7 @@ async fn a_fact_shown_to_a_session_is_not_new_when_the_session_repeats_it() {
     let porto = read_in(elsewhere, &world, ("City", "Lives in Porto."), hours(-5)).await;
     let porto = new(porto);
     let repeated = read(&world, ("City", "lives in bergen"), hours(-2)).await;
-    assert_eq!(repeated, RecordOutcome::Shown(old.id));
+    assert_eq!(repeated, RecordOutcome::AlreadyShown(old.id));
     assert_eq!(texts(&world.pool, USER).await, ["Lives in Porto."]);
     // A user who was told Porto, and then states Bergen, has moved back.
     facts::record_showings(&world.pool, shown, &[porto.id], hours(-2)).await.unwrap();

@@ -64,7 +64,7 @@ async fn a_written_fact_is_not_extracted_from_its_session_again() {
     facts::revoke(&mut tx, USER, fact.id, noon()).await.unwrap();
     tx.commit().await.unwrap();
     let read = read_in(SESSION, &world, ("Diet", "Eats no meat"), later).await;
-    assert_eq!(read, RecordOutcome::Shown(fact.id), "the session has written it");
+    assert_eq!(read, RecordOutcome::AlreadyShown(fact.id), "the session has written it");
     let other = Uuid::from_u128(78);
     let read = read_in(other, &world, ("Diet", "Eats no meat"), later).await;
     assert!(matches!(read, RecordOutcome::New(_)), "{read:?}");

@@ -1,5 +1,7 @@
 //! Request ids: in all answers, in problems, and in the log.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -30,24 +32,15 @@ async fn every_answer_has_a_request_id_and_problems_contain_it() {
     }
 }
 
-#[tokio::test]
-async fn the_log_contains_the_id_of_a_failed_request() {
-    let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
+/// Starts a service that logs as JSON.
+async fn start_logging(database: &TestDatabase, folder: &Path, filter: &str) -> Service {
+    let url = database.url();
     let variables = [
-        ("DATABASE_URL", &*database.url()),
+        ("DATABASE_URL", &*url),
         ("DALSEGNO_LOG__FORMAT", "json"),
-        ("DALSEGNO_LOG__FILTER", "error"),
+        ("DALSEGNO_LOG__FILTER", filter),
     ];
-    let service = Service::start(folder.path(), &variables).await;
-    let break_it = "alter table dalsegno.schedules rename to gone";
-    sqlx::query(break_it).execute(&database.pool().await).await.unwrap();
-    let headers = [("X-Request-Id", "mine-1")];
-    let reply = send(service.address, "GET", "/v1/schedules", &headers, "").await;
-    assert_eq!(reply.expect(500)["request_id"], "mine-1");
-    let log = service.log();
-    let line = log.lines().find(|line| line.contains("a request failed"));
-    let line: Value = serde_json::from_str(line.unwrap_or_else(|| panic!("{log}"))).unwrap();
-    assert_eq!(line["span"]["request_id"], "mine-1", "{line}");
+    Service::start(folder, &variables).await
 }
 
 /// The first line of the log with these words.
@@ -58,14 +51,22 @@ fn logged(service: &Service, words: &str) -> Option<Value> {
 }
 
 #[tokio::test]
+async fn the_log_contains_the_id_of_a_failed_request() {
+    let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
+    let service = start_logging(&database, folder.path(), "error").await;
+    let break_it = "alter table dalsegno.schedules rename to gone";
+    sqlx::query(break_it).execute(&database.pool().await).await.unwrap();
+    let headers = [("X-Request-Id", "mine-1")];
+    let reply = send(service.address, "GET", "/v1/schedules", &headers, "").await;
+    assert_eq!(reply.expect(500)["request_id"], "mine-1");
+    let line = logged(&service, "a request failed").unwrap_or_else(|| panic!("{}", service.log()));
+    assert_eq!(line["span"]["request_id"], "mine-1", "{line}");
+}
+
+#[tokio::test]
 async fn a_failed_stream_and_the_log_contain_the_id_of_its_request() {
     let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
-    let variables = [
-        ("DATABASE_URL", &*database.url()),
-        ("DALSEGNO_LOG__FORMAT", "json"),
-        ("DALSEGNO_LOG__FILTER", "error"),
-    ];
-    let service = Service::start(folder.path(), &variables).await;
+    let service = start_logging(&database, folder.path(), "error").await;
     let headers = [("X-Request-Id", "mine-2")];
     let stream = Stream::open_with(service.address, "/v1/feed", &headers).await;
     let mut stream = stream.unwrap_or_else(|reply| panic!("{reply:?}"));
@@ -83,12 +84,7 @@ async fn a_failed_stream_and_the_log_contain_the_id_of_its_request() {
 #[tokio::test]
 async fn log_lines_of_an_added_task_contain_its_request_id() {
     let (database, folder) = (TestDatabase::migrated().await, scratch_folder());
-    let variables = [
-        ("DATABASE_URL", &*database.url()),
-        ("DALSEGNO_LOG__FORMAT", "json"),
-        ("DALSEGNO_LOG__FILTER", "error,sqlx::query=debug"),
-    ];
-    let service = Service::start(folder.path(), &variables).await;
+    let service = start_logging(&database, folder.path(), "error,sqlx::query=debug").await;
     let post = async |path: &str, id: &str, body: Value| {
         let headers = [("X-Request-Id", id)];
         send(service.address, "POST", path, &headers, &body.to_string()).await.expect(201)

@@ -39,24 +39,9 @@ impl Fixture {
         let config = self.config();
         let catalogue = Library::open(&config.agents).unwrap().current();
         let new = tasks::New {
-            campaign_id: self.campaign.id,
-            agent: catalogue.agent("writer").unwrap(),
-            instance: "main",
-            node: None,
-            prompt,
-            session_mode: None,
             budget,
-            idempotency_key: None,
-            priority: None,
-            run_at: None,
-            added_by: None,
-            links: Default::default(),
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
             attachments: &attachments,
-            within_secs: None,
+            ..tasks::New::for_agent(self.campaign.id, catalogue.agent("writer").unwrap(), prompt)
         };
         let mut transaction = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut transaction, &config.tasks, &new, self.clock.now()).await;

@@ -383,24 +383,9 @@ impl Fixture {
         let config = self.config();
         let catalogue = Library::open(&config.agents).unwrap().current();
         let new = tasks::New {
-            campaign_id: self.campaign.id,
-            agent: catalogue.agent("writer").unwrap(),
             instance,
-            node: None,
-            prompt: "Join.",
-            session_mode: None,
-            budget: Limit::default(),
-            idempotency_key: None,
-            priority: None,
-            run_at: None,
-            added_by: None,
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
-            attachments: &[],
-            within_secs: None,
             links,
+            ..tasks::New::for_agent(self.campaign.id, catalogue.agent("writer").unwrap(), "Join.")
         };
         tasks::add(conn, &config.tasks, &new, self.clock.now()).await.unwrap().task
     }
@@ -415,24 +400,9 @@ impl Fixture {
         let config = self.config();
         let catalogue = Library::open(&config.agents).unwrap().current();
         let new = tasks::New {
-            campaign_id: self.campaign.id,
-            agent: catalogue.agent("writer").unwrap(),
-            instance: "main",
-            node: None,
-            prompt,
-            session_mode: None,
-            budget: Limit::default(),
             idempotency_key: Some(key),
-            priority: None,
-            run_at: None,
-            added_by: None,
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
-            attachments: &[],
-            within_secs: None,
             links,
+            ..tasks::New::for_agent(self.campaign.id, catalogue.agent("writer").unwrap(), prompt)
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;
@@ -445,24 +415,9 @@ impl Fixture {
         let config = self.config();
         let catalogue = Library::open(&config.agents).unwrap().current();
         let new = tasks::New {
-            campaign_id: self.campaign.id,
-            agent: catalogue.agent("writer").unwrap(),
-            instance: "main",
-            node: None,
-            prompt: "Join.",
-            session_mode: None,
-            budget: Limit::default(),
-            idempotency_key: None,
-            priority: None,
             run_at: Some(run_at),
-            added_by: None,
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
-            attachments: &[],
-            within_secs: None,
             links,
+            ..tasks::New::for_agent(self.campaign.id, catalogue.agent("writer").unwrap(), "Join.")
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await.unwrap();
@@ -522,24 +477,12 @@ impl Fixture {
         let config = self.config();
         let catalogue: Arc<Catalogue> = Library::open(&config.agents).unwrap().current();
         let new = tasks::New {
-            campaign_id: self.campaign.id,
-            agent: catalogue.agent(agent).unwrap(),
             instance,
             node: node.map(|node| &**catalogue.node(node).unwrap()),
-            prompt,
             session_mode,
             budget,
-            idempotency_key: None,
-            priority: None,
-            run_at: None,
-            added_by: None,
             links,
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
-            attachments: &[],
-            within_secs: None,
+            ..tasks::New::for_agent(self.campaign.id, catalogue.agent(agent).unwrap(), prompt)
         };
         let mut tx = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut tx, &config.tasks, &new, self.clock.now()).await?;

@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use dalsegno::domain::{
     agents::Library,
     amount::Limit,
-    tasks::{self, Links, State, Task},
+    tasks::{self, State, Task},
     turns,
 };
 use rustix::process::Signal;
@@ -28,24 +28,9 @@ async fn add(fixture: &Fixture, prompt: &str, schema: Option<&Value>, budget: Li
     let config = fixture.config();
     let catalogue = Library::open(&config.agents).unwrap().current();
     let new = tasks::New {
-        campaign_id: fixture.campaign.id,
-        agent: catalogue.agent("writer").unwrap(),
-        instance: "main",
-        node: None,
-        prompt,
-        session_mode: None,
         budget,
-        idempotency_key: None,
-        priority: None,
-        run_at: None,
-        added_by: None,
-        traceparent: None,
-        labels: Default::default(),
-        parameters: None,
         result_schema: schema,
-        attachments: &[],
-        within_secs: None,
-        links: Links::default(),
+        ..tasks::New::for_agent(fixture.campaign.id, catalogue.agent("writer").unwrap(), prompt)
     };
     let mut tx = fixture.pool.begin().await.unwrap();
     let added = tasks::add(&mut tx, &config.tasks, &new, fixture.clock_now()).await.unwrap();

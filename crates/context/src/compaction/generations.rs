@@ -91,20 +91,6 @@ impl Compaction {
     }
 }
 
-/// Returns the generation to show after `generation` is abandoned; `None` if there is none to abandon.
-pub fn parent(compactions: &[Compaction], generation: u32) -> Result<Option<u32>, Error> {
-    if generation == 0 {
-        return Ok(None);
-    }
-    find(compactions, generation).map(|compaction| Some(compaction.parent))
-}
-
-/// Returns true if a summary that was prepared in the background still fits: no compaction and no step back came in
-/// between. Entries that came since then are part of its tail.
-pub fn still_applies(prepared: &Compaction, current_generation: u32) -> bool {
-    prepared.parent == current_generation
-}
-
 fn find(compactions: &[Compaction], generation: u32) -> Result<&Compaction, Error> {
     compactions
         .iter()
@@ -167,17 +153,6 @@ mod tests {
         assert_eq!(view(1).tail[0].seq, 5);
         assert_eq!(view(2).tail[0].seq, 9);
         assert_eq!(view(2).compaction.unwrap().summary, "summary 2");
-    }
-
-    #[test]
-    fn reverting_a_generation_leads_to_its_parent_even_from_a_side_branch() {
-        let compactions = [compaction(1, 0, 1, 4), compaction(2, 1, 5, 8), compaction(3, 1, 5, 9)];
-        assert_eq!(parent(&compactions, 3), Ok(Some(1)));
-        assert_eq!(parent(&compactions, 1), Ok(Some(0)));
-        assert_eq!(parent(&compactions, 0), Ok(None));
-        assert_eq!(parent(&compactions, 9), Err(Error::Unknown(9)));
-        assert!(still_applies(&compactions[2], 1));
-        assert!(!still_applies(&compactions[2], 2));
     }
 
     #[test]

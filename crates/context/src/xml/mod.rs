@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
-pub use escape::{escape_attribute, escape_text, unescape};
+pub use escape::{escape_text, unescape};
 
 /// The session's secret from which its fences are derived. Models and tools never see the seed. People who may read the exact context of a
 /// call see its fences there, and then escaping alone protects.

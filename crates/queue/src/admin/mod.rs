@@ -28,8 +28,8 @@ pub use lanes::{
     HeldLane, LaneMember, LaneView, find_lane, held_lanes, hold_lane, list_lanes, release_lane,
 };
 pub use queues::{
-    Count, Pause, PauseScope, QueueView, count_jobs, count_waiting, find_pause, find_queue,
-    list_queues, pause, pause_reason, resume,
+    Pause, PauseScope, QueueView, count_waiting, find_pause, find_queue, list_queues, pause,
+    pause_reason, resume,
 };
 pub use waits::{HeldCount, MAX_COUNTED, WaitCount, WaitReason, count_held, count_waits};
 pub use workers::{WorkerView, holder, list_workers};

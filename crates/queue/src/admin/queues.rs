@@ -34,19 +34,6 @@ pub struct QueueView {
     pub workers: i64,
 }
 
-/// The number of jobs of a kind in a state.
-#[derive(Debug, Clone, Serialize)]
-pub struct Count {
-    /// The queue.
-    pub queue: String,
-    /// The kind.
-    pub kind: String,
-    /// The state; `dead` for dead letters.
-    pub state: String,
-    /// Number of jobs.
-    pub jobs: i64,
-}
-
 /// The pause of a queue or group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pause {
@@ -87,18 +74,6 @@ pub async fn find_queue(executor: impl PgExecutor<'_>, name: &str) -> Result<Que
     let queues = list_queues(executor).await?;
     let found = queues.into_iter().find(|queue| queue.queue == name);
     found.ok_or_else(|| Error::UnknownQueue(name.to_owned()))
-}
-
-/// Counts jobs by queue, kind and state.
-pub async fn count_jobs(executor: impl PgExecutor<'_>) -> Result<Vec<Count>, Error> {
-    sqlx::query_as!(
-        Count,
-        r#"SELECT queue AS "queue!", kind AS "kind!", state AS "state!", jobs AS "jobs!"
-             FROM dalsegno.job_counts WHERE jobs <> 0 ORDER BY 1, 2, 3"#
-    )
-    .fetch_all(executor)
-    .await
-    .map_err(Error::of("read the job counters"))
 }
 
 /// Counts the jobs of a queue that are to run now or later.

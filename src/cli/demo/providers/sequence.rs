@@ -27,8 +27,7 @@ use crate::{
         campaigns::{self, Campaign},
         failovers,
         feed::Event,
-        tasks::{self, Links},
-        transaction,
+        tasks, transaction,
     },
 };
 
@@ -106,24 +105,12 @@ impl<'a> Sequence<'a> {
         let mut tx = transaction::begin(self.stage.pool()).await?;
         for (agent, prompt) in AGENTS.into_iter().zip(&prompts) {
             let new = tasks::New {
-                campaign_id: self.campaign.id,
-                agent: catalogue.agent(agent).map_err(|error| Failure::failed(error.into()))?,
-                instance: "main",
-                prompt,
-                node: None,
-                session_mode: None,
-                budget: Limit::default(),
-                idempotency_key: None,
-                priority: None,
-                run_at: None,
                 added_by: Some("demo"),
-                links: Links::default(),
-                traceparent: None,
-                labels: Default::default(),
-                parameters: None,
-                result_schema: None,
-                attachments: &[],
-                within_secs: None,
+                ..tasks::New::for_agent(
+                    self.campaign.id,
+                    catalogue.agent(agent).map_err(|error| Failure::failed(error.into()))?,
+                    prompt,
+                )
             };
             tasks::add(&mut tx, config, &new, self.clock.now())
                 .await

@@ -34,8 +34,8 @@ impl<'e> LiveEvents<'e> {
             Event::Init(init) => {
                 self.events.send_started(init.model.as_deref().unwrap_or_default())
             }
-            Event::Shown(shown) if shown.parent_tool_use_id.is_none() => self.piece(shown),
-            Event::Said(said) if said.parent_tool_use_id.is_none() => {
+            Event::Stream(shown) if shown.parent_tool_use_id.is_none() => self.piece(shown),
+            Event::Assistant(said) if said.parent_tool_use_id.is_none() => {
                 let called = said.message.content.iter().filter(|block| &*block.kind == "tool_use");
                 self.called
                     .extend(called.filter_map(|block| block.id.as_deref().map(str::to_owned)));

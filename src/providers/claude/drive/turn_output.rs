@@ -57,12 +57,12 @@ impl TurnOutput {
         match event {
             Event::Init(init) => self.init(&init),
             Event::Controlled(controlled) => self.apply_control_response(&controlled),
-            Event::Said(said) => self.said(&said, began),
+            Event::Assistant(said) => self.said(&said, began),
             Event::Exchange(exchange) if exchange.parent_tool_use_id.is_none() => {
                 self.answer.add_results(&exchange);
                 self.is_between_calls = true;
             }
-            Event::Shown(shown) => self.apply_stream_event(&shown, began),
+            Event::Stream(shown) => self.apply_stream_event(&shown, began),
             Event::RateLimit(limit) if limit.status.as_deref() == Some("rejected") => {
                 self.rate_limit_resets_at = limit.resets_at;
             }

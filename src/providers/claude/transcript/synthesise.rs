@@ -11,7 +11,10 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::chain::chain_to_line;
-use crate::transcript::{Message, Role, ToolCall};
+use crate::{
+    providers::history::{NO_RESULT, argument_object},
+    transcript::{Message, Role, ToolCall},
+};
 
 /// A file that the CLI can resume, and the message to resume it at.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,10 +22,6 @@ pub(in crate::providers::claude) struct SynthesisedTranscript {
     pub bytes: Vec<u8>,
     pub head: Uuid,
 }
-
-/// Text in place of a result, if the call was cut off.
-const NO_RESULT: &str =
-    "No result was recorded: the call was interrupted and may or may not have taken effect.";
 
 /// Writes the messages as a transcript. `None` if they hold nothing that can be resumed.
 pub(in crate::providers::claude) fn synthesise<M: Borrow<Message>>(
@@ -122,12 +121,7 @@ fn usable(calls: &[ToolCall]) -> Vec<&ToolCall> {
 }
 
 fn tool_use(call: &ToolCall) -> Value {
-    let input = match &call.arguments {
-        object @ Value::Object(_) => object.clone(),
-        // The API accepts only an object.
-        Value::Null => json!({}),
-        other => json!({ "value": other }),
-    };
+    let input = argument_object(call);
     json!({"type": "tool_use", "id": safe_id(&call.id), "name": safe_name(&call.name), "input": input})
 }
 

@@ -79,24 +79,11 @@ impl Fixture {
         let config = self.config();
         let catalogue = Library::open(&config.agents).unwrap().current();
         let new = tasks::New {
-            campaign_id: self.campaign.id,
-            agent: catalogue.agent("writer").unwrap(),
             instance,
-            node: None,
-            prompt,
-            session_mode: None,
-            budget: Default::default(),
-            idempotency_key: None,
-            priority: None,
-            run_at: None,
-            added_by: None,
             links,
-            traceparent: None,
-            labels: Default::default(),
-            parameters: None,
-            result_schema: None,
             attachments,
             within_secs: Some(within_secs),
+            ..tasks::New::for_agent(self.campaign.id, catalogue.agent("writer").unwrap(), prompt)
         };
         let mut transaction = self.pool.begin().await.unwrap();
         let added = tasks::add(&mut transaction, &config.tasks, &new, self.clock.now()).await;
@@ -585,6 +572,26 @@ async fn a_provider_without_batches_and_a_short_time_get_ordinary_calls() {
     assert_eq!(server.requests().iter().filter(|request| *request == SEND).count(), 1);
 }
 
+/// Runs a task whose answer may take a day from `now`.
+async fn assert_answer_within_a_day(
+    fixture: &Fixture,
+    server: &ScriptedServer,
+    task: &Task,
+    now: DateTime<Utc>,
+) {
+    let worker = fixture.start_worker().await;
+    sent(server, 1).await;
+    fixture.waits_for_batch(task).await;
+    let answer_by = "select answer_by from dalsegno.batches";
+    let answer_by: DateTime<Utc> =
+        sqlx::query_scalar(answer_by).fetch_one(&fixture.pool).await.unwrap();
+    assert_eq!(answer_by, now + TimeDelta::days(1));
+    server.state.batches.end(0, answers("Part one."));
+    let task = fixture.ended_with_looks(task).await;
+    worker.stop().await;
+    assert_eq!(task.result.as_deref(), Some("Part one."));
+}
+
 #[tokio::test]
 async fn a_retried_task_has_its_time_again() {
     let server = server().await;
@@ -595,17 +602,7 @@ async fn a_retried_task_has_its_time_again() {
     let mut transaction = fixture.pool.begin().await.unwrap();
     tasks::retry(&mut transaction, task.id, now).await.unwrap();
     transaction.commit().await.unwrap();
-    let worker = fixture.start_worker().await;
-    sent(&server, 1).await;
-    fixture.waits_for_batch(&task).await;
-    let answer_by = "select answer_by from dalsegno.batches";
-    let answer_by: DateTime<Utc> =
-        sqlx::query_scalar(answer_by).fetch_one(&fixture.pool).await.unwrap();
-    assert_eq!(answer_by, now + TimeDelta::days(1));
-    server.state.batches.end(0, answers("Part one."));
-    let task = fixture.ended_with_looks(&task).await;
-    worker.stop().await;
-    assert_eq!(task.result.as_deref(), Some("Part one."));
+    assert_answer_within_a_day(&fixture, &server, &task, now).await;
 }
 
 /// As a step of a flow behind others that take days.
@@ -643,17 +640,7 @@ async fn a_task_that_runs_before_its_earliest_start_keeps_its_time() {
     let mut transaction = fixture.pool.begin().await.unwrap();
     tasks::retry_job(&mut transaction, task.job_id, now).await.unwrap();
     transaction.commit().await.unwrap();
-    let worker = fixture.start_worker().await;
-    sent(&server, 1).await;
-    fixture.waits_for_batch(&task).await;
-    let answer_by = "select answer_by from dalsegno.batches";
-    let answer_by: DateTime<Utc> =
-        sqlx::query_scalar(answer_by).fetch_one(&fixture.pool).await.unwrap();
-    assert_eq!(answer_by, now + TimeDelta::days(1));
-    server.state.batches.end(0, answers("Part one."));
-    let task = fixture.ended_with_looks(&task).await;
-    worker.stop().await;
-    assert_eq!(task.result.as_deref(), Some("Part one."));
+    assert_answer_within_a_day(&fixture, &server, &task, now).await;
 }
 
 #[tokio::test]
