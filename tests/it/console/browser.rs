@@ -165,7 +165,6 @@ impl Browser {
             return;
         }
         let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("console");
-        std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join(format!("{name}.png"));
         self.save(&json!({ "captureBeyondViewport": true }), &path).await;
     }
@@ -179,6 +178,7 @@ impl Browser {
         use base64::{Engine as _, engine::general_purpose::STANDARD};
         let answer = self.command("Page.captureScreenshot", params.clone()).await;
         let bytes = STANDARD.decode(answer["data"].as_str().unwrap()).unwrap();
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, bytes).unwrap();
     }
 

@@ -107,8 +107,9 @@ fn missing<'a>(shown: &'a [String], printed: &str) -> Option<&'a str> {
 
 /// A reader in an empty folder.
 struct Reader {
-    folder: tempfile::TempDir,
+    // Dropped before the folder with its data: without that, it would wait for its database.
     service: Option<Service>,
+    folder: tempfile::TempDir,
     exports: Vec<String>,
     /// Ids and addresses that the page shows, with those of this test.
     ids: BTreeMap<String, String>,
@@ -204,8 +205,8 @@ async fn read_page(page: &str) {
     // Nothing is sent to the example of a receiver.
     let receiver = ("https://example.com".to_owned(), "https://example.invalid".to_owned());
     let mut reader = Reader {
-        folder: scratch_folder(),
         service: None,
+        folder: scratch_folder(),
         exports: Vec::new(),
         ids: BTreeMap::from([receiver]),
         n_commands: 0,
