@@ -7,7 +7,7 @@ use dalsegno::{
         AssembledContext, Budget, Calibration, Checkpoint, Entry, Parts, Pressure, Thresholds,
         Weight, assemble,
         compaction::{
-            Compaction, FoldDraft, Policy, Step, View, generations,
+            Compaction, FoldDraft, Policy, Step, View,
             ladder::{Breaker, CompactionStep, CompactionSteps},
             pins::{Pin, PinKind, Speaker},
             plan::{self, CompactionInput},
@@ -221,11 +221,9 @@ impl Session {
         self.report.compactions += 1;
         self.report.refused += outcome.refused.len();
         *self.report.by_rung.entry(format!("{:?}", outcome.rung)).or_default() += 1;
-        self.compactions.push(compaction);
-        self.generation = next;
         // Undoing restores exactly the previous view.
-        let back = generations::parent(&self.compactions, self.generation).unwrap().unwrap();
-        self.generation = back;
+        self.generation = compaction.parent;
+        self.compactions.push(compaction);
         assert_eq!(self.visible_messages(prompt), before);
         self.generation = next;
     }
