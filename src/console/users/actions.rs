@@ -6,7 +6,7 @@ use super::address;
 use crate::{
     console::{
         page::Page,
-        parts::{Action, Confirmation, section, shell_word},
+        parts::{Action, Confirmation, section},
     },
     domain::facts::Fact,
     operations::{EditFact, ForgetUser, RevokeFact, StateFact},
@@ -20,7 +20,7 @@ pub(super) fn forget(page: &Page, name: &str) -> Markup {
         heading: "Forget this user",
         consequences: html! { p { "All facts about them are removed for good, with their history. Prompts, transcripts, summaries and records stay; the erasure of a campaign removes those." } },
         fields: html! {},
-        command: format!("dalsegno memory facts forget {}", shell_word(name)),
+        command: format!("dalsegno memory facts forget {name}"),
     };
     forget.button(&page.view, &page.caller)
 }
@@ -51,7 +51,7 @@ pub(super) fn change(page: &Page, fact: &Fact) -> Markup {
         heading: "Revoke this fact",
         consequences: html! { p { "Agents no longer see or find it. People can still read it." } },
         fields: html! {},
-        command: format!("dalsegno memory facts revoke {} {given}", shell_word(&fact.user)),
+        command: format!("dalsegno memory facts revoke {} {given}", fact.user),
     };
     if !edit.is_allowed(&page.caller) {
         return html! {};

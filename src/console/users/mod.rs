@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::{
     layout::Content,
     page::{Page, PageResult},
-    parts::{empty, next_page, optional, section, shell_word, url_text, wide},
+    parts::{empty, next_page, optional, section, url_text, wide},
 };
 use crate::{
     domain::{class::Kind, costs::Dimension},
@@ -53,18 +53,19 @@ pub(super) fn address(user: &str) -> String {
 pub(super) async fn show(Query(query): Query<PageQuery>, page: Page) -> PageResult {
     let name = query.name.trim();
     let fact = optional("the id of a fact", &query.fact, |id| id.parse().ok())?;
-    let shown = match name.is_empty() {
-        true => known(&page).await?,
+    let (shown, actions) = match name.is_empty() {
+        true => (known(&page).await?, html! {}),
         false => match facts(&page, name, &query, fact).await {
-            Ok(shown) => shown,
-            Err(refusal) if refusal.kind == Kind::Invalid => empty(&refusal.detail, ""),
+            Ok(shown) => (shown, html! { div.actions { (actions::forget(&page, name)) } }),
+            // An invalid name, which a command must not have: a shell would run a part of it.
+            Err(refusal) if refusal.kind == Kind::Invalid => (empty(&refusal.detail, ""), html! {}),
             Err(refusal) => return Err(refusal.into()),
         },
     };
     let body = html! {
         div.head {
             div { h1 { @if name.is_empty() { "Users" } @else { "Facts about " bdi { (name) } } } div.meta { span { "What campaigns know about the people for whom they work" } } }
-            @if !name.is_empty() { div.actions { (actions::forget(&page, name)) } }
+            (actions)
         }
         form.filters action=(HERE) role="search" {
             label { "User" input type="search" name="name" value=(name) maxlength="128" required placeholder="ann@example.org" size="24"; }
@@ -163,7 +164,7 @@ async fn list(page: &Page, name: &str, query: &PageQuery) -> Result<Markup, Refu
                     a href={ (address(name)) "&ended=true" } aria-current=[is_all.then_some("page")] { "With ended ones" }
                 }
             }
-            @if listing.items.is_empty() { (empty("No fact is known about this user.", &format!("dalsegno memory facts state {} Diet \"Eats no meat.\"", shell_word(name)))) }
+            @if listing.items.is_empty() { (empty("No fact is known about this user.", &format!("dalsegno memory facts state {name} Diet \"Eats no meat.\""))) }
             @else { (section("Facts, newest first", &html! { (listing.items.len()) }, &wide("Facts", &table::facts(page, listing.items.iter())))) }
             (next_page(HERE, &[("name", name), ("ended", ended)], listing.next.as_deref()))
         }
@@ -177,7 +178,7 @@ async fn found(page: &Page, name: &str, words: &str) -> Result<Markup, Refusal> 
     Ok(match hits.is_empty() {
         true => empty(
             "No valid fact has these words.",
-            &format!("dalsegno memory facts search {} WORDS", shell_word(name)),
+            &format!("dalsegno memory facts search {name} WORDS"),
         ),
         false => section(
             "Found, best match first",

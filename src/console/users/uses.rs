@@ -6,7 +6,7 @@ use crate::{
     console::{
         names::Names,
         page::Page,
-        parts::{agent, empty, id, section, shell_word, wide},
+        parts::{agent, empty, id, section, wide},
     },
     domain::facts::Fact,
     operations::{FactUse, ListFactUses, Refusal},
@@ -19,7 +19,7 @@ pub(super) async fn show(page: &Page, fact: &Fact) -> Result<Markup, Refusal> {
     let list = ListFactUses { name: fact.user.clone(), fact: fact.id };
     let uses = page.caller.run(list).await?;
     let names = Names::load(page).await?;
-    let command = format!("dalsegno memory facts uses {} {}", shell_word(&fact.user), fact.id);
+    let command = format!("dalsegno memory facts uses {} {}", fact.user, fact.id);
     let table = html! {
         table.folds {
             thead { tr { th { "Session" } th { "Agent" } th { "Campaign" } th { "Last" } th { "Turns" } } }
