@@ -14,7 +14,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LaneCommand {
-    /// Lists the lanes that have jobs.
+    /// Lists the lanes that have jobs, the oldest lane first.
     Ls(List),
     /// Shows a lane with its first jobs, in order.
     Show(Name),

@@ -18,7 +18,7 @@ use crate::{
 
 const TAG: &str = "queue";
 
-/// Lists the names of the lanes that have jobs.
+/// Lists the names of the lanes that have jobs, the oldest lane first.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListLanes {
@@ -69,13 +69,15 @@ pub struct ReleasedLane {
 }
 
 impl Operation for ListLanes {
-    const SPEC: Spec = Spec::read("list_lanes", "/v1/lanes", "lane ls").tag(TAG);
+    const SPEC: Spec =
+        Spec::read("list_lanes", "/v1/lanes", "lane ls").tag(TAG).refuses(&[UNKNOWN_LANE]);
     type Output = Listing<LaneName>;
 
     async fn run(self, call: &Call) -> Result<Listing<LaneName>, Refusal> {
         let limit = page_limit(self.limit)?;
         let after = self.cursor.unwrap_or_default();
-        let names = admin::list_lanes(&call.pool, self.held, &after, limit + 1).await?;
+        let mut transaction = call.begin_read().await?;
+        let names = admin::list_lanes(&mut transaction, self.held, &after, limit + 1).await?;
         let names = names.into_iter().map(LaneName).collect();
         Ok(Listing::of(names, limit, |LaneName(name)| name.clone()))
     }

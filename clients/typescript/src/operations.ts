@@ -782,7 +782,7 @@ export abstract class Operations {
     return this.call({ method: 'GET', path: '/v1/keys', query, options });
   }
 
-  /** Lists the names of the lanes that have jobs. */
+  /** Lists the names of the lanes that have jobs, the oldest lane first. */
   listLanes(
     query: { cursor?: string | undefined; held?: boolean | undefined; limit?: number | undefined } = {},
     options: CallOptions = {},

@@ -138,8 +138,8 @@ async fn a_page_of_the_log_checks_a_limited_number_of_lines() {
     let path = "/audit?actor=cleo&before=2026-11-20T12:00:10Z";
     let early = scenery.page(path).await;
     assert_eq!(actions(&early), ["lane.hold"], "{early}");
-    let nobody = scenery.page("/audit?actor=nobody&after=2026-11-21T12:00:00Z").await;
-    assert!(nobody.contains("No line matches these filters"), "{nobody}");
+    let unmatched = scenery.page("/audit?actor=nobody&after=2026-11-21T12:00:00Z").await;
+    assert!(unmatched.contains("No line matches these filters"), "{unmatched}");
 }
 
 #[tokio::test]

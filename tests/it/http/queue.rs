@@ -73,6 +73,7 @@ async fn unknown_names_are_refused_by_name() {
         ("/v1/jobs/7", "unknown_job"),
         ("/v1/jobs/7/explain", "unknown_job"),
         ("/v1/lanes/none", "unknown_lane"),
+        ("/v1/lanes?cursor=none", "unknown_lane"),
         ("/v1/queues/none", "unknown_queue"),
     ] {
         fixture.get(path).await.problem(404, code);

@@ -69,15 +69,18 @@ async fn lanes_with_jobs_and_held_lanes_are_listed_page_by_page() {
         admin::hold_lane(&fixture.pool, lane, "a look").await.expect("holds");
     }
     let list = async |only_held: bool, after: &str, limit: i64| {
-        admin::list_lanes(&fixture.pool, only_held, after, limit).await.expect("lists")
+        let mut conn = fixture.pool.acquire().await.expect("connects");
+        admin::list_lanes(&mut conn, only_held, after, limit).await
     };
-    assert_eq!(list(false, "", 9).await, ["ready", "held", "stuck", "unused"]);
-    assert_eq!(list(false, "", 2).await, ["ready", "held"]);
-    assert_eq!(list(false, "held", 2).await, ["stuck", "unused"]);
-    assert_eq!(list(true, "", 9).await, ["held", "unused"]);
-    assert_eq!(list(true, "held", 9).await, ["unused"]);
-    assert!(list(false, "unused", 9).await.is_empty());
-    assert!(list(false, "no-lane", 9).await.is_empty());
+    let names = async |only_held, after, limit| list(only_held, after, limit).await.expect("lists");
+    assert_eq!(names(false, "", 9).await, ["ready", "held", "stuck", "unused"]);
+    assert_eq!(names(false, "", 2).await, ["ready", "held"]);
+    assert_eq!(names(false, "held", 2).await, ["stuck", "unused"]);
+    assert_eq!(names(true, "", 9).await, ["held", "unused"]);
+    assert_eq!(names(true, "held", 9).await, ["unused"]);
+    assert!(names(false, "unused", 9).await.is_empty());
+    let refused = list(false, "no-lane", 9).await.expect_err("it has no place in the list");
+    assert!(refused.to_string().starts_with("there is no lane `no-lane`"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

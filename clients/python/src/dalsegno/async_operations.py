@@ -934,7 +934,7 @@ class AsyncOperations:
         held: bool | None = None,
         limit: int | None = None,
     ) -> Page[str]:
-        """Lists the names of the lanes that have jobs.
+        """Lists the names of the lanes that have jobs, the oldest lane first.
 
         - `held`: Only lanes that are held.
         """

@@ -907,7 +907,7 @@ class Operations:
         held: bool | None = None,
         limit: int | None = None,
     ) -> Page[str]:
-        """Lists the names of the lanes that have jobs.
+        """Lists the names of the lanes that have jobs, the oldest lane first.
 
         - `held`: Only lanes that are held.
         """

@@ -67,16 +67,24 @@ pub async fn held_lanes(executor: impl PgExecutor<'_>, limit: i64) -> Result<Vec
         .map_err(Error::of("list held lanes"))
 }
 
-/// Lists the names of held lanes, or of all lanes with jobs, after the lane `after`, those that were made first at the front. An
-/// empty `after` begins the list.
+/// Lists the names of held lanes, or of all lanes with jobs, the oldest lane first. An empty `after` begins the list; otherwise it
+/// continues after this lane.
 pub async fn list_lanes(
-    executor: impl PgExecutor<'_>,
+    conn: &mut sqlx::PgConnection,
     only_held: bool,
     after: &str,
     limit: i64,
 ) -> Result<Vec<String>, Error> {
+    if !after.is_empty() {
+        // Without its place in the list, the page would look like the end of it.
+        sqlx::query_scalar!("SELECT id FROM dalsegno.lanes WHERE key = $1", after)
+            .fetch_optional(&mut *conn)
+            .await
+            .map_err(Error::of("find a lane"))?
+            .ok_or_else(|| unknown(after))?;
+    }
     sqlx::query_file_scalar!("src/sql/list_lanes.sql", only_held, after, limit)
-        .fetch_all(executor)
+        .fetch_all(conn)
         .await
         .map_err(Error::of("list lanes"))
 }

@@ -1,6 +1,6 @@
 -- Lists the names of the lanes that have jobs, and of those that are held, in the order in which the lanes were made.
 -- $1 boolean  held lanes only
--- $2 text     last lane of the page before; '' begins. An unknown one: no lanes
+-- $2 text     last lane of the page before; '' begins
 -- $3 bigint   lanes at most
 --
 -- The order is that of the indexes of jobs in lanes, which lead from one lane to the next. In alphabetical order, all lanes with jobs would have
